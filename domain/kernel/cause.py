@@ -1,0 +1,26 @@
+"""Who made a change, on whose behalf and because of what: carried by every domain event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`actor` is a client's name or `system`; `correlation_id` the request's X-Transaction-ID; `causation_id` the id of the
+    domain event that led to the command, if one did; `command_id` makes the ids of the events that the command causes."""
+
+    actor: str
+    correlation_id: str
+    command_id: UUID
+    causation_id: UUID | None = None
+
+    @classmethod
+    def by(cls, actor: str, *, correlation_id: str | None = None, causation_id: UUID | None = None) -> Cause:
+        command_id = uuid4()
+        return cls(actor, correlation_id or str(command_id), command_id, causation_id)
+
+    def event_id(self, index: int) -> UUID:
+        """The id of the command's `index`-th event: the same each time the command is tried, so a repeat can be told."""
+        return UUID(int=self.command_id.int ^ index)
