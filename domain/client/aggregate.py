@@ -1,0 +1,178 @@
+"""Client: who may call, with which roles and which keys. contract.md, "Callers"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Self
+
+from domain.client import events
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
+from domain.kernel.event import DomainEvent
+
+ROLES = ("viewer", "operator", "auditor", "keys", "admin")
+_RESERVED = frozenset(
+    {"api", "engine", "console", "livez", "readyz", "metrics", "docs", "openapi.json", "asyncapi.json", "favicon.ico", ".", ".."}
+)
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """One key of a client; the key itself was shown once and is not known here."""
+
+    key_id: str
+    key_hash: str
+    created_at: datetime
+    expires_at: datetime | None = None
+
+    def usable(self, at: datetime) -> bool:
+        return self.expires_at is None or at < self.expires_at
+
+
+class Client(AggregateRoot):
+    """A caller. Its key in the log is its name."""
+
+    KIND: ClassVar[str] = "client"
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+
+    roles: tuple[str, ...]
+    keys: tuple[ApiKey, ...]
+    registered_at: datetime
+    removed: bool
+
+    def begin(self) -> None:
+        self.roles = ()
+        self.keys = ()
+        self.registered_at = self.created_on
+        self.removed = False
+
+    # --- deciding
+
+    @classmethod
+    def register(cls, name: str, roles: Iterable[str], *, at: datetime) -> Self:
+        check_name(name)
+        return cls._begin(events.Registered, key=name, at=at, roles=ordered(roles))
+
+    def reinstate(self, roles: Iterable[str], *, at: datetime) -> None:
+        if not self.removed:
+            raise Conflict(f"there is a client {self.key} already")
+        self._trigger(events.Reinstated, at=at, roles=ordered(roles))
+
+    def change_roles(self, roles: Iterable[str], *, other_admins: bool, at: datetime) -> None:
+        self._must_stand()
+        wanted = ordered(roles)
+        if "admin" in self.roles and "admin" not in wanted and not other_admins:
+            raise Refused("the last admin keeps its role")
+        if wanted != self.roles:
+            self._trigger(events.RolesChanged, at=at, roles=wanted)
+
+    def issue_key(self, key_id: str, key_hash: str, *, at: datetime, expire_others_after: int | None = None) -> None:
+        """A new key beside the others; with `expire_others_after` seconds those end then, if they do not end sooner."""
+        self._must_stand()
+        others = self.keys
+        self._trigger(events.KeyIssued, at=at, key_id=key_id, key_hash=key_hash)
+        if expire_others_after is None:
+            return
+        end = at + timedelta(seconds=expire_others_after)
+        for other in others:
+            if other.expires_at is None or other.expires_at > end:
+                self._trigger(events.KeyExpirySet, at=at, key_id=other.key_id, expires_at=end)
+
+    def revoke_key(self, key_id: str, *, other_admins: bool, at: datetime) -> ApiKey:
+        self._must_stand()
+        key = next((key for key in self.keys if key.key_id == key_id), None)
+        if key is None:
+            raise NotFound("client key", key_id)
+        left = [other for other in self.keys if other is not key and other.usable(at)]
+        if "admin" in self.roles and not left and not other_admins:
+            raise Refused("the last admin keeps its last key")
+        self._trigger(events.KeyRevoked, at=at, key_id=key_id)
+        return key
+
+    def remove(self, *, other_admins: bool, at: datetime) -> None:
+        self._must_stand()
+        if "admin" in self.roles and not other_admins:
+            raise Refused("the last admin stays")
+        self._trigger(events.Removed, at=at)
+
+    def _must_stand(self) -> None:
+        if self.removed:
+            raise NotFound(self.KIND, self.key)
+
+    # --- applying
+
+    def _when_registered(self, event: events.Registered) -> None:
+        self.roles = event.roles
+
+    def _when_reinstated(self, event: events.Reinstated) -> None:
+        self.roles = event.roles
+        self.registered_at = event.timestamp
+        self.removed = False
+
+    def _when_roles_changed(self, event: events.RolesChanged) -> None:
+        self.roles = event.roles
+
+    def _when_key_issued(self, event: events.KeyIssued) -> None:
+        self.keys = (*self.keys, ApiKey(event.key_id, event.key_hash, event.timestamp))
+
+    def _when_key_expiry_set(self, event: events.KeyExpirySet) -> None:
+        self.keys = tuple(replace(k, expires_at=event.expires_at) if k.key_id == event.key_id else k for k in self.keys)
+
+    def _when_key_revoked(self, event: events.KeyRevoked) -> None:
+        self.keys = tuple(key for key in self.keys if key.key_id != event.key_id)
+
+    def _when_removed(self, event: events.Removed) -> None:
+        self.keys = ()
+        self.removed = True
+
+    # --- remembering
+
+    def snapshot(self) -> dict[str, Any]:
+        keys = [
+            (k.key_id, k.key_hash, k.created_at.isoformat(), k.expires_at.isoformat() if k.expires_at else None) for k in self.keys
+        ]
+        return {
+            "created_on": self.created_on.isoformat(),
+            "modified_on": self.modified_on.isoformat(),
+            "details": {
+                "roles": self.roles,
+                "keys": keys,
+                "registered_at": self.registered_at.isoformat(),
+                "removed": self.removed,
+            },
+        }
+
+    def _restore(self, details: dict[str, Any]) -> None:
+        moment = datetime.fromisoformat
+        self.roles = tuple(details["roles"])
+        self.keys = tuple(
+            ApiKey(key_id, key_hash, moment(created), moment(expires) if expires else None)
+            for key_id, key_hash, created, expires in details["keys"]
+        )
+        self.registered_at = moment(details["registered_at"])
+        self.removed = details["removed"]
+
+
+def check_name(name: str) -> None:
+    """contract.md, Addresses: 1–64 of `A-Za-z0-9._-`, and not the first path segment of something else."""
+    if not _NAME.fullmatch(name):
+        raise Malformed.at("name", "1 to 64 of A-Z a-z 0-9 . _ -")
+    if name in _RESERVED:
+        raise Malformed.at("name", "is reserved")
+
+
+def ordered(roles: Iterable[str]) -> tuple[str, ...]:
+    """Roles without twins, in the order of the contract; none or an unknown one is bad input."""
+    wanted = set(roles)
+    if not wanted:
+        raise Malformed.at("roles", "at least one role is required")
+    if unknown := wanted - set(ROLES):
+        raise Malformed.at("roles", f"{sorted(unknown)[0]} is not one of {', '.join(ROLES)}")
+    return tuple(role for role in ROLES if role in wanted)
+
+
+events.Registered.AGGREGATE = Client

@@ -1,0 +1,84 @@
+"""All that can be asked of a client. contract.md, "Callers"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain.client.aggregate import Client
+from domain.kernel.command import Command
+
+
+@dataclass(frozen=True)
+class _ClientCommand(Command[Client]):
+    key: str
+
+    def kind(self) -> type[Client]:
+        return Client
+
+
+@dataclass(frozen=True)
+class NewKey:
+    """A key to be issued: its public id and the hash of the secret."""
+
+    key_id: str
+    key_hash: str
+
+
+@dataclass(frozen=True)
+class RegisterClient(_ClientCommand):
+    """POST /client/: a new client with its first key."""
+
+    roles: tuple[str, ...]
+    first: NewKey
+
+    def decide(self, root: Client | None, *, at: datetime) -> Client:
+        if root is None:
+            root = Client.register(self.key, self.roles, at=at)
+        else:
+            root.reinstate(self.roles, at=at)
+        root.issue_key(self.first.key_id, self.first.key_hash, at=at)
+        return root
+
+
+@dataclass(frozen=True)
+class ChangeClientRoles(_ClientCommand):
+    """PUT /client/{name}."""
+
+    roles: tuple[str, ...]
+    other_admins: bool
+
+    def act(self, root: Client, *, at: datetime) -> None:
+        root.change_roles(self.roles, other_admins=self.other_admins, at=at)
+
+
+@dataclass(frozen=True)
+class IssueClientKey(_ClientCommand):
+    """POST /client/{name}/keys/."""
+
+    new: NewKey
+    expire_others_after: int | None = None
+
+    def act(self, root: Client, *, at: datetime) -> None:
+        root.issue_key(self.new.key_id, self.new.key_hash, at=at, expire_others_after=self.expire_others_after)
+
+
+@dataclass(frozen=True)
+class RevokeClientKey(_ClientCommand):
+    """DELETE /client/{name}/keys/{keyId}."""
+
+    key_id: str
+    other_admins: bool
+
+    def act(self, root: Client, *, at: datetime) -> None:
+        root.revoke_key(self.key_id, other_admins=self.other_admins, at=at)
+
+
+@dataclass(frozen=True)
+class RemoveClient(_ClientCommand):
+    """DELETE /client/{name}."""
+
+    other_admins: bool
+
+    def act(self, root: Client, *, at: datetime) -> None:
+        root.remove(other_admins=self.other_admins, at=at)

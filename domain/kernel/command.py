@@ -1,0 +1,37 @@
+"""A command: what somebody wants of one aggregate, as a value. Its `decide` is pure and knows no storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.errors import NotFound
+
+R = TypeVar("R", bound=AggregateRoot)
+
+
+@dataclass(frozen=True)
+class Command(Generic[R]):
+    """Base of all commands: `key` names the aggregate that is meant, `kind` its class."""
+
+    key: object
+
+    def kind(self) -> type[R]:
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def stream(self) -> str:
+        return self.kind().stream(self.key)
+
+    def decide(self, root: R | None, *, at: datetime) -> R:
+        """Give the aggregate back with what happened pending on it, or refuse with a `DomainError`."""
+        if root is None:
+            raise NotFound(self.kind().KIND, str(self.key))
+        self.act(root, at=at)
+        return root
+
+    def act(self, root: R, *, at: datetime) -> None:
+        """What a command on something that exists does; one that may create overrides `decide` instead."""
+        raise NotImplementedError(type(self).__name__)

@@ -1,0 +1,60 @@
+"""The base of every domain event: a frozen pydantic model with an explicit topic.
+
+A topic is `<aggregate>.<past tense>` in the API's own words (`event.state_changed`); it is stored with each event and never
+changes, whatever happens to the class. A field that is absent in a stored event is absent in `model_fields_set` too: that is how
+an event tells "set to nothing" from "not touched".
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from eventsourcing.domain import CanMutateAggregate
+from pydantic import BaseModel, ConfigDict
+
+ENVELOPE = frozenset({"originator_id", "originator_version"})
+
+
+class DomainEvent(BaseModel, CanMutateAggregate[str]):
+    """Strict when written, tolerant when read: unknown members of old or newer versions are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    TOPIC: ClassVar[str] = ""
+    class_version: ClassVar[int] = 1
+
+    originator_id: str
+    originator_version: int
+    timestamp: datetime
+
+    @classmethod
+    def aggregate_kind(cls) -> str:
+        return cls.TOPIC.partition(".")[0]
+
+    @classmethod
+    def verb(cls) -> str:
+        return cls.TOPIC.partition(".")[2]
+
+    def facts(self) -> dict[str, Any]:
+        """What this event says beyond its envelope: only the members that it was given."""
+        own = self.__dict__
+        return {name: own[name] for name in self.model_fields_set if name not in ENVELOPE and name != "timestamp"}
+
+    def apply(self, aggregate: Any) -> None:
+        """Hand the event to the aggregate's applier of the same name. Appliers never refuse."""
+        aggregate.when(self)
+
+
+class FirstEvent(DomainEvent):
+    """An event that begins a stream. The library would look the aggregate up by a stored path; we know it by the topic."""
+
+    AGGREGATE: ClassVar[type[Any]]
+
+    def mutate(self, aggregate: Any) -> Any:
+        assert aggregate is None, "a first event begins a stream"
+        root = object.__new__(self.AGGREGATE)
+        root.__base_init__(self.originator_id, self.originator_version, self.timestamp)
+        root.begin()
+        self.apply(root)
+        return root

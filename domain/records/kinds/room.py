@@ -1,0 +1,21 @@
+"""Room: where an Event takes place. Document 2, "Room, Event Type"."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.kernel.event import DomainEvent
+from domain.records.record import Record, record_events
+
+
+class RoomDetails(BaseModel):
+    name: str
+    reference_id: str | None = None
+
+
+class Room(Record):
+    KIND: ClassVar[str] = "room"
+    DETAILS: ClassVar[type[BaseModel]] = RoomDetails
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = record_events("room", RoomDetails)

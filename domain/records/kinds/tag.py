@@ -1,0 +1,21 @@
+"""Tag: a word that Events share. Document 2, "TagModel": a name is used once."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.kernel.event import DomainEvent
+from domain.records.record import Record, record_events
+
+
+class TagDetails(BaseModel):
+    name: str
+
+
+class Tag(Record):
+    KIND: ClassVar[str] = "tag"
+    DETAILS: ClassVar[type[BaseModel]] = TagDetails
+    UNIQUE: ClassVar[tuple[str, ...]] = ("name",)
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = record_events("tag", TagDetails)
