@@ -1,0 +1,169 @@
+"""All that can be asked of a media Event. The index of document 2, "Events", in commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from domain.kernel.command import Command
+from domain.kernel.errors import FieldError, Malformed, Refused
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import EventState, Mp4State, Trigger
+
+_HOLDS_JSON = ("drm_json", "task_engine_json")
+_NOT_NEGATIVE = ("dvr_length", "max_bitrate", "min_bitrate")
+
+
+@dataclass(frozen=True)
+class _EventCommand(Command[MediaEvent]):
+    key: UUID
+
+    def kind(self) -> type[MediaEvent]:
+        return MediaEvent
+
+
+@dataclass(frozen=True)
+class AddOrUpdateEvent(_EventCommand):
+    """POST /event/. `changes` maps names of `EventDetails` to values; absent names are left as they are."""
+
+    changes: Mapping[str, Any]
+    state: EventState | None = None
+    mp4_state: Mp4State | None = None
+    trigger: Trigger = Trigger.METADATA
+
+    def decide(self, root: MediaEvent | None, *, at: datetime) -> MediaEvent:
+        check(self.changes)
+        if root is None:
+            root = MediaEvent.register(self.key, self.changes, at=at)
+        else:
+            root.must_not_be_deleted()
+            root.amend(self.changes, at=at)
+        _set_states(root, self.state, self.mp4_state, trigger=self.trigger, at=at)
+        return root
+
+
+@dataclass(frozen=True)
+class AddFlowTask(_EventCommand):
+    """POST /event/flow/add/ on an Event that exists; without an Id the task comes with a new Event (`AddOrUpdateEvent`)."""
+
+    task_engine_json: str
+    state: EventState | None = None
+    mp4_state: Mp4State | None = None
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        changes = {"task_engine_json": self.task_engine_json}
+        check(changes)
+        root.amend(changes, at=at)
+        _set_states(root, self.state, self.mp4_state, trigger=Trigger.FLOW, at=at)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A JSON Patch `test`: the field must hold this value at this point of the patch."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A JSON Patch `replace`, `add` or `remove`: the field gets this value."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class AmendEvent(_EventCommand):
+    """PATCH /event/{id} and POST /event/stream/dvrwindowlength/{id}: all steps apply, or none."""
+
+    steps: tuple[Expectation | Replacement, ...] = field(default=())
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        changes: dict[str, Any] = {}
+        for step in self.steps:
+            if isinstance(step, Replacement):
+                changes[step.name] = step.value
+            elif changes.get(step.name, getattr(root.details, step.name, None)) != step.value:
+                raise Refused(f"the test of {step.name} failed: it has another value")
+        state, mp4_state = changes.pop("state", None), changes.pop("mp4_state", None)
+        check(changes)
+        root.amend(changes, at=at)
+        _set_states(root, state, mp4_state, trigger=Trigger.METADATA, at=at)
+
+
+@dataclass(frozen=True)
+class ChangeEventState(_EventCommand):
+    """PUT /event/state/{id}: the operator's order, which the encoder follows."""
+
+    state: EventState
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.change_state(self.state, trigger=Trigger.OPERATOR, at=at)
+
+
+@dataclass(frozen=True)
+class ForceStopEvent(_EventCommand):
+    """PUT /event/forcestop/{id}."""
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.force_stop(at=at)
+
+
+@dataclass(frozen=True)
+class ChangeEventProtection(_EventCommand):
+    """PUT /event/flow/protection/{contentId}; the contentId is the Event's id."""
+
+    state: EventState
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.change_protection(self.state, at=at)
+
+
+@dataclass(frozen=True)
+class DeleteEvent(_EventCommand):
+    """DELETE /event/{id} (ours)."""
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.delete(at=at)
+
+
+@dataclass(frozen=True)
+class RestoreEvent(_EventCommand):
+    """PUT /event/restore/{id} (ours); a living Event stays as it is."""
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.restore(at=at)
+
+
+def check(changes: Mapping[str, Any]) -> None:
+    """Refuse values that no Event may hold, whatever surface they came from. Fields are named as `EventDetails` names them."""
+    wrong = [
+        FieldError(name, "must not be negative")
+        for name in _NOT_NEGATIVE
+        if (number := changes.get(name)) is not None and number < 0
+    ]
+    wrong += [
+        FieldError(name, "must hold JSON") for name in _HOLDS_JSON if (text := changes.get(name)) is not None and not _is_json(text)
+    ]
+    if wrong:
+        raise Malformed(*wrong)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _set_states(root: MediaEvent, state: EventState | None, mp4_state: Mp4State | None, *, trigger: Trigger, at: datetime) -> None:
+    if state is not None:
+        root.change_state(state, trigger=trigger, at=at)
+    if mp4_state is not None:
+        root.change_mp4_state(mp4_state, at=at)

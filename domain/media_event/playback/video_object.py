@@ -1,0 +1,288 @@
+"""The Video object of an Event (document 2, "Video object"): every address under which it can be watched at this moment.
+
+A pure function of the Event, of what its channel and flow are configured with, and of what the caller asked for. Which arrays
+fill in which state: decisions.md, "Events". Strings without a source are "".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from html import escape
+from typing import Final
+from uuid import UUID
+
+from domain.media_event.playback.configuration import (
+    ChannelConfiguration,
+    FlowConfiguration,
+    RampServer,
+    StreamAddresses,
+)
+from domain.media_event.playback.stream import (
+    AUDIO_ONLY,
+    StreamPlace,
+    StreamSource,
+    StreamUrl,
+    encoded,
+    url_below,
+    with_parameters,
+)
+from domain.media_event.stream_point import RequestedStreamTime, StreamPoint
+from domain.media_event.values import LIVE, ON_DEMAND, EventState, Mp4State
+
+REMIX: Final = frozenset({EventState.REMIX_GENERATING, EventState.REMIX_PRIVATE, EventState.REMIX_PUBLIC, EventState.REMIX_ERROR})
+ARCHIVER: Final = frozenset({EventState.ARCHIVER_PRIVATE, EventState.ARCHIVER_PUBLIC})
+PUBLIC: Final = frozenset({EventState.VOD_PUBLIC, EventState.REMIX_PUBLIC, EventState.ARCHIVER_PUBLIC})
+
+_PLACEHOLDER = re.compile(r"\{contentId\}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayableEvent:
+    """What playing needs to know of an Event; the states are the numbers of `values.py`.
+    The last three are its url params, for which 0 is as good as None: not set."""
+
+    id: UUID
+    content_id: str
+    state: int
+    title: str = ""
+    mp4_state: int = 0
+    dvr_length: int | None = None
+    max_bitrate: int | None = None
+    min_bitrate: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlaybackRequest:
+    """The query parameters of `GET /event/{id}` that shape the Video object."""
+
+    stream_time: RequestedStreamTime = field(default_factory=RequestedStreamTime)
+    audio_only: bool = False
+    auto_start: bool = False
+    view_unpublished: bool = False
+    stream_source: StreamSource | None = None
+    live_playout_profile_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerAddresses:
+    """Where the operator's web pages lie: `<base>/event/<id>`, `<base>/player/<id>` and `<base>/website-player/<id>`.
+    A base that is not http or https counts as none: it would end up in the pages of others."""
+
+    base_url: str = ""
+
+    def page(self, name: str, event_id: UUID) -> str:
+        is_web = self.base_url.lower().startswith(("http://", "https://"))
+        return url_below(self.base_url, f"{name}/{event_id}") if is_web else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishingPointUrl:
+    """A publishing point as the Video object shows it. Nothing is probed for it: health is asked under `/health/live/stream/`."""
+
+    url: str
+    state: str = ""
+    has_started: bool = False
+    last_updated: datetime | None = None
+    receiving_data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """Document 2, "Video object", member by member. `archiver_capture_publishing_point_urls` is always empty: no document
+    says where a capture's publishing points would be configured."""
+
+    web_page_url: str
+    player_url: str
+    embed_code: str
+    scriptable_player_url: str
+    scriptable_embed_code: str
+    website_player_url: str
+    website_embed_code: str
+    scriptable_website_player_url: str
+    scriptable_website_embed_code: str
+    requested_stream_time: RequestedStreamTime
+    requested_audio_only: bool
+    requested_auto_start: bool
+    live_urls: Sequence[StreamUrl]
+    current_state_urls: Sequence[StreamUrl]
+    live_playout_profile_urls: Mapping[str, Sequence[StreamUrl]]
+    vod_urls: Sequence[StreamUrl]
+    remix_urls: Sequence[StreamUrl]
+    archiver_urls: Sequence[StreamUrl]
+    archiver_capture_publishing_point_urls: Sequence[StreamUrl]
+    private_mp4_url: str
+    public_mp4_url: str
+    publishing_point_urls: Sequence[PublishingPointUrl]
+    ramp_servers: Sequence[RampServer]
+
+
+def flow_links(state: int) -> tuple[str, ...]:
+    """Which of the Event's links leads to the flow that `video` needs in this state, the best first."""
+    if state in REMIX:
+        return ("remixflow_id", "flow_id")
+    return ("archiverflow_id", "flow_id") if state in ARCHIVER else ("flow_id",)
+
+
+def video(
+    event: PlayableEvent,
+    *,
+    channel: ChannelConfiguration | None,
+    flow: FlowConfiguration | None,
+    request: PlaybackRequest,
+    player: PlayerAddresses,
+) -> Video:
+    channel, flow = channel or ChannelConfiguration(), flow or FlowConfiguration()
+    own = _state_urls(event, channel=channel, flow=flow, request=request)
+    profiles = _profile_urls(event, channel=channel, request=request)
+    current = _of_profile(profiles, request.live_playout_profile_id) or own
+    plain = _player(event, page="player", player=player, streams=current, request=request)
+    website = _player(event, page="website-player", player=player, streams=current, request=request)
+    return Video(
+        web_page_url=player.page("event", event.id),
+        player_url=plain.url,
+        embed_code=plain.embed_code,
+        scriptable_player_url=plain.scriptable_url,
+        scriptable_embed_code=plain.scriptable_embed_code,
+        website_player_url=website.url,
+        website_embed_code=website.embed_code,
+        scriptable_website_player_url=website.scriptable_url,
+        scriptable_website_embed_code=website.scriptable_embed_code,
+        requested_stream_time=request.stream_time,
+        requested_audio_only=request.audio_only,
+        requested_auto_start=request.auto_start,
+        live_urls=own if event.state in LIVE else (),
+        current_state_urls=current,
+        live_playout_profile_urls=profiles,
+        vod_urls=own if event.state in ON_DEMAND else (),
+        remix_urls=own if event.state in REMIX else (),
+        archiver_urls=own if event.state in ARCHIVER else (),
+        archiver_capture_publishing_point_urls=(),
+        private_mp4_url=_mp4_url(event, flow.storage_url_private),
+        public_mp4_url=_mp4_url(event, flow.storage_url_public),
+        publishing_point_urls=tuple(
+            PublishingPointUrl(point.url) for encoder in channel.encoders for point in encoder.publishing_points
+        ),
+        ramp_servers=channel.ramp_servers,
+    )
+
+
+def _state_urls(
+    event: PlayableEvent, *, channel: ChannelConfiguration, flow: FlowConfiguration, request: PlaybackRequest
+) -> tuple[StreamUrl, ...]:
+    if event.state in LIVE:
+        indexed = ((encoder.index, stream) for encoder in channel.encoders for stream in encoder.streams)
+        return _stream_urls(event, indexed, request=request) if _shows_live(event, request) else ()
+    if event.state in ON_DEMAND | REMIX | ARCHIVER:
+        return _stream_urls(event, ((0, stream) for stream in flow.streams), request=request)
+    return ()
+
+
+def _profile_urls(
+    event: PlayableEvent, *, channel: ChannelConfiguration, request: PlaybackRequest
+) -> dict[str, tuple[StreamUrl, ...]]:
+    """By profile id, while the Event is live; of profiles that share an id the first counts."""
+    urls: dict[str, tuple[StreamUrl, ...]] = {}
+    for profile in channel.playout_profiles if _shows_live(event, request) else ():
+        urls.setdefault(profile.id, _stream_urls(event, ((0, stream) for stream in profile.streams), request=request))
+    return urls
+
+
+def _shows_live(event: PlayableEvent, request: PlaybackRequest) -> bool:
+    """Nothing of an unpublished stream is shown, on whatever path, unless the caller asked to see it."""
+    return event.state in LIVE and (event.state != EventState.LIVE_UNPUBLISHED or request.view_unpublished)
+
+
+def _stream_urls(
+    event: PlayableEvent, streams: Iterable[tuple[int, StreamAddresses]], *, request: PlaybackRequest
+) -> tuple[StreamUrl, ...]:
+    """In the order of the configuration, each stream's places in the order of their numbers. The private address is for those
+    who may see what is not public: it comes first then, and is left out of a public state."""
+    shared = [place for place in StreamPlace if place is not StreamPlace.PRIVATE]
+    places = shared if event.state in PUBLIC else [StreamPlace.PRIVATE, *shared]
+    parameters = _parameters(event, request)
+    return tuple(
+        StreamUrl(stream.protocol, with_parameters(_filled(stream.urls[place], event), parameters), source)
+        for index, stream in streams
+        for place in places
+        if place in stream.urls and (source := StreamSource(place, index)) == (request.stream_source or source)
+    )
+
+
+def _filled(url: str, event: PlayableEvent) -> str:
+    """`{contentId}` in a configured URL stands for the Event's own, as in the URL of an HTTP destination: one flow serves many
+    Events. The rest stays as it was written, URL or not."""
+    return _PLACEHOLDER.sub(lambda _: encoded(event.content_id), url)
+
+
+def _parameters(event: PlayableEvent, request: PlaybackRequest) -> dict[str, str]:
+    """The query, in the words of Unified Origin, the common SRVA: on live URLs the Event's DVR window and bitrates; on all of
+    them `vbegin` and `vend` (a moment in UTC or a time from the start; either end may be open, which `t=start-end` cannot say)
+    and the audio-only filter."""
+    limits = {
+        "dvr_window_length": event.dvr_length,
+        "max_bitrate": event.max_bitrate,
+        "min_bitrate": event.min_bitrate,
+    }
+    points = {"vbegin": request.stream_time.in_point, "vend": request.stream_time.out_point}
+    return {
+        **{name: str(limit) for name, limit in limits.items() if limit and event.state in LIVE},
+        **{name: _point(point) for name, point in points.items() if point.has_value},
+        **(AUDIO_ONLY if request.audio_only else {}),
+    }
+
+
+def _point(point: StreamPoint) -> str:
+    if point.date_time is None:
+        return point.time_span
+    return point.date_time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _of_profile(profiles: Mapping[str, Sequence[StreamUrl]], wanted: UUID | None) -> Sequence[StreamUrl]:
+    """The wanted profile's URLs; none when no profile matches or it has nothing to play, so that the main source serves."""
+    digits = wanted.hex if wanted else None
+    return next((urls for key, urls in profiles.items() if re.sub("[{}-]", "", key).lower() == digits), ())
+
+
+def _mp4_url(event: PlayableEvent, storage_url: str) -> str:
+    """decisions.md, "Events": the MP4 lies at `<contentId>/<contentId>.mp4` and is there when `mp4State` is AVAILABLE."""
+    content_id = encoded(event.content_id)
+    return url_below(storage_url, f"{content_id}/{content_id}.mp4") if event.mp4_state == Mp4State.AVAILABLE else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Player:
+    url: str
+    scriptable_url: str
+    title: str
+
+    @property
+    def embed_code(self) -> str:
+        return _iframe(self.url, title=self.title)
+
+    @property
+    def scriptable_embed_code(self) -> str:
+        return _iframe(self.scriptable_url, title=self.title)
+
+
+def _player(
+    event: PlayableEvent, *, page: str, player: PlayerAddresses, streams: Sequence[StreamUrl], request: PlaybackRequest
+) -> _Player:
+    """The first of the current streams goes along as `src`: a page on the open web has no key to ask this API with."""
+    query = {"src": streams[0].url} if streams else {}
+    query |= {"autoStart": "true"} if request.auto_start else {}
+    base = player.page(page, event.id)
+    urls = (with_parameters(base, query), with_parameters(base, query | {"scriptable": "true"})) if base else ("", "")
+    return _Player(*urls, title=event.title)
+
+
+def _iframe(url: str, *, title: str) -> str:
+    """HTML that can be pasted as it is: whatever the title and the addresses hold stays inside its attribute."""
+    if not url:
+        return ""
+    return (
+        f'<iframe src="{escape(url)}" title="{escape(title)}" width="640" height="360" style="border:0" '
+        'allow="autoplay; encrypted-media; fullscreen; picture-in-picture" allowfullscreen></iframe>'
+    )

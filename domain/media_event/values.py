@@ -1,0 +1,206 @@
+"""The values of a media Event: its numbers and its facts, grouped as the trade groups them.
+
+Each facet is declared once and used three times: as the body of the domain event that changes it, as part of the first event, and
+as part of the aggregate's state. Names are snake case of document 2, "Event object".
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from uuid import UUID
+
+from pydantic import BaseModel
+
+
+class EventState(IntEnum):
+    """contract.md, "Numbers that spec/ leaves open"."""
+
+    PRE_LIVE = 0
+    LIVE_UNPUBLISHED = 1
+    LIVE_PUBLISHED = 2
+    SUSPENDED = 3
+    STOPPED = 4
+    INSTANT_VOD = 5
+    INSTANT_VOD_BACKUP = 6
+    INSTANT_VOD_DELETE = 7
+    PRE_VOD = 8
+    VOD_INGESTING = 9
+    VOD_PRIVATE = 10
+    VOD_PUBLIC = 11
+    REMIX_GENERATING = 12
+    REMIX_PRIVATE = 13
+    REMIX_PUBLIC = 14
+    REMIX_ERROR = 15
+    VOD_ERROR = 16
+    ARCHIVER_PRIVATE = 17
+    ARCHIVER_PUBLIC = 18
+    COMPOSE_GENERATING = 19
+    COMPOSE_PUBLIC = 20
+    COMPOSE_PRIVATE = 21
+    COMPOSE_WAITING = 22
+    COMPOSE_ERROR = 23
+    LIVE_STARTING = 24
+    LIVE_STOPPING = 25
+
+
+LIVE = frozenset({EventState.LIVE_UNPUBLISHED, EventState.LIVE_PUBLISHED})
+STREAMING = LIVE | {EventState.LIVE_STARTING}
+ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
+
+
+class Mp4State(IntEnum):
+    NONE = 0
+    AVAILABLE = 1
+    GENERATING = 2
+    FAILED = 4
+
+
+class ProvisionState(IntEnum):
+    """Document 2, "Provisioning objects"."""
+
+    SCHEDULED = 0
+    PROVISIONING = 1
+    PROVISIONING_FAILED = 2
+    PROVISIONED = 3
+    PROVISIONED_PARTIAL = 4
+    TERMINATING = 5
+    TERMINATING_FAILED = 6
+    TERMINATED = 7
+
+
+class Trigger(StrEnum):
+    """Why a state changed. Only an operator's order (and the schedule, which gives it for them) starts or stops the encoder."""
+
+    OPERATOR = "operator"
+    METADATA = "metadata"
+    FLOW = "flow"
+    PROTECTION = "protection"
+
+
+class Description(BaseModel):
+    title: str | None = None
+    description: str | None = None
+    thumbnail: str | None = None
+
+
+class References(BaseModel):
+    ref_id: str | None = None
+    external_id: str | None = None
+
+
+class Schedule(BaseModel):
+    scheduled_start: datetime | None = None
+    scheduled_end: datetime | None = None
+    scheduled_channel_start: datetime | None = None
+    scheduled_channel_end: datetime | None = None
+
+
+class PublicationWindow(BaseModel):
+    published_start: datetime | None = None
+    published_end: datetime | None = None
+
+
+class InstantVodWindow(BaseModel):
+    instant_vod_start: datetime | None = None
+    instant_vod_end: datetime | None = None
+
+
+class ArchiverWindow(BaseModel):
+    archiver_start: datetime | None = None
+    archiver_end: datetime | None = None
+
+
+class Automation(BaseModel):
+    auto_start: bool = False
+    auto_end: bool = False
+    auto_publish: bool = False
+    auto_start_publications: bool = False
+    auto_expire_publishing_points: bool = False
+
+
+class ProvisioningPlan(BaseModel):
+    infrastructure_profile_id: UUID | None = None
+    scheduled_provision_at: datetime | None = None
+    scheduled_terminate_at: datetime | None = None
+    auto_provision_infrastructure: bool = False
+    auto_terminate_infrastructure: bool = False
+
+
+class RoomLink(BaseModel):
+    room_id: UUID | None = None
+
+
+class Classification(BaseModel):
+    event_type_id: UUID | None = None
+    category_ids: tuple[UUID, ...] = ()
+
+
+class Tagging(BaseModel):
+    tag_ids: tuple[UUID, ...] = ()
+
+
+class ChannelLink(BaseModel):
+    channel_id: UUID | None = None
+
+
+class FlowLinks(BaseModel):
+    flow_id: UUID | None = None
+    remixflow_id: UUID | None = None
+    archiverflow_id: UUID | None = None
+
+
+class Drm(BaseModel):
+    drm_json: str | None = None
+    vod_drm: bool = False
+
+
+class Streaming(BaseModel):
+    additional_streaming_options: str | None = None
+    dvr_length: int | None = None
+    max_bitrate: int | None = None
+    min_bitrate: int | None = None
+
+
+class FlowTask(BaseModel):
+    task_engine_json: str | None = None
+
+
+class Particulars(
+    Description,
+    References,
+    Schedule,
+    PublicationWindow,
+    InstantVodWindow,
+    ArchiverWindow,
+    Automation,
+    ProvisioningPlan,
+    RoomLink,
+    Classification,
+    Tagging,
+    ChannelLink,
+    FlowLinks,
+    Drm,
+    Streaming,
+    FlowTask,
+):
+    """Everything about an Event that a caller may write, except its states."""
+
+
+class EventDetails(Particulars):
+    """The whole state of an Event beyond its id, version and dates."""
+
+    state: EventState = EventState.PRE_LIVE
+    mp4_state: Mp4State = Mp4State.NONE
+    actual_live_start: datetime | None = None
+    actual_live_end: datetime | None = None
+    date_deleted: datetime | None = None
+
+    @property
+    def display_start(self) -> datetime | None:
+        """decisions.md, Events: publishedStart, else scheduledStart, else actualLiveStart."""
+        return self.published_start or self.scheduled_start or self.actual_live_start
+
+    @property
+    def display_end(self) -> datetime | None:
+        return self.published_end or self.scheduled_end or self.actual_live_end
