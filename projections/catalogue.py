@@ -1,0 +1,26 @@
+"""The list of every view and every migration of the product."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from projections.clients.view import CLIENT_VIEW
+from projections.kernel.migrate import Migration
+from projections.kernel.view import Views
+from projections.media_event.view import EVENT_VIEW
+from projections.records.view import RECORD_VIEW
+
+_HERE = Path(__file__).parent
+
+
+def views() -> Views:
+    return Views((EVENT_VIEW, RECORD_VIEW, CLIENT_VIEW))
+
+
+def migrations() -> list[Migration]:
+    """Applied in this order and never edited once released; a change is a new file."""
+    return [
+        Migration("0001 log", (_HERE / "log" / "schema.sql").read_text()),
+        Migration("0002 views", (_HERE / "kernel" / "views.sql").read_text()),
+        Migration("0003 key use", (_HERE / "clients" / "schema.sql").read_text()),
+    ]

@@ -1,0 +1,131 @@
+"""PostgreSQL arrays in their binary form, packed in one go.
+
+An append carries a dozen columns for up to hundreds of rows. psycopg's list adaptation looks at every element in Python; packing a
+whole column with the element type known is about five times as fast, and the parameter types never vary, so each statement is
+prepared once. The format is array_recv's: dimensions, null flag, element type, then length-prefixed elements.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+from psycopg.abc import AdaptContext
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+T = TypeVar("T")
+
+_HEADER = struct.Struct(">iiIii")
+_LENGTH = struct.Struct(">i")
+_NULL = _LENGTH.pack(-1)
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class PackedArray(bytes):
+    """One array parameter, ready to send. Subclasses say of what."""
+
+    ELEMENT: int
+    ARRAY: int
+
+
+class Texts(PackedArray):
+    ELEMENT, ARRAY = 25, 1009
+
+
+class Bytes(PackedArray):
+    ELEMENT, ARRAY = 17, 1001
+
+
+class Uuids(PackedArray):
+    ELEMENT, ARRAY = 2950, 2951
+
+
+class Bigints(PackedArray):
+    ELEMENT, ARRAY = 20, 1016
+
+
+class Booleans(PackedArray):
+    ELEMENT, ARRAY = 16, 1000
+
+
+class Instants(PackedArray):
+    ELEMENT, ARRAY = 1184, 1185
+
+
+Packed = TypeVar("Packed", bound=PackedArray)
+
+
+def _packed(kind: type[Packed], values: Sequence[T | None], encode: Callable[[T], bytes]) -> Packed:
+    parts: list[bytes] = [b""]
+    length = _LENGTH.pack
+    nulls = 0
+    for value in values:
+        if value is None:
+            parts.append(_NULL)
+            nulls = 1
+        else:
+            data = encode(value)
+            parts.append(length(len(data)))
+            parts.append(data)
+    parts[0] = _HEADER.pack(1, nulls, kind.ELEMENT, len(values), 1)
+    return kind(b"".join(parts))
+
+
+def texts(values: Sequence[str | None]) -> Texts:
+    return _packed(Texts, values, str.encode)
+
+
+def byte_strings(values: Sequence[bytes | None]) -> Bytes:
+    return _packed(Bytes, values, bytes)
+
+
+def uuids(values: Sequence[UUID | None]) -> Uuids:
+    return _packed(Uuids, values, lambda value: value.bytes)
+
+
+def bigints(values: Sequence[int | None]) -> Bigints:
+    return _packed(Bigints, values, lambda value: value.to_bytes(8, "big", signed=True))
+
+
+def booleans(values: Sequence[bool | None]) -> Booleans:
+    return _packed(Booleans, values, lambda value: b"\1" if value else b"\0")
+
+
+def instants(values: Sequence[datetime | None]) -> Instants:
+    def encode(value: datetime) -> bytes:
+        return ((value - _EPOCH) // _MICROSECOND).to_bytes(8, "big", signed=True)
+
+    return _packed(Instants, values, encode)
+
+
+PACKERS: dict[str, Callable[[Sequence[Any]], PackedArray]] = {
+    "text": texts,
+    "bytea": byte_strings,
+    "uuid": uuids,
+    "bigint": bigints,
+    "boolean": booleans,
+    "timestamptz": instants,
+}
+
+
+def _dumper(kind: type[PackedArray]) -> type[Dumper]:
+    class PackedDumper(Dumper):
+        format = Format.BINARY
+        oid = kind.ARRAY
+
+        def dump(self, obj: bytes) -> bytes:
+            return obj
+
+    return PackedDumper
+
+
+def register(context: AdaptContext) -> None:
+    """Teach a connection to send packed arrays as they are."""
+    kinds: Iterable[type[PackedArray]] = (Texts, Bytes, Uuids, Bigints, Booleans, Instants)
+    for kind in kinds:
+        context.adapters.register_dumper(kind, _dumper(kind))

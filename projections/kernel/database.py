@@ -1,0 +1,98 @@
+"""Connections to PostgreSQL: how they are made, and what their faults are called."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from domain.kernel.errors import Unavailable
+from projections.kernel import arrays
+
+APP_ROLE = "medialedger_app"
+_FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+
+
+class Database:
+    """A pool for questions, and single connections for those who need one of their own (the appender, listeners).
+
+    `role`, when given, is taken on by every connection: it may append to the log and never change it.
+    """
+
+    def __init__(self, conninfo: str, *, role: str | None = None, size: int = 8) -> None:
+        self.conninfo = conninfo
+        self._role = role
+        self._pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
+            conninfo,
+            min_size=1,
+            max_size=size,
+            open=False,
+            timeout=5,
+            kwargs={"autocommit": True, "application_name": "medialedger"},
+            configure=self._configure,
+        )
+
+    async def open(self) -> None:
+        with unavailable():
+            await self._pool.open(wait=True, timeout=10)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    async def connect(self, purpose: str, *, settings: Sequence[tuple[str, str]] = ()) -> AsyncConnection[TupleRow]:
+        """A connection outside the pool. `settings` are session settings, such as (`statement_timeout`, `5s`)."""
+        connection = await AsyncConnection.connect(
+            self.conninfo, autocommit=True, application_name=f"medialedger {purpose}", connect_timeout=5
+        )
+        await self._configure(connection)
+        for name, value in settings:
+            await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        return connection
+
+    async def _configure(self, connection: AsyncConnection[TupleRow]) -> None:
+        arrays.register(connection)
+        connection.prepare_threshold = 2
+        if self._role is not None:
+            await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(self._role)))
+
+    async def rows(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[TupleRow]:
+        """Ask one question; all its rows. A database that does not answer is `Unavailable`."""
+        with unavailable():
+            async with self._pool.connection() as connection:
+                cursor = await connection.execute(question, parameters, binary=True)
+                return await cursor.fetchall()
+
+    async def row(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> TupleRow | None:
+        found = await self.rows(question, parameters)
+        return found[0] if found else None
+
+    async def execute(self, statement: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
+        """Run one statement; how many rows it touched."""
+        with unavailable():
+            async with self._pool.connection() as connection:
+                return (await connection.execute(statement, parameters)).rowcount
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A pooled connection for several statements, autocommit until the caller opens a transaction."""
+        with unavailable():
+            async with self._pool.connection() as connection:
+                yield connection
+
+
+class unavailable:  # noqa: N801 - reads as a statement: `with unavailable():`
+    """Turns a database that is down into the domain's word for it."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, _: object) -> None:
+        if isinstance(fault, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
+            raise Unavailable("the database is too busy") from fault
+        if isinstance(fault, _FAULTS):
+            raise Unavailable("the database does not answer") from fault

@@ -1,0 +1,260 @@
+"""Group commit: all commands that arrived while the last commit was under way go into the next one, as one statement.
+
+The statement is autocommit and needs no second round trip, so nothing a client does, not even being frozen, can hold the head row.
+Each command is all or nothing. When the batch as a whole is refused (a stale version, a taken claim), it is run again command by
+command: the loser hears of it, its neighbours do not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from domain.kernel.aggregate import Claim
+from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
+from domain.kernel.errors import Conflict, Unavailable
+from projections.kernel.database import Database
+from projections.kernel.view import View
+from projections.log.statement import EventRow, statement
+
+_log = logging.getLogger(__name__)
+_SESSION = (("statement_timeout", "10s"), ("lock_timeout", "10s"))
+
+
+class StaleStream(Conflict):
+    """Another process appended to the stream first: load again and decide again."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(f"{stream} was changed by somebody else at the same time")
+        self.stream = stream
+
+
+class ClaimTaken(Conflict):
+    """A value that must be unique belongs to somebody else."""
+
+    def __init__(self, claims: Sequence[Claim]) -> None:
+        super().__init__(" or ".join(f"{claim.scope} {claim.value!r}" for claim in claims) + " is taken")
+        self.claims = claims
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """What one command writes, all or nothing."""
+
+    events: Sequence[EventRow]
+    rows: Sequence[tuple[View, tuple[Any, ...]]] = ()
+    claims: Sequence[Claim] = ()
+    releases: Sequence[Claim] = ()
+    answer: RecordedAnswer | None = None
+
+
+@dataclass(slots=True)
+class _Waiting:
+    append: Append
+    committed: asyncio.Future[int]
+    since: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to commit and when to say no: rows per statement, commands in the queue, seconds that the oldest may have waited."""
+
+    batch: int = 512
+    waiting: int = 10_000
+    age: float = 5.0
+
+
+class Appender:
+    """The one writer of this process. Other processes have their own; the head row orders them all."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        limits: Limits = Limits(),
+        observe: Callable[[int, float], None] | None = None,
+        announce: Callable[[int], None] | None = None,
+    ) -> None:
+        self._database = database
+        self._limits = limits
+        self._observe = observe
+        self._announce = announce
+        self._queue: deque[_Waiting] = deque()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connection: AsyncConnection[TupleRow] | None = None
+        self._stopping = False
+
+    async def start(self) -> None:
+        self._connection = await self._connect()
+        self._task = asyncio.create_task(self._run(), name="appender")
+
+    async def stop(self) -> None:
+        """Commit what has been accepted, then end."""
+        self._stopping = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        if self._connection is not None:
+            await self._connection.close()
+
+    @property
+    def oldest(self) -> float:
+        """Seconds that the oldest waiting command has waited; 0 when none does."""
+        return time.monotonic() - self._queue[0].since if self._queue else 0.0
+
+    async def append(self, append: Append) -> int:
+        """Commit; the position of the command's last event."""
+        if self._stopping or len(self._queue) >= self._limits.waiting or self.oldest > self._limits.age:
+            raise Unavailable("too many changes are waiting to be written")
+        waiting = _Waiting(append, asyncio.get_running_loop().create_future())
+        self._queue.append(waiting)
+        self._wake.set()
+        return await waiting.committed
+
+    async def _run(self) -> None:
+        while True:
+            if not self._queue:
+                if self._stopping:
+                    return
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            batch = self._take()
+            try:
+                await self._write(batch)
+            except BaseException as fault:
+                for waiting in batch:
+                    _fail(waiting, fault if isinstance(fault, Exception) else Unavailable("shutting down"))
+                if not isinstance(fault, Exception):
+                    raise
+                _log.exception("a batch of %d commands was not written", len(batch))
+
+    def _take(self) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        size = 0
+        while self._queue and (not batch or size + len(self._queue[0].append.events) <= self._limits.batch):
+            waiting = self._queue.popleft()
+            size += len(waiting.append.events)
+            batch.append(waiting)
+        if self._observe is not None:
+            self._observe(size, time.monotonic() - batch[0].since)
+        return batch
+
+    async def _write(self, batch: list[_Waiting]) -> None:
+        try:
+            last = await self._execute([waiting.append for waiting in batch])
+        except psycopg.errors.QueryCanceled:
+            for waiting in batch:
+                _fail(waiting, Unavailable("the database is too busy"))
+        except (psycopg.OperationalError, psycopg.InterfaceError) as fault:
+            _log.warning("the connection to the log broke: %s", type(fault).__name__)
+            await self._settle(batch)
+        except psycopg.Error:
+            if len(batch) == 1:
+                await self._write_alone(batch[0])
+                return
+            for waiting in batch:
+                await self._write_alone(waiting)
+        else:
+            self._succeed(batch, last)
+
+    async def _write_alone(self, waiting: _Waiting) -> None:
+        try:
+            last = await self._execute([waiting.append])
+        except psycopg.errors.UniqueViolation as violation:
+            await self._refuse(waiting, violation.diag.constraint_name)
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            await self._settle([waiting])
+        except psycopg.Error as fault:
+            _fail(waiting, fault)
+        else:
+            self._succeed([waiting], last)
+
+    async def _refuse(self, waiting: _Waiting, constraint: str | None) -> None:
+        append = waiting.append
+        if constraint == "claims_taken":
+            _fail(waiting, ClaimTaken(append.claims))
+        elif constraint == "answers_recorded" and append.answer is not None:
+            _fail(waiting, AnswerAlreadyRecorded(append.answer.client, append.answer.key))
+        elif position := await self._position_of(append):
+            _settle(waiting, position)
+        else:
+            _fail(waiting, StaleStream(append.events[0].stream))
+
+    async def _settle(self, batch: list[_Waiting]) -> None:
+        """After a lost connection nobody knows what was committed. Ask the log for each command's own event, then try once more."""
+        await self._reconnect()
+        for waiting in batch:
+            try:
+                if position := await self._position_of(waiting.append):
+                    _settle(waiting, position)
+                    continue
+                self._succeed([waiting], await self._execute([waiting.append]))
+            except psycopg.errors.UniqueViolation as violation:
+                await self._refuse(waiting, violation.diag.constraint_name)
+            except psycopg.Error as fault:
+                _log.warning("a command could not be written: %s", type(fault).__name__)
+                _fail(waiting, Unavailable("the database does not answer"))
+
+    async def _position_of(self, append: Append) -> int | None:
+        """The position of the command's last event if it is in the log: same stream, version and event id."""
+        last = append.events[-1]
+        found = await (
+            await self._live().execute(
+                "SELECT position FROM events WHERE originator_id = %s AND originator_version = %s AND event_id = %s",
+                (last.stream, last.version, last.event_id),
+            )
+        ).fetchone()
+        return int(found[0]) if found else None
+
+    async def _execute(self, appends: Sequence[Append]) -> int:
+        sql, parameters = statement(appends)
+        cursor = await self._live().execute(sql, parameters, binary=True)
+        found = await cursor.fetchone()
+        return int(found[0]) if found else 0
+
+    def _live(self) -> AsyncConnection[TupleRow]:
+        if self._connection is None or self._connection.closed:
+            raise psycopg.OperationalError("not connected")
+        return self._connection
+
+    async def _connect(self) -> AsyncConnection[TupleRow]:
+        return await self._database.connect("appender", settings=_SESSION)
+
+    async def _reconnect(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+        for delay in (0.0, 0.1, 0.3, 0.6):
+            await asyncio.sleep(delay)
+            with suppress(psycopg.Error):
+                self._connection = await self._connect()
+                return
+
+    def _succeed(self, batch: Sequence[_Waiting], last: int) -> None:
+        position = last - sum(len(waiting.append.events) for waiting in batch)
+        for waiting in batch:
+            position += len(waiting.append.events)
+            _settle(waiting, position)
+        if self._announce is not None:
+            self._announce(last)
+
+
+def _settle(waiting: _Waiting, position: int) -> None:
+    if not waiting.committed.done():
+        waiting.committed.set_result(position)
+
+
+def _fail(waiting: _Waiting, fault: Exception) -> None:
+    if not waiting.committed.done():
+        waiting.committed.set_exception(fault)

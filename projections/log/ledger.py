@@ -1,0 +1,221 @@
+"""Load, decide, append: how every command of the product is carried out, and nothing else writes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.answers import RecordedAnswer
+from domain.kernel.cause import Cause
+from domain.kernel.clock import Clock
+from domain.kernel.command import Command
+from domain.kernel.errors import DomainError, Malformed, NotFound, StaleVersion
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
+from projections.kernel.view import Views
+from projections.log.append import Append, Appender, ClaimTaken, StaleStream
+from projections.log.leaf import leaf
+from projections.log.statement import EventRow
+from projections.log.streams import SNAPSHOT_EVERY, Streams
+
+_log = logging.getLogger(__name__)
+_TRIES = 4
+
+R = TypeVar("R", bound=AggregateRoot)
+Seal = Callable[[R], Awaitable[RecordedAnswer | None]]
+
+
+@dataclass(frozen=True)
+class Plan(Generic[R]):
+    """A command, and new aggregates that must come into being with it (an Event's new tags)."""
+
+    command: Command[R]
+    companions: Sequence[AggregateRoot] = ()
+
+
+@dataclass(slots=True)
+class _Decision(Generic[R]):
+    root: R
+    events: Sequence[DomainEvent]
+    before: frozenset[Claim]
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The lock of one stream, and how many are at it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+
+
+class Ledger:
+    """Carries out commands. Aggregates lately used are kept, so most commands read nothing before they write.
+
+    A kept aggregate may be behind, when another process wrote. Its changes are safe all the same: the expected version fails and
+    the command is decided again. But a refusal, or "nothing to do", that rests on it is never given before the log was asked.
+    """
+
+    def __init__(
+        self,
+        appender: Appender,
+        streams: Streams,
+        *,
+        mapper: EventMapper,
+        views: Views,
+        clock: Clock,
+        keep: int = 20_000,
+    ) -> None:
+        self._appender = appender
+        self._streams = streams
+        self._mapper = mapper
+        self._views = views
+        self._clock = clock
+        self._kept: OrderedDict[str, AggregateRoot] = OrderedDict()
+        self._keep = keep
+        self._turns: dict[str, _Turn] = {}
+        self._snapshots: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        if self._snapshots:
+            await asyncio.wait(self._snapshots)
+
+    async def load(self, kind: type[R], key: object) -> R | None:
+        """The aggregate as the log has it now."""
+        return cast("R | None", await self._streams.load(kind.stream(key)))
+
+    async def execute(
+        self,
+        wanted: Command[R] | Callable[[], Awaitable[Plan[R]]],
+        *,
+        cause: Cause,
+        if_match: frozenset[int] | None = None,
+        seal: Seal[R] | None = None,
+    ) -> R:
+        """Carry a command out; the aggregate as it is after it.
+
+        `wanted` may be a question that gives the plan: it is asked again for every try. `if_match` are the versions that the
+        caller insists on. `seal` makes the answer to be kept with the change; it is called before the append, with the
+        aggregate as it will be. Raises what the command refuses with, `StaleVersion`, `Conflict` after lost races, `Unavailable`.
+        """
+        for left in reversed(range(_TRIES)):
+            plan = Plan(wanted) if isinstance(wanted, Command) else await wanted()
+            try:
+                async with self._turn(plan.command.stream):
+                    return await self._attempt(plan, cause=cause, if_match=if_match, seal=seal)
+            except StaleStream:
+                if not left:
+                    raise
+            except ClaimTaken:
+                if not left or not plan.companions:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _attempt(self, plan: Plan[R], *, cause: Cause, if_match: frozenset[int] | None, seal: Seal[R] | None) -> R:
+        decision = await self._decided(plan.command, if_match)
+        root = decision.root
+        answer = await seal(root) if seal is not None else None
+        if decision.events:
+            await asyncio.shield(self._appender.append(self._appended(decision, plan.companions, cause=cause, answer=answer)))
+            self._snapshot_if_due(root, len(decision.events))
+        self._put(root)
+        return root
+
+    async def _decided(self, command: Command[R], if_match: frozenset[int] | None) -> _Decision[R]:
+        kept = self._kept.pop(command.stream, None)
+        if kept is not None:
+            try:
+                decision = self._decide(command, cast("R", kept), if_match)
+            except DomainError:
+                pass
+            else:
+                if decision.events:
+                    return decision
+        return self._decide(command, cast("R | None", await self._streams.load(command.stream)), if_match)
+
+    def _decide(self, command: Command[R], root: R | None, if_match: frozenset[int] | None) -> _Decision[R]:
+        """400 and 404 come before a failed If-Match, which comes before any other refusal."""
+        before = root.claims() if root is not None else NO_CLAIMS
+        version = root.version if root is not None else 0
+        stale = if_match is not None and version not in if_match
+        try:
+            decided = command.decide(root, at=self._clock())
+        except (Malformed, NotFound):
+            raise
+        except DomainError:
+            if stale:
+                raise StaleVersion(version) from None
+            raise
+        if stale:
+            raise StaleVersion(version)
+        return _Decision(decided, cast("Sequence[DomainEvent]", decided.collect_events()), before)
+
+    def _appended(
+        self, decision: _Decision[R], companions: Sequence[AggregateRoot], *, cause: Cause, answer: RecordedAnswer | None
+    ) -> Append:
+        roots: list[AggregateRoot] = [*companions, decision.root]
+        events = [event for other in companions for event in cast("Sequence[DomainEvent]", other.collect_events())]
+        after = frozenset[Claim]().union(*(root.claims() for root in roots))
+        return Append(
+            events=self.event_rows([*events, *decision.events], cause),
+            rows=[row for root in roots for row in self._views.rows(root)],
+            claims=[*(after - decision.before)],
+            releases=[*(decision.before - after)],
+            answer=answer,
+        )
+
+    def event_rows(self, events: Sequence[DomainEvent], cause: Cause) -> list[EventRow]:
+        metadata = metadata_text(cause)
+        encoded = metadata.encode()
+        rows = []
+        for index, event in enumerate(events):
+            state, event_id = self._mapper.state(event), cause.event_id(index)
+            stream, version, topic = event.originator_id, event.originator_version, event.TOPIC
+            mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=encoded, state=state)
+            rows.append(EventRow(stream, version, topic, event_id, state, metadata, mark))
+        return rows
+
+    def _put(self, root: AggregateRoot) -> None:
+        self._kept[root.id] = root
+        if len(self._kept) > self._keep:
+            self._kept.popitem(last=False)
+
+    def _snapshot_if_due(self, root: AggregateRoot, added: int) -> None:
+        if root.version // SNAPSHOT_EVERY == (root.version - added) // SNAPSHOT_EVERY:
+            return
+        task = asyncio.create_task(self._keep_snapshot(root.id, root.version, root.snapshot()))
+        self._snapshots.add(task)
+        task.add_done_callback(self._snapshots.discard)
+
+    async def _keep_snapshot(self, stream: str, version: int, snapshot: dict[str, Any]) -> None:
+        try:
+            await self._streams.keep(stream, version=version, snapshot=snapshot)
+        except DomainError as fault:
+            _log.warning("no snapshot of %s was kept: %s", stream, fault)
+
+    @asynccontextmanager
+    async def _turn(self, stream: str) -> AsyncIterator[None]:
+        """One command at a time per aggregate and process: conflicts then come from other processes only."""
+        turn = self._turns.setdefault(stream, _Turn())
+        turn.users += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.users -= 1
+            if not turn.users:
+                del self._turns[stream]
+
+
+def metadata_text(cause: Cause) -> str:
+    """The cause as it is stored beside the event: compact JSON, absent causation left out."""
+    members = {"actor": cause.actor, "correlation_id": cause.correlation_id, "command_id": str(cause.command_id)}
+    if cause.causation_id is not None:
+        members["causation_id"] = str(cause.causation_id)
+    return json.dumps(members, separators=(",", ":"))

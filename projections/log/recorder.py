@@ -1,0 +1,147 @@
+"""The eventsourcing library's recorder over our log, so that any application built on the library can open it.
+
+The same statement as the product's own append, one call at a time from threads. Passes the library's conformance suites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Thread
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+from eventsourcing.persistence import (
+    ApplicationRecorder,
+    IntegrityError,
+    ListenNotifySubscription,
+    Notification,
+    StoredEvent,
+)
+from psycopg import Connection
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool
+
+from domain.kernel.cause import Cause
+from projections.kernel import arrays
+from projections.log.announce import CHANNEL
+from projections.log.append import Append
+from projections.log.leaf import leaf
+from projections.log.ledger import metadata_text
+from projections.log.statement import EventRow, statement
+
+
+class LogRecorder(ApplicationRecorder):
+    """`insert_events` takes the library's stored events; a `cause` keyword says who and why, else the library itself did it."""
+
+    def __init__(self, conninfo: str, *, size: int = 8) -> None:
+        self.conninfo = conninfo
+        self._pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
+            conninfo, min_size=1, max_size=size, kwargs={"autocommit": True}, configure=arrays.register, open=True
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+        if not stored_events:
+            return []
+        cause: Cause = kwargs.get("cause") or Cause.by("eventsourcing")
+        text, parameters = statement([Append(_rows(stored_events, cause))])
+        with self._pool.connection() as connection:
+            try:
+                found = connection.execute(text, parameters, binary=True).fetchone()
+            except psycopg.IntegrityError as violation:
+                raise IntegrityError(str(violation)) from violation
+            last = int(found[0]) if found else 0
+            connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(last)))
+        return list(range(last - len(stored_events) + 1, last + 1))
+
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        rows = self._rows(
+            "SELECT originator_version, topic, state FROM events WHERE originator_id = %(stream)s"
+            " AND (%(gt)s::bigint IS NULL OR originator_version > %(gt)s)"
+            " AND (%(lte)s::bigint IS NULL OR originator_version <= %(lte)s)"
+            f" ORDER BY originator_version {'DESC' if desc else 'ASC'} LIMIT %(limit)s",
+            {"stream": str(originator_id), "gt": gt, "lte": lte, "limit": limit},
+        )
+        return [StoredEvent(originator_id, version, topic, state) for version, topic, state in rows]
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        after = -1 if start is None else start - 1 if inclusive_of_start else start
+        rows = self._rows(
+            "SELECT originator_id, originator_version, topic, state, position FROM events WHERE position > %(after)s"
+            " AND (%(stop)s::bigint IS NULL OR position <= %(stop)s)"
+            " AND (%(topics)s::text[] = '{}' OR topic = ANY(%(topics)s)) ORDER BY position LIMIT %(limit)s",
+            {"after": after, "stop": stop, "topics": list(topics), "limit": limit},
+        )
+        return [Notification(stream, version, topic, state, position) for stream, version, topic, state, position in rows]
+
+    def max_notification_id(self) -> int | None:
+        rows = self._rows("SELECT position FROM log_head WHERE position > 0", {})
+        return int(rows[0][0]) if rows else None
+
+    def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> LogSubscription:
+        return LogSubscription(self, gt=gt, topics=topics)
+
+    def _rows(self, question: str, parameters: dict[str, Any]) -> list[TupleRow]:
+        with self._pool.connection() as connection:
+            return connection.execute(question, parameters, binary=True).fetchall()
+
+
+class LogSubscription(ListenNotifySubscription[LogRecorder]):
+    """Woken by the announcement of a commit; looks by itself now and then, since an announcement may be lost."""
+
+    def __init__(self, recorder: LogRecorder, gt: int | None = None, topics: Sequence[str] = ()) -> None:
+        super().__init__(recorder=recorder, gt=gt, topics=topics)
+        self._listen_thread = Thread(target=self._listen, daemon=True)
+        self._listen_thread.start()
+
+    def __exit__(self, *args: object, **kwargs: Any) -> None:
+        super().__exit__(*args, **kwargs)
+        self._listen_thread.join()
+
+    def _listen(self) -> None:
+        try:
+            with psycopg.connect(self._recorder.conninfo, autocommit=True) as connection:
+                connection.execute(f"LISTEN {CHANNEL}".encode())
+                while not self._has_been_stopped and self._thread_error is None:
+                    for _ in connection.notifies(timeout=0.1, stop_after=1):
+                        pass
+                    self._has_been_notified.set()
+        except psycopg.Error as fault:
+            self._thread_error = self._thread_error or fault
+            self.stop()
+
+
+def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[EventRow]:
+    metadata = metadata_text(cause)
+    rows = []
+    for stored in stored_events:
+        stream, event_id = str(stored.originator_id), uuid4()
+        mark = leaf(
+            stream=stream,
+            version=stored.originator_version,
+            topic=stored.topic,
+            event_id=event_id,
+            metadata=metadata.encode(),
+            state=stored.state,
+        )
+        rows.append(EventRow(stream, stored.originator_version, stored.topic, event_id, stored.state, metadata, mark))
+    return rows

@@ -1,0 +1,100 @@
+"""The append as one SQL statement: a CTE that takes the head row and writes the events, and one for everything that goes along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from projections.kernel.arrays import bigints, byte_strings, texts, uuids
+from projections.kernel.view import View
+
+if TYPE_CHECKING:
+    from domain.kernel.aggregate import Claim
+    from domain.kernel.answers import RecordedAnswer
+    from projections.log.append import Append
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event as the log stores it; `leaf` is what the hash chain takes of it."""
+
+    stream: str
+    version: int
+    topic: str
+    event_id: UUID
+    state: bytes
+    metadata: str
+    leaf: bytes
+
+
+Part = tuple[str, list[Any]]
+
+_APPENDED = (
+    "appended AS MATERIALIZED (SELECT * FROM log_append(%s::text[], %s::bigint[], %s::text[], %s::uuid[], "
+    "%s::bytea[], %s::text[], %s::bytea[]))"
+)
+_RELEASED = (
+    "released AS (DELETE FROM claims USING appended, unnest(%s::text[], %s::text[], %s::text[]) AS r(scope, value, owner) "
+    "WHERE claims.scope = r.scope AND claims.value = r.value AND claims.owner = r.owner)"
+)
+_CLAIMED = (
+    "claimed AS (INSERT INTO claims (scope, value, owner) "
+    "SELECT c.* FROM appended, unnest(%s::text[], %s::text[], %s::text[]) AS c(scope, value, owner))"
+)
+_ANSWERED = (
+    "answered AS (INSERT INTO answers (client, key, fingerprint, status, headers, body) "
+    "SELECT a.client, a.key, a.fingerprint, a.status, a.headers::json, a.body FROM appended, "
+    "unnest(%s::text[], %s::text[], %s::bytea[], %s::bigint[], %s::text[], %s::bytea[]) "
+    "AS a(client, key, fingerprint, status, headers, body))"
+)
+
+
+def statement(appends: Sequence[Append]) -> tuple[str, list[Any]]:
+    """The SQL and its parameters. The text depends only on which parts are there, so few statements are ever prepared."""
+    parts = [_appended([event for append in appends for event in append.events])]
+    if releases := [claim for append in appends for claim in append.releases]:
+        parts.append((_RELEASED, _claims(releases)))
+    if claims := [claim for append in appends for claim in append.claims]:
+        parts.append((_CLAIMED, _claims(claims)))
+    if answers := [append.answer for append in appends if append.answer is not None]:
+        parts.append((_ANSWERED, _answers(answers)))
+    parts += _views(row for append in appends for row in append.rows)
+    text = "WITH " + ", ".join(sql for sql, _ in parts) + " SELECT last_position, recorded FROM appended"
+    return text, [parameter for _, parameters in parts for parameter in parameters]
+
+
+def _appended(events: Sequence[EventRow]) -> Part:
+    return _APPENDED, [
+        texts([event.stream for event in events]),
+        bigints([event.version for event in events]),
+        texts([event.topic for event in events]),
+        uuids([event.event_id for event in events]),
+        byte_strings([event.state for event in events]),
+        texts([event.metadata for event in events]),
+        byte_strings([event.leaf for event in events]),
+    ]
+
+
+def _claims(claims: Sequence[Claim]) -> list[Any]:
+    return [texts([c.scope for c in claims]), texts([c.value for c in claims]), texts([c.owner for c in claims])]
+
+
+def _answers(answers: Sequence[RecordedAnswer]) -> list[Any]:
+    return [
+        texts([answer.client for answer in answers]),
+        texts([answer.key for answer in answers]),
+        byte_strings([answer.fingerprint for answer in answers]),
+        bigints([answer.status for answer in answers]),
+        texts([json.dumps(answer.headers) for answer in answers]),
+        byte_strings([answer.body for answer in answers]),
+    ]
+
+
+def _views(rows: Iterable[tuple[View, tuple[Any, ...]]]) -> list[Part]:
+    by_view: dict[str, tuple[View, list[tuple[Any, ...]]]] = {}
+    for view, row in rows:
+        by_view.setdefault(view.name, (view, []))[1].append(row)
+    return [(f"{name}_rows AS ({view.upsert_appended})", view.pack(values)) for name, (view, values) in sorted(by_view.items())]

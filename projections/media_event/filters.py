@@ -1,0 +1,127 @@
+"""What GET /event/ can ask, as a value, and the SQL it becomes. Document 2, "GET /event/"; decisions.md, Events.
+
+Filters combine with AND, the values of one with OR. Values are always parameters, never text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from domain.media_event.values import EventState, ProvisionState
+from projections.kernel.page import FIRST_PAGE, Window
+
+ORDER_COLUMNS: dict[str, str] = {
+    "Title": "e.title",
+    "State": "e.state",
+    "DisplayLiveStart": "e.display_start",
+    "DisplayLiveEnd": "e.display_end",
+    "EventType": "event_type.name",
+    "Room": "room.name",
+    "Channel": "channel.name",
+    "Vuflow": "flow.name",
+    "RefId": "e.ref_id",
+    "ExternalId": "e.external_id",
+}
+_LINKED = {"EventType": "event_type", "Room": "room", "Channel": "channel", "Vuflow": "flow"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventFilter:
+    """Absent parts filter nothing. Names are whole and exact; `search` is a case-insensitive substring."""
+
+    scheduled_from: datetime | None = None
+    scheduled_to: datetime | None = None
+    modified_from: datetime | None = None
+    modified_to: datetime | None = None
+    states: Sequence[EventState] = ()
+    provision_states: Sequence[ProvisionState] = ()
+    tags: Sequence[str] = ()
+    room: str | None = None
+    room_id: UUID | None = None
+    event_type: str | None = None
+    channel: str | None = None
+    categories: Sequence[str] = ()
+    search: str | None = None
+    no_scheduled_end: bool = False
+    contains_flow: bool = False
+    skip: Sequence[UUID] = ()
+    deleted: bool = False
+    order_column: str | None = None
+    descending: bool = False
+    window: Window = FIRST_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Two statements over the same conditions: the page, and how many there are in all."""
+
+    page: str
+    count: str
+    parameters: dict[str, Any]
+
+
+def question(wanted: EventFilter) -> Question:
+    conditions, parameters = _conditions(wanted)
+    where = " AND ".join(conditions)
+    joins, order = _order(wanted)
+    page = (
+        f"SELECT e.id, e.version, e.document, e.date_created, e.date_modified FROM event_view e{joins} WHERE {where} "
+        f"ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
+    )
+    parameters |= {"limit": wanted.window.limit, "offset": wanted.window.offset}
+    return Question(page, f"SELECT count(*) FROM event_view e WHERE {where}", parameters)
+
+
+def _order(wanted: EventFilter) -> tuple[str, str]:
+    """Nulls last in both directions, ties by id in the same direction."""
+    way = "DESC" if wanted.descending else "ASC"
+    name = wanted.order_column
+    column = ORDER_COLUMNS[name] if name else "e.scheduled_start"
+    kind = _LINKED.get(name or "")
+    joins = (
+        f" LEFT JOIN record_view {kind} ON {kind}.kind = '{kind}' AND {kind}.id = e.{kind}_id::text AND NOT {kind}.withdrawn"
+        if kind
+        else ""
+    )
+    return joins, f"{column} {way} NULLS LAST, e.id {way}"
+
+
+def _conditions(wanted: EventFilter) -> tuple[list[str], dict[str, Any]]:
+    conditions = ["e.deleted" if wanted.deleted else "NOT e.deleted"]
+    parameters: dict[str, Any] = {}
+    for name, value, condition in _parts(wanted):
+        if value is not None and value != [] and value is not False:
+            conditions.append(condition)
+            if f"%({name})s" in condition:
+                parameters[name] = value
+    if wanted.provision_states:
+        conditions.append("false")
+    return conditions, parameters
+
+
+def _named(kind: str, names: str) -> str:
+    return f"SELECT r.id::uuid FROM record_view r WHERE r.kind = '{kind}' AND NOT r.withdrawn AND r.name {names}"
+
+
+def _parts(wanted: EventFilter) -> list[tuple[str, Any, str]]:
+    return [
+        ("scheduled_from", wanted.scheduled_from, "e.scheduled_start >= %(scheduled_from)s"),
+        ("scheduled_to", wanted.scheduled_to, "e.scheduled_start <= %(scheduled_to)s"),
+        ("modified_from", wanted.modified_from, "e.date_modified >= %(modified_from)s"),
+        ("modified_to", wanted.modified_to, "e.date_modified <= %(modified_to)s"),
+        ("states", [int(state) for state in wanted.states], "e.state = ANY(%(states)s)"),
+        ("tags", list(wanted.tags), f"e.tag_ids && ARRAY({_named('tag', '= ANY(%(tags)s)')})"),
+        ("room", wanted.room, f"e.room_id = ANY(ARRAY({_named('room', '= %(room)s')}))"),
+        ("room_id", wanted.room_id, "e.room_id = %(room_id)s"),
+        ("event_type", wanted.event_type, f"e.event_type_id = ANY(ARRAY({_named('event_type', '= %(event_type)s')}))"),
+        ("channel", wanted.channel, f"e.channel_id = ANY(ARRAY({_named('channel', '= %(channel)s')}))"),
+        ("categories", list(wanted.categories), f"e.category_ids && ARRAY({_named('category', '= ANY(%(categories)s)')})"),
+        ("search", wanted.search.lower() if wanted.search else None, "strpos(e.search_text, %(search)s) > 0"),
+        ("no_scheduled_end", wanted.no_scheduled_end, "e.scheduled_end IS NULL"),
+        ("contains_flow", wanted.contains_flow, "e.flow_id IS NOT NULL"),
+        ("skip", list(wanted.skip), "e.id <> ALL(%(skip)s)"),
+    ]

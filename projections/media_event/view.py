@@ -1,0 +1,105 @@
+"""The view of media Events: one row each, with columns for every filter and order of GET /event/, and the state as a document."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import EventDetails
+from projections.kernel.view import Column, View
+
+SEPARATOR = "\x1f"
+
+_COLUMNS = (
+    Column("id", "uuid"),
+    Column("version", "bigint"),
+    Column("deleted", "boolean"),
+    Column("state", "smallint"),
+    Column("title", "text"),
+    Column("ref_id", "text"),
+    Column("external_id", "text"),
+    Column("room_id", "uuid"),
+    Column("event_type_id", "uuid"),
+    Column("channel_id", "uuid"),
+    Column("flow_id", "uuid"),
+    Column("category_ids", "uuid[]"),
+    Column("tag_ids", "uuid[]"),
+    Column("scheduled_start", "timestamptz"),
+    Column("scheduled_end", "timestamptz"),
+    Column("display_start", "timestamptz"),
+    Column("display_end", "timestamptz"),
+    Column("date_created", "timestamptz"),
+    Column("date_modified", "timestamptz"),
+    Column("search_text", "text"),
+    Column("document", "text"),
+)
+
+
+def row(event: MediaEvent) -> tuple[Any, ...]:
+    details = event.details
+    return (
+        UUID(event.key),
+        event.version,
+        event.deleted,
+        details.state,
+        details.title,
+        details.ref_id,
+        details.external_id,
+        details.room_id,
+        details.event_type_id,
+        details.channel_id,
+        details.flow_id,
+        _array(details.category_ids),
+        _array(details.tag_ids),
+        details.scheduled_start,
+        details.scheduled_end,
+        details.display_start,
+        details.display_end,
+        event.created_on,
+        event.modified_on,
+        search_text(event.key, details),
+        document(details),
+    )
+
+
+def _array(ids: tuple[UUID, ...]) -> str | None:
+    return "{" + ",".join(map(str, ids)) + "}" if ids else None
+
+
+def search_text(key: str, details: EventDetails) -> str:
+    """What `search` looks in, in lower case. decisions.md: title, refId, externalId, contentId, description."""
+    parts = (details.title, details.ref_id, details.external_id, key, details.description)
+    return SEPARATOR.join(part for part in parts if part).lower()
+
+
+def document(details: EventDetails) -> str:
+    """The whole state as JSON; what is not set is left out."""
+    written: bytes = details.__pydantic_serializer__.to_json(details, exclude_none=True)
+    return written.decode()
+
+
+EVENT_VIEW = View(
+    name="event_view",
+    version=1,
+    kinds=(MediaEvent.KIND,),
+    columns=_COLUMNS,
+    row=row,
+    key=("id",),
+    indexes={
+        "schedule": "{table} (scheduled_start, id) WHERE NOT deleted",
+        "schedule_desc": "{table} (scheduled_start DESC NULLS LAST, id DESC) WHERE NOT deleted",
+        "room": "{table} (room_id, scheduled_start, id) WHERE NOT deleted AND room_id IS NOT NULL",
+        "event_type": "{table} (event_type_id, scheduled_start, id) WHERE NOT deleted AND event_type_id IS NOT NULL",
+        "channel": "{table} (channel_id, scheduled_start, id) WHERE NOT deleted AND channel_id IS NOT NULL",
+        "flow": "{table} (flow_id, scheduled_start, id) WHERE NOT deleted AND flow_id IS NOT NULL",
+        "state": "{table} (state, scheduled_start, id) WHERE NOT deleted",
+        "title": "{table} (title, id) WHERE NOT deleted",
+        "ref_id": "{table} (ref_id) WHERE NOT deleted AND ref_id IS NOT NULL",
+        "external_id": "{table} (external_id) WHERE NOT deleted AND external_id IS NOT NULL",
+        "tags": "{table} USING gin (tag_ids) WHERE tag_ids IS NOT NULL",
+        "categories": "{table} USING gin (category_ids) WHERE category_ids IS NOT NULL",
+        "modified": "{table} (date_modified, id) WHERE NOT deleted",
+        "deleted": "{table} (scheduled_start, id) WHERE deleted",
+    },
+)
