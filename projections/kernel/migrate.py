@@ -74,3 +74,10 @@ REVOKE UPDATE, DELETE, TRUNCATE ON events FROM {APP_ROLE};
 REVOKE INSERT, DELETE, TRUNCATE ON log_head FROM {APP_ROLE};
 REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON migrations FROM {APP_ROLE};
 """
+
+
+async def master_key_fits(database: Database, fingerprint: str) -> bool:
+    """Whether the database was sealed with the key of this fingerprint; the first key that comes is the one."""
+    await database.execute("INSERT INTO sealed_with (fingerprint) VALUES (%s) ON CONFLICT DO NOTHING", (fingerprint,))
+    found = await database.row("SELECT fingerprint FROM sealed_with")
+    return found is not None and found[0] == fingerprint

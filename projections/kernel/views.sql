@@ -5,3 +5,9 @@ CREATE TABLE views (
     position bigint  NOT NULL,
     built_at timestamptz NOT NULL DEFAULT now()
 );
+
+-- What this database was sealed with: a fingerprint of the master key, never the key.
+CREATE TABLE sealed_with (
+    only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    fingerprint text    NOT NULL
+);

@@ -24,12 +24,12 @@ class Announcer:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._latest = 0
+        self.latest = 0
         self._grown = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def announce(self, position: int) -> None:
-        self._latest = max(self._latest, position)
+        self.latest = max(self.latest, position)
         self._grown.set()
 
     async def start(self) -> None:
@@ -55,7 +55,7 @@ class Announcer:
             while True:
                 await self._grown.wait()
                 self._grown.clear()
-                await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(self._latest)))
+                await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(self.latest)))
                 await asyncio.sleep(_PAUSE)
         finally:
             await connection.close()

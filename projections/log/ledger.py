@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _TRIES = 4
 
 R = TypeVar("R", bound=AggregateRoot)
-Seal = Callable[[R], Awaitable[RecordedAnswer | None]]
+Seal = Callable[[R, bool], Awaitable[RecordedAnswer | None]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ class Ledger:
 
         `wanted` may be a question that gives the plan: it is asked again for every try. `if_match` are the versions that the
         caller insists on. `seal` makes the answer to be kept with the change; it is called before the append, with the
-        aggregate as it will be. Raises what the command refuses with, `StaleVersion`, `Conflict` after lost races, `Unavailable`.
+        aggregate as it will be and whether anything changes. Raises what the command refuses with, `StaleVersion`,
+        `Conflict` after lost races, `Unavailable`.
         """
         for left in reversed(range(_TRIES)):
             plan = Plan(wanted) if isinstance(wanted, Command) else await wanted()
@@ -120,7 +121,7 @@ class Ledger:
     async def _attempt(self, plan: Plan[R], *, cause: Cause, if_match: frozenset[int] | None, seal: Seal[R] | None) -> R:
         decision = await self._decided(plan.command, if_match)
         root = decision.root
-        answer = await seal(root) if seal is not None else None
+        answer = await seal(root, bool(decision.events)) if seal is not None else None
         if decision.events:
             await asyncio.shield(self._appender.append(self._appended(decision, plan.companions, cause=cause, answer=answer)))
             self._snapshot_if_due(root, len(decision.events))

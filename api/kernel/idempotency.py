@@ -1,0 +1,110 @@
+"""`Idempotency-Key`: a POST sent twice is carried out once, and told the same twice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Final, Protocol
+
+from api.kernel.answer import JSON_TYPE, Answer, is_stream
+from api.kernel.call import Call, is_token
+from api.kernel.errors import KeyInUse
+from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
+from domain.kernel.errors import Malformed
+
+HEADER: Final = b"idempotency-key"
+_logger = logging.getLogger("medialedger.http")
+
+
+class Answers(Protocol):
+    """Where answers are kept for their 24 hours."""
+
+    async def recorded(self, client: str, key: str) -> RecordedAnswer | None: ...
+
+    async def record(self, answer: RecordedAnswer) -> None:
+        """Raises `AnswerAlreadyRecorded` when there is one under this client and key."""
+        ...
+
+
+class PendingAnswer:
+    """The answer that a running POST is going to leave behind. A command that appends to the log seals it, and writes it in
+    the same transaction, so that there is never the one without the other."""
+
+    __slots__ = ("client", "fingerprint", "key", "sealed")
+
+    def __init__(self, client: str, key: str, *, fingerprint: bytes) -> None:
+        self.client = client
+        self.key = key
+        self.fingerprint = fingerprint
+        self.sealed = False
+
+    def seal(self, answer: Answer) -> RecordedAnswer:
+        self.sealed = True
+        return self.render(answer)
+
+    def render(self, answer: Answer) -> RecordedAnswer:
+        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in answer.header_pairs()}
+        body = answer.replay_payload()
+        return RecordedAnswer(self.client, self.key, self.fingerprint, answer.status, headers, body)
+
+
+class Once:
+    """Runs an endpoint under a key: the first time for real, then from the record."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._running: set[tuple[str, str]] = set()
+
+    async def run(self, call: Call, act: Callable[[], Awaitable[Answer]]) -> Answer:
+        sent = call.headers[HEADER]
+        if not is_token(sent, 255):
+            raise Malformed.at("Idempotency-Key", "must be 1 to 255 printable ASCII characters")
+        pending = PendingAnswer(call.caller.name, sent.decode("ascii"), fingerprint=_fingerprint(call))
+        owner = (pending.client, pending.key)
+        if owner in self._running:
+            raise _still_running()
+        self._running.add(owner)
+        try:
+            recorded = await self._answers.recorded(*owner)
+            if recorded is not None:
+                return _replay(recorded, pending)
+            return await self._first(call, act, pending=pending)
+        except AnswerAlreadyRecorded:
+            recorded = await self._answers.recorded(*owner)
+            if recorded is None:
+                raise _still_running() from None
+            return _replay(recorded, pending)
+        finally:
+            self._running.discard(owner)
+
+    async def _first(self, call: Call, act: Callable[[], Awaitable[Answer]], *, pending: PendingAnswer) -> Answer:
+        call.idempotency = pending
+        answer = await act()
+        if answer.status < 400 and not pending.sealed and not is_stream(answer.body):
+            try:
+                await self._answers.record(pending.render(answer))
+            except AnswerAlreadyRecorded:
+                raise
+            except Exception:
+                # What was asked for is done: to report a failure now would be a lie that invites a second try.
+                _logger.exception("an answer could not be recorded", extra={"transactionId": call.transaction_id})
+        return answer
+
+
+def _fingerprint(call: Call) -> bytes:
+    request = b"%s %s?%s\n" % (call.method.encode(), call.scope["raw_path"], call.scope["query_string"])
+    return sha256(request + call.body).digest()
+
+
+def _replay(recorded: RecordedAnswer, pending: PendingAnswer) -> Answer:
+    if recorded.fingerprint != pending.fingerprint:
+        raise KeyInUse("This Idempotency-Key belongs to another request.")
+    headers = dict(recorded.headers)
+    media_type = headers.pop("content-type", JSON_TYPE)
+    body = recorded.body if "content-type" in recorded.headers else None
+    return Answer(recorded.status, body, headers=(*headers.items(), ("idempotency-replayed", "true")), media_type=media_type)
+
+
+def _still_running() -> KeyInUse:
+    return KeyInUse("The first request with this Idempotency-Key still runs.", headers=(("retry-after", "1"),))

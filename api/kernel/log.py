@@ -1,0 +1,97 @@
+"""Structured logs: one JSON object a line, the same shape for what the code says and for what was asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from pydantic_core import to_json
+
+from api.kernel.answer import iso
+from api.kernel.call import Call
+from domain.kernel.clock import Clock
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+_READS: Final = ("GET", "HEAD")
+_Entry = tuple[datetime, str, str, str, str, int, float]
+"""Time, transaction id, client, method, route, status, seconds: not the call itself, which would keep its body alive."""
+
+
+class TextStream(Protocol):
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
+def _line(fields: Mapping[str, Any]) -> str:
+    return to_json(fields, fallback=str, serialize_unknown=True).decode()
+
+
+class JsonFormatter(logging.Formatter):
+    """For stdlib handlers. What a caller passes as `extra` becomes fields of the line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "time": iso(datetime.fromtimestamp(record.created, UTC)),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return _line(fields)
+
+
+class RequestLog:
+    """One line per request, buffered, written a few times a second: a write to stderr costs more than many a request.
+
+    Lines hold the route's template, never the path, query, headers or body: any of those may carry a secret. Reads that
+    went well are left out unless `reads` is set."""
+
+    def __init__(self, stream: TextStream, *, clock: Clock, reads: bool = False, interval: float = 0.1) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._reads = reads
+        self._interval = interval
+        self._lines: list[_Entry] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def wants(self, method: str, status: int) -> bool:
+        return self._reads or status >= 400 or method not in _READS
+
+    def add(self, call: Call, *, status: int, seconds: float) -> None:
+        self._lines.append((self._clock(), call.transaction_id, call.caller.name, call.method, call.path, status, seconds))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._interval, self.flush)
+
+    def flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        lines, self._lines = self._lines, []
+        if lines:
+            self._stream.write("".join(f"{_request_line(line)}\n" for line in lines))
+            self._stream.flush()
+
+
+def _request_line(entry: _Entry) -> str:
+    time, transaction_id, client, method, route, status, seconds = entry
+    return _line(
+        {
+            "time": iso(time),
+            "level": "INFO" if status >= 400 or method not in _READS else "DEBUG",
+            "logger": "medialedger.request",
+            "message": f"{method} {route} {status}",
+            "transactionId": transaction_id,
+            "client": client,
+            "method": method,
+            "route": route,
+            "status": status,
+            "ms": round(seconds * 1000, 2),
+        }
+    )

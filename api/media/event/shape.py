@@ -1,0 +1,208 @@
+"""Media Events as answers show them: document 2, "Event object" and "Video object", key by key as it spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic_core import from_json
+
+from api.kernel.answer import iso
+from api.media.event.changes import LINKS, links
+from domain.media_event.playback import StreamUrl, Video
+from domain.media_event.stream_point import RequestedStreamTime
+from domain.media_event.values import EventDetails
+from projections.media_event.queries import EventRow
+from projections.records.queries import Link
+
+Names = Mapping[Link, str]
+
+
+def links_of(details: EventDetails) -> list[Link]:
+    """Everything that an Event points at and shows by name."""
+    return [link for name in LINKS if (value := getattr(details, name)) for link in links(name, value)]
+
+
+def shaped(row: EventRow, names: Names, *, base_url: str, video: Video | None = None) -> dict[str, Any]:
+    """The Event object. Strings without a source are "", display names of absent links null."""
+    details = row.details
+    key = str(row.id)
+
+    def name(kind: str, link: UUID | None) -> str | None:
+        return names.get((kind, str(link))) if link is not None else None
+
+    category = details.category_ids[0] if details.category_ids else None
+    return {
+        "id": key,
+        "title": details.title or "",
+        "refId": details.ref_id or "",
+        "externalId": details.external_id or "",
+        "contentId": key,
+        "description": details.description,
+        "channelId": details.channel_id,
+        "channel": name("channel", details.channel_id),
+        "flowId": details.flow_id,
+        "flow": name("flow", details.flow_id),
+        "remixflowId": details.remixflow_id,
+        "remixflow": name("flow", details.remixflow_id),
+        "archiverflowId": details.archiverflow_id,
+        "archiverflow": name("flow", details.archiverflow_id),
+        "infrastructureProfileId": details.infrastructure_profile_id,
+        "infrastructureProfile": name("infrastructure_profile", details.infrastructure_profile_id),
+        "eventTypeId": details.event_type_id,
+        "eventType": name("event_type", details.event_type_id),
+        "roomId": details.room_id,
+        "room": name("room", details.room_id),
+        "channelProfileId": None,
+        "customPropertyConfigurationId": "",
+        "eventTypeColour": None,
+        "state": int(details.state),
+        "stateString": details.state.name,
+        "mp4State": int(details.mp4_state),
+        "mp4StateString": details.mp4_state.name,
+        "autoStart": details.auto_start,
+        "autoEnd": details.auto_end,
+        "autoPublish": details.auto_publish,
+        "autoStartPublications": details.auto_start_publications,
+        "autoProvisionInfrastructure": details.auto_provision_infrastructure,
+        "autoTerminateInfrastructure": details.auto_terminate_infrastructure,
+        "embededVodTimestamps": False,
+        "capturingLive2Vod": False,
+        "externalUpdateAllowed": False,
+        "vodDrm": details.vod_drm,
+        "remixDrm": False,
+        **_times(row),
+        "drmJson": details.drm_json or "",
+        "drmData": _drm_data(details.drm_json),
+        "remixDrmJson": "",
+        "remixDrmData": None,
+        "additionalStreamingOptions": details.additional_streaming_options or "",
+        "dvrLength": details.dvr_length or 0,
+        "dvrLengthUrlParam": details.dvr_length or 0,
+        "maxBitrateUrlParam": details.max_bitrate or 0,
+        "minBitrateUrlParam": details.min_bitrate or 0,
+        "taskEngineJson": details.task_engine_json or "",
+        "thumbnail": details.thumbnail or "",
+        "thumbnailUrl": "",
+        "documentUrl": f"{base_url}/api/document/event/{key}",
+        "tagUrl": f"{base_url}/api/tag/event/{key}",
+        "customProperties": [],
+        "categories": [],
+        "category": name("category", category),
+        "categoryId": category,
+        "provisionInfo": None,
+        "archiverCaptureId": "",
+        "archiverProfileId": "",
+        "video": None if video is None else _video(video),
+    }
+
+
+def _times(row: EventRow) -> dict[str, str | None]:
+    details = row.details
+    return {
+        "displayStart": _moment(details.display_start),
+        "displayEnd": _moment(details.display_end),
+        "scheduledStart": _moment(details.scheduled_start),
+        "scheduledEnd": _moment(details.scheduled_end),
+        "scheduledChannelStart": _moment(details.scheduled_channel_start),
+        "scheduledChannelEnd": _moment(details.scheduled_channel_end),
+        "actualLiveStart": _moment(details.actual_live_start),
+        "actualLiveEnd": _moment(details.actual_live_end),
+        "publishedStart": _moment(details.published_start),
+        "publishedEnd": _moment(details.published_end),
+        "instantVodStart": _moment(details.instant_vod_start),
+        "instantVodEnd": _moment(details.instant_vod_end),
+        "scheduledProvisionAt": _moment(details.scheduled_provision_at),
+        "scheduledTerminateAt": _moment(details.scheduled_terminate_at),
+        "captureVodStart": None,
+        "captureVodEnd": None,
+        "dateCreated": _moment(row.date_created),
+        "dateModified": _moment(row.date_modified),
+        "dateDeleted": _moment(details.date_deleted),
+        "archiverStart": _moment(details.archiver_start),
+        "archiverEnd": _moment(details.archiver_end),
+    }
+
+
+def _moment(value: datetime | None) -> str | None:
+    return iso(value) if value is not None else None
+
+
+def _drm_data(drm_json: str | None) -> Any:
+    """decisions.md, Events: the parsed `drm_data`, null when there is none."""
+    if drm_json is None:
+        return None
+    try:
+        document = from_json(drm_json, allow_inf_nan=False)
+    except ValueError:
+        return None
+    return document.get("drm_data") if isinstance(document, dict) else None
+
+
+def _video(video: Video) -> dict[str, Any]:
+    return {
+        "webPageUrl": video.web_page_url,
+        "playerUrl": video.player_url,
+        "embedCode": video.embed_code,
+        "scriptablePlayerUrl": video.scriptable_player_url,
+        "scriptableEmbedCode": video.scriptable_embed_code,
+        "requestedStreamTime": _stream_time(video.requested_stream_time),
+        "requestedAudioOnly": video.requested_audio_only,
+        "requestedAutoStart": video.requested_auto_start,
+        "liveUrls": _streams(video.live_urls),
+        "currentStateUrls": _streams(video.current_state_urls),
+        "livePlayoutProfileUrls": {key: _streams(urls) for key, urls in video.live_playout_profile_urls.items()},
+        "vodUrls": _streams(video.vod_urls),
+        "archiverCapturePublishingPointUrls": _streams(video.archiver_capture_publishing_point_urls),
+        "remixUrls": _streams(video.remix_urls),
+        "archiverUrls": _streams(video.archiver_urls),
+        "privateMp4Url": video.private_mp4_url,
+        "publicMp4Url": video.public_mp4_url,
+        "websiteplayerUrl": video.website_player_url,
+        "websiteEmbedCode": video.website_embed_code,
+        "scriptableWebsitePlayerUrl": video.scriptable_website_player_url,
+        "scriptableWebsiteEmbedCode": video.scriptable_website_embed_code,
+        "publishingPointUrls": [
+            {
+                "url": point.url,
+                "state": point.state,
+                "hasStarted": point.has_started,
+                "lastUpdated": _moment(point.last_updated),
+                "receivingData": point.receiving_data,
+            }
+            for point in video.publishing_point_urls
+        ],
+        "rampServers": [dict(server.settings) for server in video.ramp_servers],
+    }
+
+
+def _streams(urls: Sequence[StreamUrl]) -> list[dict[str, Any]]:
+    return [
+        {
+            "streamProtocol": int(url.protocol),
+            "streamProtocolString": url.protocol.name,
+            "url": url.url,
+            "absoluteUrlWithPathNoQuery": url.absolute_url_with_path_no_query,
+            "streamSource": url.source.number,
+            "streamSourceString": url.source.name,
+        }
+        for url in urls
+    ]
+
+
+def _stream_time(asked: RequestedStreamTime) -> dict[str, Any]:
+    begin, end = asked.in_point, asked.out_point
+    return {
+        "inPointOriginalString": begin.original,
+        "outPointOriginalString": end.original,
+        "inPointDateTime": _moment(begin.date_time),
+        "outPointDateTime": _moment(end.date_time),
+        "inPointTimeSpan": begin.time_span,
+        "outPointTimeSpan": end.time_span,
+        "inPointHasValue": begin.has_value,
+        "outPointHasValue": end.has_value,
+        "inPointIsAbsoluteDateTime": begin.is_absolute,
+        "outPointIsAbsoluteDateTime": end.is_absolute,
+    }

@@ -1,0 +1,175 @@
+"""Media Events as callers spell them: document 2, "POST /event/" and the query parameters of "GET /event/"."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError, from_json
+
+from api.kernel.pages import FreshQuery, PageQuery
+from api.kernel.wire import Flag, Instant, Integer, NamedInt, Text, Wire
+from domain.media_event.values import EventState, Mp4State, ProvisionState
+from projections.media_event.filters import ORDER_COLUMNS
+
+State = Annotated[EventState, NamedInt(EventState)]
+Mp4 = Annotated[Mp4State, NamedInt(Mp4State)]
+Provision = Annotated[ProvisionState, NamedInt(ProvisionState)]
+Natural = Annotated[Integer, Field(ge=0)]
+
+
+def _json_list(value: Any) -> Any:
+    """In a form, a list is JSON text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return from_json(value, allow_inf_nan=False)
+    except ValueError:
+        raise PydanticCustomError("json", "must be JSON") from None
+
+
+class TagModel(Wire):
+    """The name decides; `id` is taken for a new tag only."""
+
+    id: UUID | None = None
+    name: Annotated[Text, Field(min_length=1, pattern=r"\S")]
+
+
+class EventParticulars(Wire):
+    """What POST writes and PATCH replaces. null clears; for a flag it means false."""
+
+    title: Text | None = None
+    ref_id: Text | None = None
+    external_id: Text | None = None
+    description: Text | None = None
+    thumbnail: Text | None = None
+    additional_streaming_options: Text | None = None
+    task_engine_json: Text | None = None
+    drm_json: Text | None = None
+    room_id: UUID | None = None
+    event_type_id: UUID | None = None
+    category_id: UUID | None = None
+    channel_id: UUID | None = None
+    flow_id: UUID | None = None
+    remixflow_id: UUID | None = None
+    infrastructure_profile_id: UUID | None = None
+    archiverflow_id: UUID | None = None
+    scheduled_start: Instant | None = None
+    scheduled_end: Instant | None = None
+    scheduled_channel_start: Instant | None = None
+    scheduled_channel_end: Instant | None = None
+    published_start: Instant | None = None
+    published_end: Instant | None = None
+    instant_vod_start: Instant | None = None
+    instant_vod_end: Instant | None = None
+    scheduled_provision_at: Instant | None = None
+    scheduled_terminate_at: Instant | None = None
+    archiver_start: Instant | None = None
+    archiver_end: Instant | None = None
+    auto_start: Flag | None = None
+    auto_end: Flag | None = None
+    auto_provision_infrastructure: Flag | None = None
+    auto_terminate_infrastructure: Flag | None = None
+    auto_publish: Flag | None = None
+    auto_start_publications: Flag | None = None
+    auto_expire_publishing_points: Flag | None = None
+    vod_enable_drm: Flag | None = None
+    refresh_index: Flag | None = None
+    tags: Annotated[list[TagModel] | None, BeforeValidator(_json_list)] = None
+    event_state: State | None = None
+    dvr_length: Natural | None = None
+    max_bitrate: Natural | None = None
+    min_bitrate: Natural | None = None
+
+
+class EventBody(EventParticulars):
+    """POST /event/: `Id` is required to update and optional to add."""
+
+    id: UUID | None = None
+
+
+class PatchStep(Wire):
+    """One operation of a JSON Patch (RFC 6902). `value` absent and `value` null are two things."""
+
+    op: str
+    path: str
+    value: Any = None
+
+
+class DvrWindowBody(Wire):
+    dvr_window_length: Natural
+
+
+class FlowTaskBody(Wire):
+    id: UUID | None = None
+    task_engine_json: Text
+    event_state: State | None = None
+    mp4_state: Mp4 | None = None
+    refresh_index: Flag | None = None
+
+
+class StateBody(Wire):
+    state: State
+
+
+class ProtectionBody(Wire):
+    protection: State
+
+
+def _parts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return [part for item in value for part in _parts(item)] if isinstance(value, list) else value
+
+
+Listed = BeforeValidator(_parts)
+"""A comma separated list, in one parameter or several."""
+
+
+def _order_column(value: Any) -> Any:
+    known = {name.lower(): name for name in ORDER_COLUMNS}
+    found = known.get(value.lower()) if isinstance(value, str) else None
+    if found is None:
+        raise PydanticCustomError("order_column", f"must be one of {', '.join(ORDER_COLUMNS)}")
+    return found
+
+
+class EventListQuery(PageQuery):
+    """GET /event/ and GET /event/deleted/."""
+
+    scheduled_from: Annotated[Instant | None, Field(alias="from")] = None
+    scheduled_to: Annotated[Instant | None, Field(alias="to")] = None
+    from_modified: Instant | None = None
+    to_modified: Instant | None = None
+    event_state: Annotated[tuple[State, ...], Listed] = ()
+    provision_state: Annotated[tuple[Provision, ...], Listed] = ()
+    tags: Annotated[tuple[str, ...], Listed] = ()
+    room: str | None = None
+    event_type: str | None = None
+    channel: str | None = None
+    category: tuple[str, ...] = ()
+    search: str | None = None
+    no_scheduled_end: Flag = False
+    contains_vuflow: Flag = False
+    skip_events: Annotated[tuple[UUID, ...], Listed] = ()
+    order_column: Annotated[str | None, BeforeValidator(_order_column)] = None
+
+
+class PlaybackQuery(FreshQuery):
+    """What shapes the Video object of a single read."""
+
+    in_point: Annotated[str | None, Field(alias="in")] = None
+    out_point: Annotated[str | None, Field(alias="out")] = None
+    audio_only: Flag = False
+    auto_start: Flag = False
+    process_video: Flag = False
+    view_unpublished: Flag = False
+    stream_source: str | None = None
+    live_playout_profile_id: UUID | None = None
+
+
+class PlaybackReferenceQuery(PlaybackQuery):
+    """The same, for a look-up by reference or external id."""
+
+    id: Annotated[str, Field(min_length=1)]

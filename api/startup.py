@@ -1,0 +1,31 @@
+"""What the command line and the composition root agree on, so that neither has to know the other's insides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+AsgiApplication = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class StartError(Exception):
+    """The product cannot start, for a reason that a person can remove. `message` is one line and holds no secret."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Product(Protocol):
+    """Everything wired together. `stop` is called once for every product that was built, even if `start` failed half-way."""
+
+    @property
+    def app(self) -> AsgiApplication: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Lines for the person who started it, such as `("admin key", "/srv/home/admin-api-key")`."""
+        ...

@@ -1,0 +1,260 @@
+"""The composition root: every part of the product, put together once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+
+from api.audit import routes as audit_routes
+from api.audit.routes import Verifier
+from api.audit.shown import PastStates
+from api.cli.ready import product_version
+from api.kernel.app import Application
+from api.kernel.app import build as build_application
+from api.kernel.auth import Caller, Role
+from api.kernel.commands import CommandBus
+from api.kernel.log import RequestLog
+from api.kernel.routes import Routes
+from api.media import client, room, tag
+from api.media.event import routes as event_routes
+from api.media.event.changes import EventChanges
+from api.media.event.show import EventAnswers
+from api.operations import routes as operations_routes
+from api.settings import Settings
+from api.startup import StartError
+from domain.catalogue import RECORDS, catalogue
+from domain.client.commands import RegisterClient
+from domain.kernel.cause import Cause
+from domain.kernel.clock import Clock, system_clock
+from domain.kernel.errors import DomainError
+from domain.kernel.mapper import Catalogue, EventMapper
+from projections.audit.queries import AuditQueries
+from projections.audit.verify import verify
+from projections.catalogue import migrations, views
+from projections.clients.directory import ClientDirectory
+from projections.kernel.database import APP_ROLE, Database
+from projections.kernel.migrate import grant_application, master_key_fits, migrate
+from projections.kernel.rebuild import Rebuilder
+from projections.kernel.view import Views
+from projections.log.announce import Announcer
+from projections.log.answers import KeptAnswers
+from projections.log.append import Appender
+from projections.log.ledger import Ledger
+from projections.log.streams import Streams
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+from workers.adapters.keyfiles import fingerprint, write_secret_file
+
+_log = logging.getLogger(__name__)
+
+ROUTES: Sequence[Routes] = (
+    event_routes.routes,
+    room.routes,
+    tag.routes,
+    client.routes,
+    audit_routes.routes,
+    operations_routes.routes,
+)
+_EVERY = 10.0
+
+
+@dataclass
+class Core:
+    """The log and everything that reads and writes it, without a web: what the command line needs too."""
+
+    database: Database
+    registry: CollectorRegistry
+    catalogue: Catalogue
+    views: Views
+    streams: Streams
+    appender: Appender
+    announcer: Announcer
+    ledger: Ledger
+    directory: ClientDirectory
+    clock: Clock
+
+    async def start(self) -> None:
+        await self.database.open()
+        await self.appender.start()
+        await self.announcer.start()
+
+    async def stop(self) -> None:
+        await self.appender.stop()
+        await self.ledger.stop()
+        await self.announcer.stop()
+        await self.database.close()
+
+
+def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Core:
+    """Wire the log up on a migrated database. `role` is taken on by every connection."""
+    database, known, registry = Database(conninfo, role=role), catalogue(), CollectorRegistry()
+    mapper, shown = EventMapper(known), views()
+    streams, announcer = Streams(database, mapper), Announcer(database)
+    appender = Appender(database, observe=_append_metrics(registry), announce=announcer.announce)
+    Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
+        lambda: appender.oldest
+    )
+    Gauge("medialedger_log_head_position", "Position of the last event that this process appended", registry=registry).set_function(
+        lambda: announcer.latest
+    )
+    ledger = Ledger(appender, streams, mapper=mapper, views=shown, clock=clock)
+    directory = ClientDirectory(database, clock)
+    return Core(database, registry, known, shown, streams, appender, announcer, ledger, directory, clock)
+
+
+def _append_metrics(registry: CollectorRegistry) -> Callable[[int, float], None]:
+    sizes = Histogram(
+        "medialedger_append_batch_events",
+        "Domain events in one commit",
+        buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
+        registry=registry,
+    )
+    waits = Histogram(
+        "medialedger_append_wait_seconds",
+        "How long the first change of a commit had waited",
+        buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5),
+        registry=registry,
+    )
+
+    def observe(events: int, waited: float) -> None:
+        sizes.observe(events)
+        waits.observe(waited)
+
+    return observe
+
+
+async def prepare(conninfo: str) -> str | None:
+    """Migrate, build missing or outdated views, and make the application's role; its name, if there may be one."""
+    owner = Database(conninfo, size=4)
+    await owner.open()
+    try:
+        applied = await migrate(owner, migrations())
+        role = APP_ROLE if await grant_application(owner) else None
+        rebuilder = Rebuilder(owner, Streams(owner, EventMapper(catalogue())), app_role=role)
+        built = await rebuilder.ensure(views().all)
+        if applied or built:
+            _log.info("migrated: %s; built views: %s", ", ".join(applied) or "nothing", ", ".join(built) or "none")
+        return role
+    finally:
+        await owner.close()
+
+
+class Medialedger:
+    """The product as the command line starts and stops it."""
+
+    def __init__(self, inner: Core, app: Application, request_log: RequestLog, *, settings: Settings) -> None:
+        self.core = inner
+        self.app = app
+        self._request_log = request_log
+        self._settings = settings
+        self._chores: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        await self.core.start()
+        await self._first_admin()
+        answers = KeptAnswers(self.core.database)
+        self._chores = [
+            asyncio.create_task(_regularly(self.core.directory.write_use, _EVERY), name="key use"),
+            asyncio.create_task(_regularly(answers.sweep, 3600.0), name="answers sweep"),
+        ]
+
+    async def stop(self) -> None:
+        for chore in self._chores:
+            chore.cancel()
+        await asyncio.gather(*self._chores, return_exceptions=True)
+        with suppress(DomainError):
+            await self.core.directory.write_use()
+        await self.core.stop()
+        self._request_log.flush()
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        return [("admin key", _admin_key_place(self._settings))]
+
+    async def _first_admin(self) -> None:
+        """At the first start there is nobody who could make a client: make `admin`."""
+        if await self.core.directory.all():
+            return
+        given = self._settings.admin_api_key
+        new, key = client.new_key(given)
+        if given is None:
+            write_secret_file(self._settings.home / "admin-api-key", key + "\n")
+        with suppress(DomainError):  # another process was first
+            await self.core.ledger.execute(RegisterClient("admin", ("admin",), new), cause=Cause.by("system"))
+
+
+def _admin_key_place(settings: Settings) -> str:
+    if settings.admin_api_key is not None:
+        return "as MEDIALEDGER_ADMIN_API_KEY was at the first start"
+    return str(settings.home / "admin-api-key")
+
+
+async def _regularly(chore: Callable[[], Awaitable[Any]], seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await chore()
+        except Exception:
+            _log.exception("a chore failed; it will be tried again")
+
+
+async def build(settings: Settings, database: str, master_key: bytes) -> Medialedger:
+    """Everything, on a database that answers. Raises `StartError` for what a person can mend."""
+    role = await prepare(database)
+    inner = core(database, role=role)
+    request_log = RequestLog(sys.stderr, clock=inner.clock)
+    await _check_master_key(database, master_key)
+    app = build_application(
+        ROUTES,
+        services(inner, database),
+        authenticate=partial(authenticate, inner.directory),
+        answers=KeptAnswers(inner.database),
+        registry=inner.registry,
+        request_log=request_log,
+        version=product_version(),
+    )
+    return Medialedger(inner, app, request_log, settings=settings)
+
+
+def services(inner: Core, conninfo: str) -> dict[Any, object]:
+    """What endpoints may ask for, by type."""
+    records = RecordQueries(inner.database, RECORDS)
+    audit = AuditQueries(inner.database, inner.streams, inner.catalogue)
+    return {
+        Database: inner.database,
+        Appender: inner.appender,
+        Catalogue: inner.catalogue,
+        CollectorRegistry: inner.registry,
+        ClientDirectory: inner.directory,
+        CommandBus: CommandBus(inner.ledger),
+        RecordQueries: records,
+        EventQueries: EventQueries(inner.database),
+        EventChanges: EventChanges(records, inner.clock),
+        EventAnswers: EventAnswers(records),
+        AuditQueries: audit,
+        PastStates: PastStates(audit),
+        Verifier: Verifier(partial(verify, conninfo)),
+    }
+
+
+async def authenticate(directory: ClientDirectory, key: str) -> Caller | None:
+    found = await directory.authenticate(key)
+    return Caller(found.name, frozenset(map(Role, found.roles))) if found is not None else None
+
+
+async def _check_master_key(conninfo: str, master_key: bytes) -> None:
+    """The key seals what the database holds; another key would find nothing readable, so say it now."""
+    owner = Database(conninfo, size=1)
+    await owner.open()
+    try:
+        if not await master_key_fits(owner, fingerprint(master_key)):
+            raise StartError("the master key is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE")
+    finally:
+        await owner.close()
