@@ -1,0 +1,16 @@
+"""`medialedger api`: only the surfaces, on a database that is already there. Any number of these may run beside each other."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from api.cli.database import attached
+from api.cli.home import prepare
+from api.cli.serving import serve
+from api.settings import Settings
+from api.wiring import build
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    prepare(settings.home)
+    return await serve(settings, database=attached, build=build)

@@ -1,0 +1,128 @@
+"""What every command may be asked, in words for people. What it does then lies in the module of its name."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from dataclasses import dataclass
+
+EXIT_CODES = """\
+exit codes:
+  0    done, or stopped in order
+  1    refused or failed; one line on stderr says why
+  2    the command line is wrong
+  130  interrupted (Ctrl-C) before there was anything to stop in order
+"""
+ROLES = ("viewer", "operator", "auditor", "keys", "admin")
+
+
+def _nothing(parser: ArgumentParser) -> None:
+    """For a command without arguments of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`serves`: runs until it is stopped, so it logs and warns about settings it does not know."""
+
+    summary: str
+    description: str
+    examples: str
+    arguments: Callable[[ArgumentParser], None] = _nothing
+    serves: bool = False
+
+
+def _projections(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    actions.add_parser("list", help="every view, its version and how far behind the log it is")
+    rebuild = actions.add_parser("rebuild", help="build a view anew from the log, under live traffic")
+    rebuild.add_argument("name", metavar="NAME", help="the view, as `medialedger projections list` names it")
+
+
+def _client(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="make a client and show its key, this once")
+    add.add_argument("name", metavar="NAME", help="1 to 64 of A-Z a-z 0-9 . _ -")
+    add.add_argument("--role", action="append", dest="roles", choices=ROLES, required=True, help="may be given several times")
+    actions.add_parser("list", help="every client, its roles and its keys (never the keys' text)")
+    rotate = actions.add_parser("rotate", help="make another key and show it, this once")
+    rotate.add_argument("name", metavar="NAME")
+    rotate.add_argument(
+        "--expire-others-after", type=_seconds, metavar="SECONDS", help="how long the older keys still work (default: for good)"
+    )
+    revoke = actions.add_parser("revoke", help="end one key at once, or the client with all its keys")
+    revoke.add_argument("name", metavar="NAME")
+    revoke.add_argument("key_id", metavar="KEY_ID", nargs="?", help="as `medialedger client list` shows it (default: the client)")
+
+
+def _audit(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    show = actions.add_parser("show", help="the history of one aggregate, or the newest entries of the log")
+    show.add_argument("aggregate", metavar="AGGREGATE", nargs="?", help="its kind, such as event or room")
+    show.add_argument("id", metavar="ID", nargs="?")
+    show.add_argument("--limit", type=_positive, default=50, metavar="N", help="how many entries at most (default: %(default)s)")
+    actions.add_parser("verify", help="recompute the log's hash chain; exit code 1 when it does not fit")
+
+
+def _seconds(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+UP = Command(
+    "run everything on this machine",
+    "Runs everything on this machine: the embedded PostgreSQL (unless MEDIALEDGER_DATABASE_URL names another), the API and "
+    "all that follows the log. SIGTERM or Ctrl-C stops it in order; a second Ctrl-C does not wait for requests under way.",
+    "medialedger up\n  MEDIALEDGER_PORT=9000 MEDIALEDGER_HOME=/srv/medialedger medialedger up",
+    serves=True,
+)
+API = Command(
+    "run only the API",
+    "Runs only the API, on the database of MEDIALEDGER_DATABASE_URL, or beside `medialedger up` of the same home.",
+    "MEDIALEDGER_DATABASE_URL=postgresql://user:password@db/medialedger medialedger api\n  MEDIALEDGER_PORT=8081 medialedger api",
+    serves=True,
+)
+SETTINGS = Command(
+    "show every setting",
+    "Shows every setting with its value, where the value comes from and what it means. Secrets are masked.",
+    "medialedger settings",
+)
+PROJECTIONS = Command(
+    "run, list or rebuild the views",
+    "Without an action: runs what folds the log into views that no request waits for.",
+    "medialedger projections\n  medialedger projections list\n  medialedger projections rebuild event",
+    _projections,
+    serves=True,
+)
+MIGRATE = Command(
+    "bring the database's schema up to date",
+    "Brings the database's schema up to date and ends. `up` and `api` do the same when they start.",
+    "medialedger migrate",
+)
+CLIENT = Command(
+    "make, list and end callers of the API",
+    "Makes, lists and ends callers of the API. A key is shown once, when it is made.",
+    "medialedger client add playout --role operator --role keys\n  medialedger client list\n"
+    "  medialedger client rotate playout --expire-others-after 86400\n  medialedger client revoke playout 3f0c2a",
+    _client,
+)
+AUDIT = Command(
+    "read and check the log",
+    "Reads the log, and checks that nobody has changed it.",
+    "medialedger audit show room 1b671a64-40d5-491e-99b0-da01ff1f3341\n  medialedger audit show --limit 10\n"
+    "  medialedger audit verify",
+    _audit,
+)
+LOAD_SAMPLE = Command(
+    "fill an empty system with sample data",
+    "Fills an empty system with rooms, events and whatever else makes it worth looking at.",
+    "medialedger load-sample",
+)

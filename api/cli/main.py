@@ -1,0 +1,104 @@
+"""The console script `medialedger`: finds the command, reads the settings, and turns refusals into one line and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import sys
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import Any
+
+import uvloop
+
+from api.cli import arguments
+from api.cli.arguments import EXIT_CODES, Command
+from api.cli.ready import product_version
+from api.settings import Settings, SettingsError
+from api.startup import StartError
+from workers.adapters.embedded_postgres import EmbeddedPostgresError
+from workers.adapters.keyfiles import KeyFileError
+
+REFUSALS = (StartError, SettingsError, KeyFileError, EmbeddedPostgresError)
+
+# A command is a line here, its arguments in api/cli/arguments.py and `async def run(args, settings) -> int` in the module of
+# its name (`load-sample`: api/cli/load_sample.py), which is imported only when it is called.
+COMMANDS: Mapping[str, Command] = {
+    "up": arguments.UP,
+    "api": arguments.API,
+    "settings": arguments.SETTINGS,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        settings = Settings.from_process()
+        if COMMANDS[args.command].serves:
+            _log(settings.log_level)
+        if COMMANDS[args.command].serves or args.command == "settings":
+            _warn_of_unknown(settings)
+        module: Any = importlib.import_module(f"api.cli.{args.command.replace('-', '_')}")
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            code: int = runner.run(module.run(args, settings))
+    except REFUSALS as error:
+        print(f"medialedger: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `medialedger settings | head`
+        return 0
+    return code
+
+
+def parser(commands: Mapping[str, Command] | None = None) -> ArgumentParser:
+    top = ArgumentParser(
+        prog="medialedger",
+        description="An event-sourced back end for live and on-demand video.",
+        epilog=f"settings are environment variables: medialedger settings\n\n{EXIT_CODES}",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"medialedger {product_version()}")
+    choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
+    for name, command in (commands or COMMANDS).items():
+        one = choices.add_parser(
+            name,
+            help=command.summary,
+            description=fill(command.description, width=100),
+            epilog=f"examples:\n  {command.examples}\n\n{EXIT_CODES}",
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+        command.arguments(one)
+    return top
+
+
+def _warn_of_unknown(settings: Settings) -> None:
+    for name in settings.unknown:
+        print(f"medialedger: warning: there is no setting {name}", file=sys.stderr)
+
+
+def _log(level: str) -> None:
+    """To stderr, in UTC. uvicorn's own account of its start and end says nothing that we do not."""
+    handler = logging.StreamHandler()
+    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=level, handlers=[handler])
+    server = logging.getLogger("uvicorn.error")
+    server.addFilter(_is_no_cut_off)
+    if level == "INFO":
+        server.setLevel(logging.WARNING)
+
+
+def _is_no_cut_off(record: logging.LogRecord) -> bool:
+    """A request that is cut off when the time to drain is over is no fault of the application."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The address to listen on: taken before anything slow starts, listened on only when requests can be answered."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from api.startup import StartError
+
+_NOT_ON_THIS_MACHINE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+@contextmanager
+def bound(host: str, *, port: int) -> Iterator[list[socket.socket]]:
+    """One socket for each address of `host`, all with the same port, also when that is 0 for "any"."""
+    sockets: list[socket.socket] = []
+    try:
+        _bind_all(host, port, sockets=sockets)
+        yield sockets
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+def _bind_all(host: str, port: int, *, sockets: list[socket.socket]) -> None:
+    """`localhost` may have an IPv6 address that the machine cannot use; one that works is enough."""
+    missing: OSError | None = None
+    for family, address in _addresses(host, port):
+        chosen = sockets[0].getsockname()[1] if sockets else port
+        try:
+            sockets.append(_bind(family, (address[0], chosen, *address[2:])))
+        except OSError as error:
+            if error.errno not in _NOT_ON_THIS_MACHINE:
+                raise _refusal(error, host, port=port) from error
+            missing = error
+    if missing is not None and not sockets:
+        raise _refusal(missing, host, port=port) from missing
+
+
+def _addresses(host: str, port: int) -> Sequence[tuple[socket.AddressFamily, Any]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError) as error:
+        raise StartError(f"MEDIALEDGER_HOST: {host} is no address of this machine") from error
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+
+
+def _bind(family: socket.AddressFamily, address: tuple[Any, ...]) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _refusal(error: OSError, host: str, *, port: int) -> StartError:
+    if error.errno == errno.EADDRINUSE:
+        return StartError(f"port {port} on {host} is in use; stop the other program or set MEDIALEDGER_PORT")
+    if error.errno == errno.EACCES:
+        return StartError(f"port {port} on {host} is reserved for root; set MEDIALEDGER_PORT to 1024 or above")
+    return StartError(f"cannot listen on {host}, port {port}: {(error.strerror or str(error)).lower()}")

@@ -1,0 +1,42 @@
+"""What a person sees when the product is ready: one screen, enough to send the first request and to stop it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from api.settings import Settings
+
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not listened on
+
+
+def product_version() -> str:
+    try:
+        return version("medialedger")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def ready_text(settings: Settings, *, port: int, database: str, summary: Sequence[tuple[str, str]]) -> str:
+    base = base_url(settings.host, port=port)
+    lines = [
+        ("media API", f"{base}/api"),
+        ("audit", f"{base}/api/audit"),
+        ("docs", f"{base}/docs"),
+        ("health", f"{base}/livez  {base}/readyz"),
+        ("metrics", f"{base}/metrics"),
+        ("database", database),
+        ("data", str(settings.home)),
+        *summary,
+        ("stop", "Ctrl-C, or SIGTERM"),
+    ]
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(
+        [f"medialedger {product_version()} is ready", "", *(f"  {name:<{width}}  {value}" for name, value in lines), ""]
+    )
+
+
+def base_url(host: str, *, port: int) -> str:
+    """An address to click: a server that listens everywhere is shown where this machine finds it."""
+    shown = ANY_ADDRESS.get(host, host)
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from api.cli import arguments
+from api.cli.main import COMMANDS, main, parser
+
+ALL = {
+    "up": arguments.UP,
+    "api": arguments.API,
+    "projections": arguments.PROJECTIONS,
+    "settings": arguments.SETTINGS,
+    "migrate": arguments.MIGRATE,
+    "client": arguments.CLIENT,
+    "audit": arguments.AUDIT,
+    "load-sample": arguments.LOAD_SAMPLE,
+}
+
+
+def test_every_command_has_a_module_of_its_name() -> None:
+    directory = Path(arguments.__file__).parent
+    for name in COMMANDS:
+        assert (directory / f"{name.replace('-', '_')}.py").is_file()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parser(ALL).parse_args([name, "--help"])
+    assert left.value.code == 0
+    shown = capsys.readouterr().out
+    assert "exit codes:" in shown
+    for example in ALL[name].examples.splitlines():
+        assert example.strip() in shown
+        _, _, rest = example.partition("medialedger ")
+        while "medialedger " in rest:  # the word also ends a path or an address
+            _, _, rest = rest.partition("medialedger ")
+        assert parser(ALL).parse_args(rest.split()).command == name
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("projections", {"action": None}),
+        ("projections rebuild event", {"action": "rebuild", "name": "event"}),
+        ("client add a --role keys --role admin", {"action": "add", "name": "a", "roles": ["keys", "admin"]}),
+        ("client rotate a", {"action": "rotate", "name": "a", "expire_others_after": None}),
+        ("client revoke a k1", {"action": "revoke", "name": "a", "key_id": "k1"}),
+        ("client revoke a", {"action": "revoke", "name": "a", "key_id": None}),
+        ("audit show room 1", {"action": "show", "aggregate": "room", "id": "1", "limit": 50}),
+        ("audit verify", {"action": "verify"}),
+    ],
+)
+def test_arguments(line: str, expected: dict[str, object]) -> None:
+    args = vars(parser(ALL).parse_args(line.split()))
+    assert args == expected | {"command": line.split()[0]}
+
+
+@pytest.mark.parametrize(
+    "line", ["", "nonsense", "client add a", "client add a --role king", "client rotate a --expire-others-after -1", "audit"]
+)
+def test_a_wrong_command_line_ends_with_2(line: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        parser(ALL).parse_args(line.split())
+    assert left.value.code == 2
+
+
+def test_settings_are_shown_without_secrets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("MEDIALEDGER_ADMIN_API_KEY", "a-very-secret-admin-key")
+    monkeypatch.setenv("MEDIALEDGER_PROT", "1")
+    assert main(["settings"]) == 0
+    shown = capsys.readouterr()
+    assert "a-very-secret" not in shown.out
+    assert "MEDIALEDGER_ADMIN_API_KEY" in shown.out
+    assert shown.err == "medialedger: warning: there is no setting MEDIALEDGER_PROT\n"
+
+
+def test_a_bad_setting_is_one_line_and_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("MEDIALEDGER_PORT", "http")
+    assert main(["settings"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == "medialedger: MEDIALEDGER_PORT must be a whole number from 0 to 65535, not 'http'\n"
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith("medialedger ")

@@ -1,0 +1,223 @@
+"""The embedded server against real processes: what a person's machine may do to it, it must come back from."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from tests.platform.waiting import first_line, python, until
+from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+
+STARTER = """
+import sys, signal
+from pathlib import Path
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+print(EmbeddedPostgres(Path(sys.argv[1])).start(), flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    EmbeddedPostgres(tmp_path).stop()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedPostgres, str]]:
+    """For tests that only look."""
+    postgres = EmbeddedPostgres(tmp_path_factory.mktemp("shared"))
+    yield postgres, postgres.start()
+    postgres.stop()
+
+
+def ask(url: str, question: str) -> object:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(question.encode()).fetchone()
+    return row[0] if row else None
+
+
+def note(url: str, text: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS note (text text)")
+        connection.execute("INSERT INTO note VALUES (%s)", [text])
+
+
+def postmaster(home: Path) -> int:
+    return int((home / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+
+
+def works_in(pid: int, directory: Path) -> bool:
+    try:
+        return os.path.samefile(f"/proc/{pid}/cwd", directory)
+    except OSError:
+        return False
+
+
+def killed_with_its_starter(home: Path) -> str:
+    """A server whose starter and which itself are gone without a word; its address."""
+    starter = python("-c", STARTER, str(home))
+    url = first_line(starter)
+    note(url, "before")
+    starter.kill()
+    starter.communicate()
+    os.kill(postmaster(home), signal.SIGKILL)
+    until(lambda: not works_in(postmaster(home), home / "postgres"))
+    return url
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("server_version_num", "18"),
+        ("data_checksums", "on"),
+        ("fsync", "on"),
+        ("synchronous_commit", "on"),
+        ("full_page_writes", "on"),
+        ("listen_addresses", ""),
+        ("unix_socket_permissions", "0700"),
+        ("server_encoding", "UTF8"),
+        ("shared_buffers", "256MB"),
+        ("max_wal_size", "4GB"),
+        ("work_mem", "16MB"),
+        ("max_connections", "100"),
+        ("jit", "off"),
+        ("TimeZone", "UTC"),
+    ],
+)
+def test_it_is_set_up_to_keep_what_it_is_given(shared: tuple[EmbeddedPostgres, str], name: str, value: str) -> None:
+    assert str(ask(shared[1], f"SELECT current_setting('{name}')")).startswith(value)
+
+
+def test_text_folds_case_beyond_ascii_and_sorts_by_code_point(shared: tuple[EmbeddedPostgres, str]) -> None:
+    assert ask(shared[1], "SELECT 'Ärger' ILIKE 'äRGER' AND 'Z' < 'a'")
+
+
+def test_nobody_comes_in_without_the_password(shared: tuple[EmbeddedPostgres, str]) -> None:
+    postgres, url = shared
+    password = urlsplit(url).password
+    assert password is not None
+    assert len(password) >= 40
+    for wrong in ("", "wrong"):
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(url, password=wrong, passfile="/dev/null")
+    assert password not in postgres.log.read_text()
+    assert stat.S_IMODE((postgres.home / "postgres-password").stat().st_mode) == 0o600
+    assert stat.S_IMODE(postgres.data.stat().st_mode) == 0o700
+
+
+def test_another_process_attaches_to_it(shared: tuple[EmbeddedPostgres, str]) -> None:
+    assert EmbeddedPostgres(shared[0].home).attach() == shared[1]
+
+
+def test_what_was_written_is_there_after_a_stop_and_a_start(home: Path) -> None:
+    postgres = EmbeddedPostgres(home)
+    note(postgres.start(), "kept")
+    postgres.stop()
+    assert not postgres.running
+    with pytest.raises(EmbeddedPostgresError, match="medialedger up"):
+        postgres.attach()
+    assert ask(postgres.start(), "SELECT text FROM note") == "kept"
+
+
+def test_a_server_that_outlives_its_killed_starter_is_taken_over(home: Path) -> None:
+    starter = python("-c", STARTER, str(home))
+    url = first_line(starter)
+    note(url, "before")
+    pid = postmaster(home)
+    starter.kill()
+    starter.communicate()
+    successor = EmbeddedPostgres(home)
+    assert successor.start() == url
+    assert postmaster(home) == pid
+    assert ask(url, "SELECT text FROM note") == "before"
+    successor.stop()
+    assert not works_in(pid, home / "postgres")
+
+
+def test_a_killed_server_recovers_what_was_committed(home: Path) -> None:
+    url = killed_with_its_starter(home)
+    assert EmbeddedPostgres(home).start() == url
+    assert ask(url, "SELECT text FROM note") == "before"
+
+
+def test_a_stale_number_that_now_belongs_to_another_program_is_no_obstacle(home: Path) -> None:
+    killed_with_its_starter(home)
+    for name in ("postmaster.pid", ".s.PGSQL.5432.lock"):
+        path = home / "postgres" / name
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join([f"{os.getpid()}\n", *lines[1:]]))
+    assert ask(EmbeddedPostgres(home).start(), "SELECT text FROM note") == "before"
+
+
+def test_its_own_server_that_was_killed_is_started_again(home: Path) -> None:
+    postgres = EmbeddedPostgres(home)
+    url = postgres.start()
+    os.kill(postmaster(home), signal.SIGKILL)
+    until(lambda: not postgres.running)
+    assert postgres.start() == url
+    assert ask(url, "SELECT 1") == 1
+
+
+def test_an_interrupted_first_start_leaves_nothing_to_repair(home: Path) -> None:
+    (home / "postgres.new" / "data").mkdir(parents=True)
+    (home / "postgres.new" / "data" / "PG_VERSION").write_text("18\n")
+    assert ask(EmbeddedPostgres(home).start(), "SELECT 1") == 1
+    assert not (home / "postgres.new").exists()
+
+
+def test_a_home_too_deep_for_a_socket_gets_a_private_directory_elsewhere(tmp_path: Path) -> None:
+    home = tmp_path / ("deep" * 20) / "home"
+    postgres = EmbeddedPostgres(home)
+    try:
+        assert ask(postgres.start(), "SELECT 1") == 1
+        directory = Path((postgres.data / "postmaster.pid").read_text().splitlines()[4])
+        assert not directory.is_relative_to(home)
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        assert not (directory.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    finally:
+        postgres.stop()
+    directory.rmdir()
+
+
+def test_a_start_can_be_abandoned_from_another_thread(home: Path) -> None:
+    postgres = EmbeddedPostgres(home)
+    refusals: list[str] = []
+
+    def start() -> None:
+        try:
+            postgres.start()
+        except EmbeddedPostgresError as error:
+            refusals.append(str(error))
+
+    postgres.abandon()
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert refusals == ["the start of the embedded database was interrupted"]
+    postgres.stop()
+    assert not postgres.running
+
+
+@pytest.mark.parametrize(
+    ("prepare", "complaint"),
+    [
+        (lambda home: (home / "postgres" / "PG_VERSION").write_text("16\n"), "belongs to PostgreSQL 16"),
+        (lambda home: (home / "postgres" / "notes.txt").write_text("mine"), "is neither empty nor"),
+    ],
+)
+def test_a_directory_that_is_not_its_own_is_left_alone(home: Path, prepare: object, complaint: str) -> None:
+    (home / "postgres").mkdir()
+    assert callable(prepare)
+    prepare(home)
+    with pytest.raises(EmbeddedPostgresError, match=complaint):
+        EmbeddedPostgres(home).start()
+    assert len(list((home / "postgres").iterdir())) == 1

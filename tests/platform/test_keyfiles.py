@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from workers.adapters.keyfiles import KeyFileError, fingerprint, master_key, read_secret_file, write_secret_file
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_master_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "master.key"
+    key = master_key(path)
+    assert len(key) == 32
+    assert mode(path) == 0o600
+    assert master_key(path) == key == path.read_bytes()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_those_who_start_together_agree_on_one_key(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        keys = set(threads.map(master_key, [tmp_path / "master.key"] * 32))
+    assert len(keys) == 1
+
+
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_a_key_of_another_length_is_refused_and_left_alone(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "master.key"
+    path.write_bytes(b"x" * length)
+    path.chmod(0o600)
+    with pytest.raises(KeyFileError, match=f"has {length} bytes where 32 belong"):
+        master_key(path)
+    assert path.read_bytes() == b"x" * length
+
+
+@pytest.mark.parametrize("open_to", [0o640, 0o604, 0o622])
+def test_a_key_that_others_can_open_is_refused(tmp_path: Path, open_to: int) -> None:
+    path = tmp_path / "master.key"
+    master_key(path)
+    path.chmod(open_to)
+    with pytest.raises(KeyFileError, match=f"chmod 600 {path}"):
+        master_key(path)
+
+
+def test_a_place_that_cannot_hold_a_key_is_one_line(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing" / "master.key", tmp_path):
+        with pytest.raises(KeyFileError) as refusal:
+            master_key(path)
+        assert str(path) in str(refusal.value)
+        assert "\n" not in str(refusal.value)
+
+
+def test_a_fingerprint_tells_keys_apart_without_showing_them() -> None:
+    assert fingerprint(b"\x00" * 32) == "dc7c582d2d6c575b"
+    assert fingerprint(b"\x00" * 31 + b"\x01") != fingerprint(b"\x00" * 32)
+
+
+def test_a_secret_file_replaces_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "admin-api-key"
+    path.write_text("an older and longer text that everybody may read")
+    path.chmod(0o644)
+    write_secret_file(path, "mlk_new")
+    assert path.read_text() == "mlk_new\n"
+    assert mode(path) == 0o600
+    assert read_secret_file(path) == "mlk_new"
+    assert list(tmp_path.iterdir()) == [path]

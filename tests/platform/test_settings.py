@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from api.settings import MASK, VARIABLES, Settings, SettingsError
+
+ADMIN_KEY = "a-very-secret-admin-key"
+URL = "postgresql://ledger:pass%40word@db.example:5433/media?sslmode=require"
+
+
+def test_without_any_variable_everything_has_a_default() -> None:
+    settings = Settings.from_env({})
+    home = Path(".medialedger").absolute()
+    assert (settings.home, settings.host, settings.port) == (home, "127.0.0.1", 8080)
+    assert settings.database_url is None
+    assert settings.admin_api_key is None
+    assert settings.master_key_file == home / "master.key"
+    assert settings.media_root == home / "media"
+    assert settings.outbound_allow == ()
+    assert (settings.log_level, settings.shutdown_seconds) == ("INFO", 10)
+
+
+def test_paths_follow_the_home_unless_they_are_given() -> None:
+    settings = Settings.from_env({"MEDIALEDGER_HOME": "/srv/HOME", "MEDIALEDGER_MEDIA_ROOT": "/media/HOME"})
+    assert settings.master_key_file == Path("/srv/HOME/master.key")
+    assert settings.media_root == Path("/media/HOME")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "value"),
+    [
+        ("HOST", "::1", "host", "::1"),
+        ("HOST", "[::1]", "host", "::1"),
+        ("PORT", " 9000 ", "port", 9000),
+        ("PORT", "0", "port", 0),
+        ("DATABASE_URL", URL, "database_url", URL),
+        ("DATABASE_URL", "host=db dbname=media", "database_url", "host=db dbname=media"),
+        ("DATABASE_URL", "", "database_url", None),
+        ("ADMIN_API_KEY", ADMIN_KEY, "admin_api_key", ADMIN_KEY),
+        ("OUTBOUND_ALLOW", "10.0.0.0/8, ::1", "outbound_allow", (ip_network("10.0.0.0/8"), ip_network("::1/128"))),
+        ("LOG_LEVEL", "debug", "log_level", "DEBUG"),
+        ("SHUTDOWN_SECONDS", "0", "shutdown_seconds", 0),
+        ("PORT", "  ", "port", 8080),
+    ],
+)
+def test_a_variable_is_read(name: str, text: str, field: str, value: object) -> None:
+    assert getattr(Settings.from_env({f"MEDIALEDGER_{name}": text}), field) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("PORT", "http"),
+        ("PORT", "-1"),
+        ("PORT", "65536"),
+        ("PORT", "9" * 5000),
+        ("PORT", "²"),
+        ("HOST", "http://localhost"),
+        ("HOST", "two hosts"),
+        ("HOME", "~nobody-of-that-name/x"),
+        ("DATABASE_URL", "host=db sekret"),
+        ("DATABASE_URL", "mysql://u:sekret@db/media"),
+        ("ADMIN_API_KEY", "sekret"),
+        ("ADMIN_API_KEY", "sekret with blanks in it"),
+        ("OUTBOUND_ALLOW", "10.0.0.1/8"),
+        ("OUTBOUND_ALLOW", "intranet"),
+        ("LOG_LEVEL", "LOUD"),
+        ("SHUTDOWN_SECONDS", "1.5"),
+    ],
+)
+def test_a_bad_value_is_one_line_that_names_the_variable_and_no_secret(name: str, text: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_env({f"MEDIALEDGER_{name}": text})
+    line = str(refusal.value)
+    assert line.startswith(f"MEDIALEDGER_{name} must be ")
+    assert "\n" not in line
+    assert "sekret" not in line
+
+
+@pytest.mark.parametrize("url", [URL, "user=ledger password='pass@word' host=db", "postgresql://db/x?password=pass%40word"])
+def test_secrets_are_masked_wherever_settings_are_shown(url: str) -> None:
+    settings = Settings.from_env({"MEDIALEDGER_DATABASE_URL": url, "MEDIALEDGER_ADMIN_API_KEY": ADMIN_KEY})
+    for shown in (repr(settings), str(settings), f"{settings.listing()}"):
+        assert ADMIN_KEY not in shown
+        assert "pass@word" not in shown
+        assert "pass%40word" not in shown
+        assert f"password={MASK}" in shown
+
+
+def test_the_listing_says_where_each_value_comes_from() -> None:
+    listing = Settings.from_env({"MEDIALEDGER_PORT": "9000", "MEDIALEDGER_HOST": ""}).listing()
+    assert [line.name for line in listing] == [variable.name for variable in VARIABLES]
+    assert all(line.meaning for line in listing)
+    assert {line.name for line in listing if line.origin == "environment"} == {"MEDIALEDGER_PORT"}
+
+
+def test_variables_that_mean_nothing_are_named() -> None:
+    settings = Settings.from_env({"MEDIALEDGER_PROT": "1", "MEDIALEDGER_PORT": "1", "PORT": "2", "MEDIALEDGER_A": ""})
+    assert settings.unknown == ("MEDIALEDGER_A", "MEDIALEDGER_PROT")

@@ -1,0 +1,62 @@
+"""The smallest product that `serve` can run, in a process of its own: `python tiny_product.py`, settings in the environment.
+
+`/held` answers only once the file HOME/go exists, and makes HOME/held while it waits: a test can tell that a request is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from api.cli.database import kept
+from api.cli.home import locked, prepare
+from api.cli.serving import serve
+from api.settings import Settings
+from api.startup import StartError
+
+
+class TinyProduct:
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    async def app(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/held":
+            (self._home / "held").touch()
+            while not (self._home / "go").exists():  # noqa: ASYNC110 - the one who says "go" is another process
+                await asyncio.sleep(0.01)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None:
+        (self._home / "stopped-in-order").touch()
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        return [("admin key", str(self._home / "admin-api-key"))]
+
+
+async def build(settings: Settings, database: str, master_key: bytes) -> TinyProduct:
+    assert database.startswith("postgresql://")
+    assert len(master_key) == 32
+    return TinyProduct(settings.home)
+
+
+async def main() -> int:
+    settings = Settings.from_process()
+    prepare(settings.home)
+    with locked(settings.home):
+        return await serve(settings, database=kept, build=build)
+
+
+if __name__ == "__main__":
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            sys.exit(runner.run(main()))
+    except StartError as error:
+        sys.exit(error.message)

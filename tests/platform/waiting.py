@@ -1,0 +1,39 @@
+"""Tests here watch other processes; what they wait for is always a condition, never a length of time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+
+ROOT = Path(__file__).parents[2]
+
+
+def until(condition: Callable[[], object], *, seconds: float = 20) -> None:
+    deadline = monotonic() + seconds
+    pause = threading.Event()
+    while not condition():
+        assert monotonic() < deadline, f"not within {seconds} s"
+        pause.wait(0.01)
+
+
+def python(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """A process of this interpreter that finds the product; of the MEDIALEDGER_… variables it sees only those given."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=inherited | {"PYTHONPATH": str(ROOT)} | dict(environment or {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()

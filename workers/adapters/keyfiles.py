@@ -1,0 +1,98 @@
+"""Secrets that must outlive the process and never reach the database in the clear: small files only their owner may read.
+
+They are made whole or not at all: written under another name, flushed to disk, then put in place in one step. So a crash
+never leaves half a key behind, and two processes that start together agree on one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+KEY_BYTES = 32
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class KeyFileError(Exception):
+    """One line that says which file is wrong and what to do about it; never its content."""
+
+
+def master_key(path: Path) -> bytes:
+    """The key that seals secrets and content keys; made at the first start, when nothing is sealed yet."""
+    try:
+        if not path.exists():
+            _put(path, secrets.token_bytes(KEY_BYTES), place=_link_new)
+        key = _read(path)
+    except OSError as error:
+        raise KeyFileError(f"the master key {path} cannot be read or made: {error.strerror or error}") from error
+    if len(key) != KEY_BYTES:
+        raise KeyFileError(f"the master key {path} has {len(key)} bytes where {KEY_BYTES} belong; put back the right file")
+    return key
+
+
+def fingerprint(key: bytes) -> str:
+    """Tells two master keys apart without telling anything about either; kept beside the data that the key seals."""
+    return hmac.new(key, b"medialedger master key", hashlib.sha256).hexdigest()[:16]
+
+
+def write_secret_file(path: Path, text: str) -> None:
+    """Puts `text` and a line end at `path`, in place of whatever was there."""
+    try:
+        _put(path, text.encode() + b"\n", place=os.replace)
+    except OSError as error:
+        raise KeyFileError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def read_secret_file(path: Path) -> str:
+    """What `write_secret_file` was given."""
+    try:
+        return _read(path).decode().removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise KeyFileError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}") from error
+
+
+def _read(path: Path) -> bytes:
+    """The mode is asked of the open file, so it cannot change between the question and the read."""
+    with path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise KeyFileError(f"{path} is not a file")
+        if mode & _OTHERS:
+            raise KeyFileError(f"{path} is open to other users (mode {stat.S_IMODE(mode):04o}); run: chmod 600 {path}")
+        return file.read()
+
+
+def _put(path: Path, content: bytes, *, place: Callable[[Path, Path], object]) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        place(draft, path)
+        sync_directory(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _link_new(draft: Path, path: Path) -> None:
+    """A hard link appears complete and refuses to replace; whoever comes second keeps the first one's key."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+
+
+def sync_directory(directory: Path) -> None:
+    """A new name is on disk only when its directory is."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
