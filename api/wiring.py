@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
@@ -34,7 +35,7 @@ from domain.catalogue import RECORDS, catalogue
 from domain.client.commands import RegisterClient
 from domain.kernel.cause import Cause
 from domain.kernel.clock import Clock, system_clock
-from domain.kernel.errors import DomainError
+from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.mapper import Catalogue, EventMapper
 from projections.audit.queries import AuditQueries
 from projections.audit.verify import verify
@@ -182,18 +183,24 @@ class Medialedger:
         """At the first start there is nobody who could make a client: make `admin`."""
         if await self.core.directory.all():
             return
-        given = self._settings.admin_api_key
+        place = admin_key_file(self._settings)
+        given = self._settings.admin_api_key or (place.read_text().strip() if place.exists() else None)
         new, key = client.new_key(given)
         if given is None:
-            write_secret_file(self._settings.home / "admin-api-key", key + "\n")
-        with suppress(DomainError):  # another process was first
+            write_secret_file(place, key + "\n")
+        with suppress(Conflict):  # another process was first
             await self.core.ledger.execute(RegisterClient("admin", ("admin",), new), cause=Cause.by("system"))
+
+
+def admin_key_file(settings: Settings) -> Path:
+    return settings.home / "admin-api-key"
 
 
 def _admin_key_place(settings: Settings) -> str:
     if settings.admin_api_key is not None:
         return "as MEDIALEDGER_ADMIN_API_KEY was at the first start"
-    return str(settings.home / "admin-api-key")
+    place = admin_key_file(settings)
+    return str(place) if place.exists() else "handed out before; a new one: medialedger client rotate admin"
 
 
 async def _regularly(chore: Callable[[], Awaitable[Any]], seconds: float) -> None:

@@ -65,9 +65,12 @@ def is_stream(body: Any) -> bool:
 
 def iso(moment: datetime) -> str:
     """UTC, three decimals, `Z`. Naive times are UTC already: nothing in this system knows another zone."""
-    if moment.tzinfo is not None and moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    text = moment.isoformat(timespec="milliseconds")
+    if text.endswith("+00:00"):
+        return text[:-6] + "Z"
+    if moment.tzinfo is None:
+        return text + "Z"
+    return iso(moment.astimezone(UTC))
 
 
 def _pair(name: str, value: str) -> tuple[bytes, bytes]:

@@ -34,7 +34,10 @@ class CommandBus:
         async def seal(root: R, changes: bool) -> RecordedAnswer | None:
             nonlocal shown
             shown = await show(root)
-            return call.idempotency.seal(shown) if call.idempotency is not None and changes else None
+            if call.idempotency is None:
+                return None
+            call.idempotency.sealed = changes
+            return call.idempotency.render(shown) if changes else None
 
         await self._ledger.execute(wanted, cause=call.cause, if_match=call.if_match, seal=seal)
         assert shown is not None, "the ledger always asks for the answer"

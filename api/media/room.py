@@ -49,7 +49,7 @@ class RoomWire(Wire):
 @routes.post("/", WRITE, answers=RoomWire, status=201)
 async def add_room(call: Call, body: NewRoomBody, bus: CommandBus) -> Answer:
     """Add a room."""
-    command = RegisterRecord(str(uuid4()), Room, _values(body))
+    command = RegisterRecord(str(uuid4()), Room, _values(body), new=True)
     return await bus.send(call, command, _created)
 
 

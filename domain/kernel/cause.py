@@ -23,4 +23,4 @@ class Cause:
 
     def event_id(self, index: int) -> UUID:
         """The id of the command's `index`-th event: the same each time the command is tried, so a repeat can be told."""
-        return UUID(int=self.command_id.int ^ index)
+        return UUID(int=self.command_id.int ^ index) if index else self.command_id

@@ -18,6 +18,11 @@ class Command(Generic[R]):
 
     key: object
 
+    @property
+    def fresh(self) -> bool:
+        """Whether the key was made for this very command, so that there can be nothing to load under it."""
+        return False
+
     def kind(self) -> type[R]:
         raise NotImplementedError(type(self).__name__)
 

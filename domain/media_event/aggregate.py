@@ -16,7 +16,7 @@ from domain.media_event.values import LIVE, ON_DEMAND, STREAMING, EventDetails, 
 _FACTS_OF = {facet: tuple(name for name in facet.model_fields if name not in DomainEvent.model_fields) for facet in events.FACETS}
 _EMPTY = EventDetails()
 _HELD_WHILE_STREAMING = frozenset({"channel_id", "infrastructure_profile_id"})
-_NOT_DETAILS = frozenset({"previous", "trigger"})
+_NOTES = ("previous", "trigger")
 
 
 class MediaEvent(AggregateRoot):
@@ -28,7 +28,7 @@ class MediaEvent(AggregateRoot):
     details: EventDetails
 
     def begin(self) -> None:
-        self.details = _EMPTY.model_copy()
+        self.details = EventDetails.blank()
 
     # --- deciding
 
@@ -129,7 +129,10 @@ class MediaEvent(AggregateRoot):
         applier = getattr(self, f"_when_{event.verb()}", None)
         if applier is not None:
             applier(event)
-        self.details.__dict__.update({name: value for name, value in event.facts().items() if name not in _NOT_DETAILS})
+        facts = event.facts()
+        for note in _NOTES:
+            facts.pop(note, None)
+        self.details.__dict__.update(facts)
 
     def _when_force_stopped(self, event: events.ForceStopped) -> None:
         self.details.state = EventState.STOPPED

@@ -34,6 +34,11 @@ class AddOrUpdateEvent(_EventCommand):
     state: EventState | None = None
     mp4_state: Mp4State | None = None
     trigger: Trigger = Trigger.METADATA
+    new: bool = False
+
+    @property
+    def fresh(self) -> bool:
+        return self.new
 
     def decide(self, root: MediaEvent | None, *, at: datetime) -> MediaEvent:
         check(self.changes)

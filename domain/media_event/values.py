@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from typing import Self
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -196,6 +197,17 @@ class EventDetails(Particulars):
     actual_live_end: datetime | None = None
     date_deleted: datetime | None = None
 
+    @classmethod
+    def blank(cls) -> Self:
+        """Nothing is known yet. The same as `EventDetails()`, without validating sixty defaults for every Event."""
+        details = cls.__new__(cls)
+        setting = object.__setattr__
+        setting(details, "__dict__", _BLANK.__dict__.copy())
+        setting(details, "__pydantic_fields_set__", set())
+        setting(details, "__pydantic_extra__", None)
+        setting(details, "__pydantic_private__", None)
+        return details
+
     @property
     def display_start(self) -> datetime | None:
         """decisions.md, Events: publishedStart, else scheduledStart, else actualLiveStart."""
@@ -204,3 +216,6 @@ class EventDetails(Particulars):
     @property
     def display_end(self) -> datetime | None:
         return self.published_end or self.scheduled_end or self.actual_live_end
+
+
+_BLANK = EventDetails()

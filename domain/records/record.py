@@ -108,9 +108,14 @@ class _RecordCommand(Command[Record]):
 
 @dataclass(frozen=True)
 class RegisterRecord(_RecordCommand):
-    """Make a new record under a key that nobody has used."""
+    """Make a new record, or amend the one that has the key."""
 
     values: Mapping[str, Any]
+    new: bool = False
+
+    @property
+    def fresh(self) -> bool:
+        return self.new
 
     def decide(self, root: Record | None, *, at: datetime) -> Record:
         if root is not None:

@@ -21,9 +21,14 @@ T = TypeVar("T")
 
 _HEADER = struct.Struct(">iiIii")
 _LENGTH = struct.Struct(">i")
+_EIGHT = struct.Struct(">iq")
 _NULL = _LENGTH.pack(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+def _eight(value: int) -> bytes:
+    return _EIGHT.pack(8, value)
 
 
 class PackedArray(bytes):
@@ -60,47 +65,40 @@ class Instants(PackedArray):
 Packed = TypeVar("Packed", bound=PackedArray)
 
 
-def _packed(kind: type[Packed], values: Sequence[T | None], encode: Callable[[T], bytes]) -> Packed:
-    parts: list[bytes] = [b""]
-    length = _LENGTH.pack
-    nulls = 0
-    for value in values:
-        if value is None:
-            parts.append(_NULL)
-            nulls = 1
-        else:
-            data = encode(value)
-            parts.append(length(len(data)))
-            parts.append(data)
-    parts[0] = _HEADER.pack(1, nulls, kind.ELEMENT, len(values), 1)
-    return kind(b"".join(parts))
+def _packed(kind: type[Packed], values: Sequence[T | None], framed: Callable[[T], bytes]) -> Packed:
+    """`framed` gives an element with its length in front."""
+    if values.count(None) == len(values):
+        return kind(_HEADER.pack(1, 1, kind.ELEMENT, len(values), 1) + _NULL * len(values))
+    elements = b"".join([_NULL if value is None else framed(value) for value in values])
+    return kind(_HEADER.pack(1, None in values, kind.ELEMENT, len(values), 1) + elements)
+
+
+def _framed(data: bytes) -> bytes:
+    return _LENGTH.pack(len(data)) + data
 
 
 def texts(values: Sequence[str | None]) -> Texts:
-    return _packed(Texts, values, str.encode)
+    return _packed(Texts, values, lambda value: _framed(value.encode()))
 
 
 def byte_strings(values: Sequence[bytes | None]) -> Bytes:
-    return _packed(Bytes, values, bytes)
+    return _packed(Bytes, values, _framed)
 
 
 def uuids(values: Sequence[UUID | None]) -> Uuids:
-    return _packed(Uuids, values, lambda value: value.bytes)
+    return _packed(Uuids, values, lambda value: b"\0\0\0\x10" + value.bytes)
 
 
 def bigints(values: Sequence[int | None]) -> Bigints:
-    return _packed(Bigints, values, lambda value: value.to_bytes(8, "big", signed=True))
+    return _packed(Bigints, values, _eight)
 
 
 def booleans(values: Sequence[bool | None]) -> Booleans:
-    return _packed(Booleans, values, lambda value: b"\1" if value else b"\0")
+    return _packed(Booleans, values, lambda value: b"\0\0\0\1\1" if value else b"\0\0\0\1\0")
 
 
 def instants(values: Sequence[datetime | None]) -> Instants:
-    def encode(value: datetime) -> bytes:
-        return ((value - _EPOCH) // _MICROSECOND).to_bytes(8, "big", signed=True)
-
-    return _packed(Instants, values, encode)
+    return _packed(Instants, values, lambda value: _eight((value - _EPOCH) // _MICROSECOND))
 
 
 PACKERS: dict[str, Callable[[Sequence[Any]], PackedArray]] = {

@@ -17,20 +17,23 @@ from projections.kernel.arrays import PACKERS, PackedArray
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`type` is the PostgreSQL type of the column. Arrays travel as their text form, because unnest flattens them."""
+    """`type` is the PostgreSQL type of the column, `travels` the type of its parameter where that is another.
+
+    Arrays travel as their text form, because unnest flattens them."""
 
     name: str
     type: str
+    travels: str | None = None
 
     @property
     def travels_as(self) -> str:
         if self.type.endswith("[]"):
             return "text"
-        return "bigint" if self.type in ("smallint", "integer") else self.type
+        return self.travels or ("bigint" if self.type in ("smallint", "integer") else self.type)
 
     @property
     def taken_as(self) -> str:
-        return f"v.{self.name}::{self.type}" if self.type.endswith("[]") else f"v.{self.name}"
+        return f"v.{self.name}::{self.type}" if self.travels_as == "text" != self.type else f"v.{self.name}"
 
 
 @dataclass(frozen=True)

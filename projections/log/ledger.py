@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
+
+from pydantic_core import to_json
 
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
 from domain.kernel.answers import RecordedAnswer
@@ -47,12 +47,46 @@ class _Decision(Generic[R]):
     before: frozenset[Claim]
 
 
-@dataclass(slots=True)
 class _Turn:
-    """The lock of one stream, and how many are at it."""
+    """The lock of one stream while anybody wants it."""
 
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
+    __slots__ = ("_lock", "_stream", "_turns", "_users")
+
+    def __init__(self, turns: dict[str, _Turn], stream: str) -> None:
+        self._turns = turns
+        self._stream = stream
+        self._lock = asyncio.Lock()
+        self._users = 0
+
+    async def __aenter__(self) -> None:
+        self._users += 1
+        try:
+            await self._lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._users -= 1
+        if not self._users:
+            del self._turns[self._stream]
+
+
+class _Turns:
+    """One command at a time per aggregate and process: conflicts then come from other processes only."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, _Turn] = {}
+
+    def of(self, stream: str) -> _Turn:
+        turn = self._turns.get(stream)
+        if turn is None:
+            turn = self._turns[stream] = _Turn(self._turns, stream)
+        return turn
 
 
 class Ledger:
@@ -79,16 +113,12 @@ class Ledger:
         self._clock = clock
         self._kept: OrderedDict[str, AggregateRoot] = OrderedDict()
         self._keep = keep
-        self._turns: dict[str, _Turn] = {}
+        self._turns = _Turns()
         self._snapshots: set[asyncio.Task[None]] = set()
 
     async def stop(self) -> None:
         if self._snapshots:
             await asyncio.wait(self._snapshots)
-
-    async def load(self, kind: type[R], key: object) -> R | None:
-        """The aggregate as the log has it now."""
-        return cast("R | None", await self._streams.load(kind.stream(key)))
 
     async def execute(
         self,
@@ -108,8 +138,13 @@ class Ledger:
         for left in reversed(range(_TRIES)):
             plan = Plan(wanted) if isinstance(wanted, Command) else await wanted()
             try:
-                async with self._turn(plan.command.stream):
-                    return await self._attempt(plan, cause=cause, if_match=if_match, seal=seal)
+                if plan.command.fresh and left == _TRIES - 1:
+                    decision = self._decide(plan.command, None, if_match)
+                    return await self._carried_out(decision, plan.companions, cause=cause, seal=seal)
+                stream = plan.command.stream
+                async with self._turns.of(stream):
+                    decision = await self._decided(plan.command, stream, if_match)
+                    return await self._carried_out(decision, plan.companions, cause=cause, seal=seal)
             except StaleStream:
                 if not left:
                     raise
@@ -118,18 +153,19 @@ class Ledger:
                     raise
         raise AssertionError("unreachable")
 
-    async def _attempt(self, plan: Plan[R], *, cause: Cause, if_match: frozenset[int] | None, seal: Seal[R] | None) -> R:
-        decision = await self._decided(plan.command, if_match)
+    async def _carried_out(
+        self, decision: _Decision[R], companions: Sequence[AggregateRoot], *, cause: Cause, seal: Seal[R] | None
+    ) -> R:
         root = decision.root
         answer = await seal(root, bool(decision.events)) if seal is not None else None
         if decision.events:
-            await asyncio.shield(self._appender.append(self._appended(decision, plan.companions, cause=cause, answer=answer)))
+            await self._appender.append(self._appended(decision, companions, cause=cause, answer=answer))
             self._snapshot_if_due(root, len(decision.events))
         self._put(root)
         return root
 
-    async def _decided(self, command: Command[R], if_match: frozenset[int] | None) -> _Decision[R]:
-        kept = self._kept.pop(command.stream, None)
+    async def _decided(self, command: Command[R], stream: str, if_match: frozenset[int] | None) -> _Decision[R]:
+        kept = self._kept.pop(stream, None)
         if kept is not None:
             try:
                 decision = self._decide(command, cast("R", kept), if_match)
@@ -138,7 +174,7 @@ class Ledger:
             else:
                 if decision.events:
                     return decision
-        return self._decide(command, cast("R | None", await self._streams.load(command.stream)), if_match)
+        return self._decide(command, cast("R | None", await self._streams.load(stream)), if_match)
 
     def _decide(self, command: Command[R], root: R | None, if_match: frozenset[int] | None) -> _Decision[R]:
         """400 and 404 come before a failed If-Match, which comes before any other refusal."""
@@ -200,23 +236,10 @@ class Ledger:
         except DomainError as fault:
             _log.warning("no snapshot of %s was kept: %s", stream, fault)
 
-    @asynccontextmanager
-    async def _turn(self, stream: str) -> AsyncIterator[None]:
-        """One command at a time per aggregate and process: conflicts then come from other processes only."""
-        turn = self._turns.setdefault(stream, _Turn())
-        turn.users += 1
-        try:
-            async with turn.lock:
-                yield
-        finally:
-            turn.users -= 1
-            if not turn.users:
-                del self._turns[stream]
-
 
 def metadata_text(cause: Cause) -> str:
     """The cause as it is stored beside the event: compact JSON, absent causation left out."""
-    members = {"actor": cause.actor, "correlation_id": cause.correlation_id, "command_id": str(cause.command_id)}
+    members = {"actor": cause.actor, "correlation_id": cause.correlation_id, "command_id": cause.command_id}
     if cause.causation_id is not None:
-        members["causation_id"] = str(cause.causation_id)
-    return json.dumps(members, separators=(",", ":"))
+        members["causation_id"] = cause.causation_id
+    return to_json(members).decode()

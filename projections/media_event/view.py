@@ -12,7 +12,7 @@ from projections.kernel.view import Column, View
 SEPARATOR = "\x1f"
 
 _COLUMNS = (
-    Column("id", "uuid"),
+    Column("id", "uuid", travels="text"),
     Column("version", "bigint"),
     Column("deleted", "boolean"),
     Column("state", "smallint"),
@@ -39,7 +39,7 @@ _COLUMNS = (
 def row(event: MediaEvent) -> tuple[Any, ...]:
     details = event.details
     return (
-        UUID(event.key),
+        event.key,
         event.version,
         event.deleted,
         details.state,

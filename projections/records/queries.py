@@ -42,8 +42,8 @@ class RecordQueries:
 
     async def names(self, links: Iterable[Link]) -> dict[Link, str]:
         """Display names of what is linked; one that is absent is not in the answer."""
-        wanted = [link for link in dict.fromkeys(links) if link[0] in self._details]
-        return await self._name.many(wanted) if wanted else {}
+        wanted = dict.fromkeys(links)
+        return await self._name.many([link for link in wanted if link[0] in self._details]) if wanted else {}
 
     async def _names(self, links: Sequence[Link]) -> dict[Link, str]:
         rows = await self._database.rows(

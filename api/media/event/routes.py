@@ -55,7 +55,7 @@ async def add_or_update_event(call: Call, body: EventBody, bus: CommandBus, chan
     async def plan() -> Plan[MediaEvent]:
         wanted, new_tags = await changes.of(body)
         state = wanted.pop("state", None)
-        return Plan(AddOrUpdateEvent(key, wanted, state=state), new_tags)
+        return Plan(AddOrUpdateEvent(key, wanted, state=state, new=body.id is None), new_tags)
 
     return await bus.send(call, plan, lambda event: answers.written(call, event))
 
@@ -107,7 +107,7 @@ async def add_flow_task(call: Call, body: FlowTaskBody, bus: CommandBus, answers
         command = AddFlowTask(body.id, body.task_engine_json, **states)
     else:
         task = {"task_engine_json": body.task_engine_json}
-        command = AddOrUpdateEvent(uuid4(), task, trigger=Trigger.FLOW, **states)
+        command = AddOrUpdateEvent(uuid4(), task, trigger=Trigger.FLOW, new=True, **states)
     return await bus.send(call, command, lambda event: answers.written(call, event))
 
 
