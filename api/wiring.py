@@ -17,7 +17,6 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from api.audit import routes as audit_routes
 from api.audit.routes import Verifier
 from api.audit.shown import PastStates
-from api.cli.ready import product_version
 from api.kernel.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.auth import Caller, Role
@@ -31,6 +30,7 @@ from api.media.event.show import EventAnswers
 from api.operations import routes as operations_routes
 from api.settings import Settings
 from api.startup import StartError
+from api.version import product_version
 from domain.catalogue import RECORDS, catalogue
 from domain.client.commands import RegisterClient
 from domain.kernel.cause import Cause
@@ -181,7 +181,7 @@ class Medialedger:
 
     async def _first_admin(self) -> None:
         """At the first start there is nobody who could make a client: make `admin`."""
-        if await self.core.directory.all():
+        if any("admin" in known.roles for known in await self.core.directory.all()):
             return
         place = admin_key_file(self._settings)
         given = self._settings.admin_api_key or (place.read_text().strip() if place.exists() else None)

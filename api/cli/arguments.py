@@ -32,8 +32,8 @@ class Command:
 
 
 def _projections(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    actions.add_parser("list", help="every view, its version and how far behind the log it is")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="every view, its version and when it was built")
     rebuild = actions.add_parser("rebuild", help="build a view anew from the log, under live traffic")
     rebuild.add_argument("name", metavar="NAME", help="the view, as `medialedger projections list` names it")
 
@@ -61,6 +61,10 @@ def _audit(parser: ArgumentParser) -> None:
     show.add_argument("id", metavar="ID", nargs="?")
     show.add_argument("--limit", type=_positive, default=50, metavar="N", help="how many entries at most (default: %(default)s)")
     actions.add_parser("verify", help="recompute the log's hash chain; exit code 1 when it does not fit")
+
+
+def _load_sample(parser: ArgumentParser) -> None:
+    parser.add_argument("--events", type=_positive, default=10_000, metavar="N", help="how many Events (default: %(default)s)")
 
 
 def _seconds(text: str) -> int:
@@ -96,11 +100,11 @@ SETTINGS = Command(
     "medialedger settings",
 )
 PROJECTIONS = Command(
-    "run, list or rebuild the views",
-    "Without an action: runs what folds the log into views that no request waits for.",
-    "medialedger projections\n  medialedger projections list\n  medialedger projections rebuild event",
+    "list or rebuild the views",
+    "Lists the views that queries read, or builds one anew from the log. Views are written together with the log, so there is "
+    "no process that has to run for them.",
+    "medialedger projections list\n  medialedger projections rebuild event",
     _projections,
-    serves=True,
 )
 MIGRATE = Command(
     "bring the database's schema up to date",
@@ -122,7 +126,9 @@ AUDIT = Command(
     _audit,
 )
 LOAD_SAMPLE = Command(
-    "fill an empty system with sample data",
-    "Fills an empty system with rooms, events and whatever else makes it worth looking at.",
-    "medialedger load-sample",
+    "fill the system with a sample schedule",
+    "Writes 40 rooms and a schedule of 10,000 Events, always the same, through the commands that the API sends. Loading it twice "
+    "changes nothing.",
+    "medialedger load-sample\n  medialedger load-sample --events 500",
+    _load_sample,
 )

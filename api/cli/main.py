@@ -7,7 +7,6 @@ import importlib
 import logging
 import os
 import sys
-import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from textwrap import fill
@@ -17,9 +16,10 @@ import uvloop
 
 from api.cli import arguments
 from api.cli.arguments import EXIT_CODES, Command
-from api.cli.ready import product_version
+from api.kernel.log import JsonFormatter
 from api.settings import Settings, SettingsError
 from api.startup import StartError
+from api.version import product_version
 from workers.adapters.embedded_postgres import EmbeddedPostgresError
 from workers.adapters.keyfiles import KeyFileError
 
@@ -31,6 +31,11 @@ COMMANDS: Mapping[str, Command] = {
     "up": arguments.UP,
     "api": arguments.API,
     "settings": arguments.SETTINGS,
+    "migrate": arguments.MIGRATE,
+    "client": arguments.CLIENT,
+    "audit": arguments.AUDIT,
+    "projections": arguments.PROJECTIONS,
+    "load-sample": arguments.LOAD_SAMPLE,
 }
 
 
@@ -83,11 +88,9 @@ def _warn_of_unknown(settings: Settings) -> None:
 
 
 def _log(level: str) -> None:
-    """To stderr, in UTC. uvicorn's own account of its start and end says nothing that we do not."""
+    """To stderr, one JSON object a line. uvicorn's own account of its start and end says nothing that we do not."""
     handler = logging.StreamHandler()
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler.setFormatter(formatter)
+    handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler])
     server = logging.getLogger("uvicorn.error")
     server.addFilter(_is_no_cut_off)

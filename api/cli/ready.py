@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 from api.settings import Settings
+from api.version import product_version
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not listened on
-
-
-def product_version() -> str:
-    try:
-        return version("medialedger")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def ready_text(settings: Settings, *, port: int, database: str, summary: Sequence[tuple[str, str]]) -> str:

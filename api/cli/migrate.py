@@ -1,0 +1,19 @@
+"""`medialedger migrate`: the schema, brought up to date ahead of a start."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from api.cli.database import at_hand
+from api.settings import Settings
+from api.wiring import prepare
+from projections.kernel.database import APP_ROLE
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    async with at_hand(settings) as found:
+        role = await prepare(found.url)
+    print("the schema is up to date")
+    if role is None:
+        print(f"note: this database user may not create the role {APP_ROLE}, so only triggers keep the log append-only")
+    return 0

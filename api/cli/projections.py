@@ -1,0 +1,51 @@
+"""`medialedger projections`: the views, and how to build one again. All of them are written with the log, so none is ever run."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from api.cli.database import at_hand
+from api.cli.progress import tell_events
+from api.settings import Settings
+from api.startup import StartError
+from api.wiring import prepare
+from domain.catalogue import catalogue
+from domain.kernel.mapper import EventMapper
+from projections.catalogue import views
+from projections.kernel.database import Database
+from projections.kernel.rebuild import Rebuilder
+from projections.log.streams import Streams
+from projections.log.tail import head
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    async with at_hand(settings) as found:
+        role = await prepare(found.url)
+        database = Database(found.url, size=4)
+        await database.open()
+        try:
+            if args.action == "list":
+                await _list(database)
+            else:
+                await _rebuild(database, args.name, role=role)
+        finally:
+            await database.close()
+    return 0
+
+
+async def _list(database: Database) -> None:
+    built = {name: (version, at) for name, version, at in await database.rows("SELECT name, version, built_at FROM views")}
+    print(f"log head  {await head(database)}")
+    for view in views().all:
+        version, at = built[view.name]
+        print(f"{view.name}  version {version}  of {', '.join(view.kinds)}  built {at:%Y-%m-%d %H:%M:%S}Z  up to the log's head")
+
+
+async def _rebuild(database: Database, name: str, *, role: str | None) -> None:
+    known = views().by_name
+    view = known.get(name) or known.get(f"{name}_view")
+    if view is None:
+        raise StartError(f"there is no view {name}; there are {', '.join(known)}")
+    rebuilder = Rebuilder(database, Streams(database, EventMapper(catalogue())), app_role=role)
+    done = await rebuilder.rebuild(view, progress=tell_events)
+    print(f"{view.name}: {done.rows} rows from {done.events} events, at position {done.position}")
