@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +253,12 @@ def services(inner: Core, conninfo: str) -> dict[Any, object]:
 
 async def authenticate(directory: ClientDirectory, key: str) -> Caller | None:
     found = await directory.authenticate(key)
-    return Caller(found.name, frozenset(map(Role, found.roles))) if found is not None else None
+    return _caller(found.name, found.roles) if found is not None else None
+
+
+@lru_cache(maxsize=1024)
+def _caller(name: str, roles: tuple[str, ...]) -> Caller:
+    return Caller(name, frozenset(map(Role, roles)))
 
 
 async def _check_master_key(conninfo: str, master_key: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -25,6 +26,8 @@ from projections.audit.verify import Verdict
 from projections.kernel.page import LARGEST
 
 routes = Routes("", surface=AUDIT_LOG, tag="Audit")
+
+_REST_OF_MILLISECOND = timedelta(microseconds=999)
 
 Position = Annotated[Integer, Field(ge=0)]
 
@@ -108,12 +111,12 @@ async def audit_entries(call: Call, query: EntriesQuery, audit: AuditQueries) ->
         after=query.after,
         before=query.before,
         aggregate=query.aggregate,
-        id=query.id,
+        id=_stored(query.id) if query.id is not None else None,
         type=query.type,
         actor=query.actor,
         transaction_id=query.transaction_id,
         recorded_from=query.recorded_from,
-        recorded_to=query.recorded_to,
+        recorded_to=_whole_millisecond(query.recorded_to),
         ascending=ascending,
         limit=min(query.page_size, LARGEST),
     )
@@ -154,9 +157,11 @@ async def audit_state(
     """One aggregate as a GET showed it at a version or at a time of the past."""
     if query.version is not None and query.at is not None:
         raise Malformed.at("at", "give a version or a time, not both")
-    moment = await audit.moment(aggregate, _key(aggregate, id, catalogue), version=query.version, at=query.at)
+    at = _whole_millisecond(query.at)
+    moment = await audit.moment(aggregate, _key(aggregate, id, catalogue), version=query.version, at=at)
     if moment is None:
         raise NotFound(aggregate, id)
+    position = moment.position if query.version is not None else await _reached(audit, at)
     return Answer(
         200,
         {
@@ -165,7 +170,7 @@ async def audit_state(
             "version": moment.root.version,
             "position": moment.position,
             "recordedAt": iso(moment.recorded_at),
-            "state": await past.shown(moment, base_url=call.base_url),
+            "state": await past.shown(moment.root, position=position, base_url=call.base_url),
         },
     )
 
@@ -187,13 +192,28 @@ def entry(one: Entry) -> dict[str, Any]:
 
 
 def _key(aggregate: str, key: str, catalogue: Catalogue) -> str:
-    """Ids are stored as this product writes them: a GUID in lower case, with hyphens."""
     if aggregate not in catalogue.aggregates:
         raise NotFound(aggregate, key)
+    return _stored(key)
+
+
+def _stored(key: str) -> str:
+    """Ids are stored as this product writes them: a GUID in lower case, with hyphens."""
     try:
         return str(UUID(key)) if len(key) == 36 else key
     except ValueError:
         return key
+
+
+def _whole_millisecond(moment: datetime | None) -> datetime | None:
+    """Answers show milliseconds and the log keeps microseconds, so that a time that was read in an answer means its last one."""
+    return moment + _REST_OF_MILLISECOND if moment is not None else None
+
+
+async def _reached(audit: AuditQueries, at: datetime | None) -> int:
+    """How far the log had come at a time, or has come now: what was linked to had its names of then."""
+    newest = await audit.entries(EntryFilter(recorded_to=at, limit=1))
+    return newest[0].position if newest else 0
 
 
 def _next(query: EntriesQuery, last: int, wanted: EntryFilter) -> str:

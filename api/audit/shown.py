@@ -7,11 +7,12 @@ from typing import Any
 from api.media import client, room, tag
 from api.media.event.shape import links_of, shaped
 from domain.client.aggregate import Client
+from domain.kernel.aggregate import AggregateRoot
 from domain.media_event.aggregate import MediaEvent
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
 from domain.records.record import Record
-from projections.audit.queries import AuditQueries, Moment
+from projections.audit.queries import AuditQueries
 from projections.media_event.queries import EventRow
 
 _RECORDS = {Room.KIND: room.shaped, Tag.KIND: tag.shaped}
@@ -23,10 +24,10 @@ class PastStates:
     def __init__(self, audit: AuditQueries) -> None:
         self._audit = audit
 
-    async def shown(self, moment: Moment, *, base_url: str) -> dict[str, Any]:
-        root = moment.root
+    async def shown(self, root: AggregateRoot, *, position: int, base_url: str) -> dict[str, Any]:
+        """`position` is how far the log had come."""
         if isinstance(root, MediaEvent):
-            return await self._event(root, moment.position, base_url)
+            return await self._event(root, position, base_url)
         if isinstance(root, Client):
             return client.shaped(root.key, root.roles, root.registered_at, root.keys, {})
         if isinstance(root, Record):
@@ -36,5 +37,6 @@ class PastStates:
     async def _event(self, event: MediaEvent, position: int, base_url: str) -> dict[str, Any]:
         row = EventRow.of(event)
         linked = await self._audit.those_at((f"{kind}:{key}" for kind, key in links_of(row.details)), position)
-        names = {(root.KIND, root.key): root.details.name for root in linked.values() if isinstance(root, Record)}
+        standing = [root for root in linked.values() if isinstance(root, Record) and not root.withdrawn]
+        names = {(root.KIND, root.key): root.details.name for root in standing}
         return shaped(row, names, base_url=base_url)

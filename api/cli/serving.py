@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -76,6 +77,7 @@ async def run_product(
     insisting = asyncio.create_task(_force(server, stopping))
     try:
         await product.start()
+        _rest_the_collector()
         stopping.when_asked(server.drain)
         await server.serve(sockets=sockets)
     except OSError as error:
@@ -86,6 +88,14 @@ async def run_product(
         stopping.when_asked(lambda: None)
         insisting.cancel()
         await _stop(product, stopping=stopping, seconds=seconds)
+
+
+def _rest_the_collector() -> None:
+    """What is loaded by now stays for good, and requests leave few cycles behind: look for them seldom, and never among the
+    former. Python's own thresholds walk every kept aggregate again and again (seen: 8 % of a write)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def _config(product: Product, *, seconds: int) -> uvicorn.Config:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from api.kernel.auth import ANONYMOUS, Caller
 from domain.kernel.cause import Cause
 from domain.kernel.errors import Malformed
+from domain.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from api.kernel.idempotency import PendingAnswer
@@ -51,11 +51,11 @@ class Call:
         self._transaction_error = False
         sent = headers.get(b"x-transaction-id")
         if sent is None:
-            self.transaction_id = str(uuid4())
+            self.transaction_id = str(new_id())
         elif is_token(sent, 128):
             self.transaction_id = sent.decode("ascii")
         else:
-            self.transaction_id = str(uuid4())
+            self.transaction_id = str(new_id())
             self._transaction_error = True
 
     def header(self, name: str) -> str | None:

@@ -64,7 +64,8 @@ class Wire(BaseModel):
 
     @classmethod
     def lists(cls) -> frozenset[str]:
-        """The names whose value may be sent several times, in a query or a form."""
+        """The names whose value may be sent several times, in a query or a form. Lists of objects are not among them: a form
+        holds such a list as one JSON text."""
         return frozenset(wire_names(cls, name)[0] for name, field in cls.model_fields.items() if _holds_list(field.annotation))
 
     @model_validator(mode="before")
@@ -93,7 +94,7 @@ def wire_names(model: type[BaseModel], name: str) -> tuple[str, ...]:
 def _holds_list(annotation: Any) -> bool:
     origin = get_origin(annotation) or annotation
     if origin in (list, tuple, set, frozenset):
-        return True
+        return not any(isinstance(item, type) and issubclass(item, BaseModel) for item in get_args(annotation))
     return any(_holds_list(argument) for argument in get_args(annotation))
 
 

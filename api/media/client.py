@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from api.kernel.answer import Answer, iso
-from api.kernel.auth import ADMIN
+from api.kernel.auth import ADMIN, Role
 from api.kernel.call import Call
 from api.kernel.commands import CommandBus
 from api.kernel.routes import Routes
@@ -60,13 +60,16 @@ class NewKeyWire(Wire):
     expires_at: Instant | None
 
 
+Roles = Annotated[list[Role], Field(min_length=1)]
+
+
 class NewClientBody(Wire):
-    name: str
-    roles: list[str]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+    roles: Roles
 
 
 class RolesBody(Wire):
-    roles: list[str]
+    roles: Roles
 
 
 class NewKeyBody(Wire):
@@ -124,15 +127,17 @@ async def client_by_name(call: Call, name: str, directory: ClientDirectory) -> A
 @routes.put("/{name}", ADMIN, answers=ClientWire)
 async def change_client_roles(call: Call, name: str, body: RolesBody, bus: CommandBus, directory: ClientDirectory) -> Answer:
     """Give a client other roles."""
-    command = ChangeClientRoles(name, tuple(body.roles), await directory.other_admins(name))
-    return await _sent(call, bus, directory, command)
+    async with directory.alone():
+        command = ChangeClientRoles(name, tuple(body.roles), await directory.other_admins(name))
+        return await _sent(call, bus, directory, command)
 
 
 @routes.delete("/{name}", ADMIN, answers=ClientWire)
 async def remove_client(call: Call, name: str, bus: CommandBus, directory: ClientDirectory) -> Answer:
     """Remove a client; its keys stop working. The answer is the client as it last was."""
     last = await client_by_name(call, name, directory)
-    await bus.send(call, RemoveClient(name, await directory.other_admins(name)), _nothing)
+    async with directory.alone():
+        await bus.send(call, RemoveClient(name, await directory.other_admins(name)), _nothing)
     directory.forget()
     return last
 
@@ -162,8 +167,8 @@ async def revoke_client_key(call: Call, name: str, key_id: str, bus: CommandBus,
     found = await directory.find(name)
     last = next((key for key in found.keys if key.key_id == key_id), None) if found is not None else None
     used = await directory.last_used([key_id])
-    command = RevokeClientKey(name, key_id, await directory.other_admins(name))
-    await bus.send(call, command, _nothing)
+    async with directory.alone():
+        await bus.send(call, RevokeClientKey(name, key_id, await directory.other_admins(name)), _nothing)
     directory.forget()
     return Answer(200, _key(last, used) if last is not None else None)
 

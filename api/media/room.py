@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from api.kernel.wire import Text, Wire
 from api.media.event.documented import EventCollectionWire
 from api.media.event.show import EventAnswers
 from domain.kernel.errors import NotFound, Refused
+from domain.kernel.ids import new_id
 from domain.records.kinds.room import Room
 from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
 from projections.media_event.filters import EventFilter
@@ -49,7 +50,7 @@ class RoomWire(Wire):
 @routes.post("/", WRITE, answers=RoomWire, status=201)
 async def add_room(call: Call, body: NewRoomBody, bus: CommandBus) -> Answer:
     """Add a room."""
-    command = RegisterRecord(str(uuid4()), Room, _values(body), new=True)
+    command = RegisterRecord(str(new_id()), Room, _values(body), new=True)
     return await bus.send(call, command, _created)
 
 
@@ -60,12 +61,17 @@ async def amend_room(call: Call, id: UUID, body: RoomBody, bus: CommandBus) -> A
 
 
 @routes.delete("/{id}", WRITE, answers=RoomWire)
-async def withdraw_room(call: Call, id: UUID, bus: CommandBus, events: EventQueries, records: RecordQueries) -> Answer:
+async def withdraw_room(call: Call, id: UUID, bus: CommandBus, events: EventQueries) -> Answer:
     """Delete a room that no Event uses; the answer is the room as it last was."""
-    users = await events.users_of("room_id", id)
-    if users and await records.find(Room.KIND, id) is not None:
-        raise Refused("the room is in use by " + ", ".join(f"Event {key} {title!r}" for key, title in users))
-    return await bus.send(call, WithdrawRecord(str(id), Room), _written)
+
+    async def unused(room: Record) -> Answer:
+        """Asked when the room is known and If-Match holds, before anything is written: 404 and 412 come before 409."""
+        users = await events.users_of("room_id", id)
+        if users:
+            raise Refused("the room is in use by " + ", ".join(f"Event {key} {title!r}" for key, title in users))
+        return await _written(room)
+
+    return await bus.send(call, WithdrawRecord(str(id), Room), unused)
 
 
 @routes.get("/", READ, answers=list[RoomWire])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from uuid import UUID, uuid4
+from uuid import UUID
+
+from domain.kernel.ids import new_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Cause:
 
     @classmethod
     def by(cls, actor: str, *, correlation_id: str | None = None, causation_id: UUID | None = None) -> Cause:
-        command_id = uuid4()
+        command_id = new_id()
         return cls(actor, correlation_id or str(command_id), command_id, causation_id)
 
     def event_id(self, index: int) -> UUID:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.kernel.command import Command
-from domain.kernel.errors import FieldError, Malformed, Refused
+from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.values import EventState, Mp4State, Trigger
 
@@ -59,10 +59,12 @@ class AddFlowTask(_EventCommand):
     state: EventState | None = None
     mp4_state: Mp4State | None = None
 
+    def decide(self, root: MediaEvent | None, *, at: datetime) -> MediaEvent:
+        check({"task_engine_json": self.task_engine_json})  # bad input is told before an Event that is not there
+        return super().decide(root, at=at)
+
     def act(self, root: MediaEvent, *, at: datetime) -> None:
-        changes = {"task_engine_json": self.task_engine_json}
-        check(changes)
-        root.amend(changes, at=at)
+        root.amend({"task_engine_json": self.task_engine_json}, at=at)
         _set_states(root, self.state, self.mp4_state, trigger=Trigger.FLOW, at=at)
 
 
@@ -88,7 +90,13 @@ class AmendEvent(_EventCommand):
 
     steps: tuple[Expectation | Replacement, ...] = field(default=())
 
+    def decide(self, root: MediaEvent | None, *, at: datetime) -> MediaEvent:
+        check({step.name: step.value for step in self.steps if isinstance(step, Replacement)})
+        return super().decide(root, at=at)
+
     def act(self, root: MediaEvent, *, at: datetime) -> None:
+        if root.deleted:  # before any test, which would say what a deleted Event holds
+            raise NotFound(root.KIND, root.key)
         changes: dict[str, Any] = {}
         for step in self.steps:
             if isinstance(step, Replacement):
@@ -96,7 +104,6 @@ class AmendEvent(_EventCommand):
             elif changes.get(step.name, getattr(root.details, step.name, None)) != step.value:
                 raise Refused(f"the test of {step.name} failed: it has another value")
         state, mp4_state = changes.pop("state", None), changes.pop("mp4_state", None)
-        check(changes)
         root.amend(changes, at=at)
         _set_states(root, state, mp4_state, trigger=Trigger.METADATA, at=at)
 

@@ -15,7 +15,8 @@ from projections.log.leaf import CONTENT_SQL, FIRST_LINK, link
 
 _PAGE = 10_000
 _ROWS = f"""
-SELECT position, {CONTENT_SQL}, (extract(epoch FROM recorded_at) * 1000000)::bigint, link
+SELECT position, {CONTENT_SQL},
+    CASE WHEN isfinite(recorded_at) THEN (extract(epoch FROM recorded_at) * 1000000)::bigint ELSE -1 END, link
 FROM events ORDER BY position
 """
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -22,6 +23,8 @@ from projections.kernel.database import Database
 FRESH = 1.0
 _MISS_PAUSE = 0.1
 _USE_EVERY = 60.0
+_ADMINS = 0x61646D696E
+"""The advisory lock of `alone`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,10 @@ class ClientDirectory:
         self._held: dict[str, _Held] = {}
         self._state: tuple[int, int] = (-1, -1)
         self._loaded_at = float("-inf")
+        self._forgotten = 0
+        self._looked_at = clock()
         self._loading = asyncio.Lock()
+        self._deciding = asyncio.Lock()
         self._used: dict[str, datetime] = {}
         self._written: dict[str, datetime] = {}
 
@@ -64,27 +70,30 @@ class ClientDirectory:
         if held is None:
             await self._load(_MISS_PAUSE)
             held = self._held.get(key_hash)
-        now = self._clock()
-        if held is None or not hmac.compare_digest(held.key_hash, key_hash) or not held.key.usable(now):
+        if held is None or not hmac.compare_digest(held.key_hash, key_hash):
             return None
-        self._used[held.key.key_id] = now
+        if held.key.expires_at is not None and not held.key.usable(self._clock()):
+            return None
+        self._used[held.key.key_id] = self._looked_at
         return held.client
 
     def forget(self) -> None:
         """Something about clients has changed: look again before the next answer."""
         self._loaded_at = float("-inf")
+        self._forgotten += 1
 
     async def _load(self, fresh: float) -> None:
         async with self._loading:
             if time.monotonic() - self._loaded_at <= fresh:
                 return
-            started = time.monotonic()
+            started, forgotten = time.monotonic(), self._forgotten
             state = await self._database.row("SELECT count(*), coalesce(sum(version), 0)::bigint FROM client_view")
             if state is not None and (state[0], state[1]) != self._state:
                 clients = await self.all()
                 self._held = {key.key_hash: _Held(key.key_hash, key, client) for client in clients for key in client.keys}
                 self._state = (state[0], state[1])
-            self._loaded_at = started
+            if forgotten == self._forgotten:  # else a change came while we looked, perhaps too late to be seen
+                self._loaded_at = started
 
     async def all(self) -> list[ClientRow]:
         return await self._those("", ())
@@ -92,6 +101,14 @@ class ClientDirectory:
     async def find(self, name: str) -> ClientRow | None:
         found = await self._those(" AND name = %s", (name,))
         return found[0] if found else None
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Held while a command rests on who else is admin, in all processes: two admins who remove each other at the same
+        moment must not both succeed."""
+        async with self._deciding, self._database.connection() as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ADMINS,))
+            yield
 
     async def other_admins(self, name: str) -> bool:
         """Whether somebody else with role admin holds a usable key."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -29,6 +31,8 @@ from projections.log.statement import EventRow, statement
 
 _log = logging.getLogger(__name__)
 _SESSION = (("statement_timeout", "10s"), ("lock_timeout", "10s"))
+_LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+_SETTLE_TRIES = 3
 
 
 class StaleStream(Conflict):
@@ -67,11 +71,13 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to commit and when to say no: rows per statement, commands in the queue, seconds that the oldest may have waited."""
+    """When to commit and when to say no: rows per statement, commands in the queue, seconds that the oldest may have waited,
+    seconds after which a silent connection is given up (the server itself gives up sooner)."""
 
     batch: int = 512
     waiting: int = 10_000
     age: float = 5.0
+    patience: float = 15.0
 
 
 class Appender:
@@ -94,8 +100,10 @@ class Appender:
         self._task: asyncio.Task[None] | None = None
         self._connection: AsyncConnection[TupleRow] | None = None
         self._stopping = False
+        self._loop: asyncio.AbstractEventLoop
 
     async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()  # asked for once: Python 3.11 makes a system call of it
         self._connection = await self._connect()
         self._task = asyncio.create_task(self._run(), name="appender")
 
@@ -117,7 +125,7 @@ class Appender:
         """Commit; the position of the command's last event."""
         if self._stopping or len(self._queue) >= self._limits.waiting or self.oldest > self._limits.age:
             raise Unavailable("too many changes are waiting to be written")
-        waiting = _Waiting(append, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(append, self._loop.create_future())
         self._queue.append(waiting)
         self._wake.set()
         return await waiting.committed
@@ -152,18 +160,18 @@ class Appender:
         return batch
 
     async def _write(self, batch: list[_Waiting]) -> None:
+        if len(batch) == 1:
+            await self._write_alone(batch[0])
+            return
         try:
             last = await self._execute([waiting.append for waiting in batch])
         except psycopg.errors.QueryCanceled:
             for waiting in batch:
                 _fail(waiting, Unavailable("the database is too busy"))
-        except (psycopg.OperationalError, psycopg.InterfaceError) as fault:
+        except _LOST as fault:
             _log.warning("the connection to the log broke: %s", type(fault).__name__)
             await self._settle(batch)
-        except psycopg.Error:
-            if len(batch) == 1:
-                await self._write_alone(batch[0])
-                return
+        except Exception:
             for waiting in batch:
                 await self._write_alone(waiting)
         else:
@@ -171,12 +179,25 @@ class Appender:
 
     async def _write_alone(self, waiting: _Waiting) -> None:
         try:
+            await self._try(waiting)
+        except _LOST as fault:
+            _log.warning("the connection to the log broke: %s", type(fault).__name__)
+            await self._settle([waiting])
+
+    async def _try(self, waiting: _Waiting, *, doubted: bool = False) -> None:
+        """Write one command; `doubted`: unless it is there already. Raises only what tells of a lost connection."""
+        try:
+            if doubted and (position := await self._position_of(waiting.append)):
+                _settle(waiting, position)
+                return
             last = await self._execute([waiting.append])
         except psycopg.errors.UniqueViolation as violation:
             await self._refuse(waiting, violation.diag.constraint_name)
-        except (psycopg.OperationalError, psycopg.InterfaceError):
-            await self._settle([waiting])
-        except psycopg.Error as fault:
+        except psycopg.errors.QueryCanceled:
+            _fail(waiting, Unavailable("the database is too busy"))
+        except _LOST:
+            raise
+        except Exception as fault:
             _fail(waiting, fault)
         else:
             self._succeed([waiting], last)
@@ -192,37 +213,44 @@ class Appender:
         else:
             _fail(waiting, StaleStream(append.events[0].stream))
 
-    async def _settle(self, batch: list[_Waiting]) -> None:
-        """After a lost connection nobody knows what was committed. Ask the log for each command's own event, then try once more."""
-        await self._reconnect()
-        for waiting in batch:
+    async def _settle(self, batch: Sequence[_Waiting]) -> None:
+        """After a lost connection nobody knows what was committed. Ask the log for each command's own event; write what is not
+        there. A connection that is lost again on the way leaves the rest in the same doubt, so it is tried again."""
+        left = deque(batch)
+        for _ in range(_SETTLE_TRIES):
+            await self._reconnect()
             try:
-                if position := await self._position_of(waiting.append):
-                    _settle(waiting, position)
-                    continue
-                self._succeed([waiting], await self._execute([waiting.append]))
-            except psycopg.errors.UniqueViolation as violation:
-                await self._refuse(waiting, violation.diag.constraint_name)
-            except psycopg.Error as fault:
-                _log.warning("a command could not be written: %s", type(fault).__name__)
-                _fail(waiting, Unavailable("the database does not answer"))
+                while left:
+                    await self._try(left[0], doubted=True)
+                    left.popleft()
+            except _LOST as fault:
+                _log.warning("the connection to the log broke again: %s", type(fault).__name__)
+            else:
+                return
+        for waiting in left:
+            _fail(waiting, Unavailable("the database does not answer"))
 
     async def _position_of(self, append: Append) -> int | None:
         """The position of the command's last event if it is in the log: same stream, version and event id."""
         last = append.events[-1]
-        found = await (
-            await self._live().execute(
-                "SELECT position FROM events WHERE originator_id = %s AND originator_version = %s AND event_id = %s",
-                (last.stream, last.version, last.event_id),
-            )
-        ).fetchone()
+        found = await self._ask(
+            "SELECT position FROM events WHERE originator_id = %s AND originator_version = %s AND event_id = %s",
+            (last.stream, last.version, last.event_id),
+        )
         return int(found[0]) if found else None
 
     async def _execute(self, appends: Sequence[Append]) -> int:
-        sql, parameters = statement(appends)
-        cursor = await self._live().execute(sql, parameters, binary=True)
-        found = await cursor.fetchone()
+        found = await self._ask(*statement(appends))
         return int(found[0]) if found else 0
+
+    async def _ask(self, question: str, parameters: Sequence[Any]) -> TupleRow | None:
+        connection = self._live()
+        hang_up = self._loop.call_later(self._limits.patience, _hang_up, connection)
+        try:
+            cursor = await connection.execute(question, parameters, binary=True)
+            return await cursor.fetchone()
+        finally:
+            hang_up.cancel()
 
     def _live(self) -> AsyncConnection[TupleRow]:
         if self._connection is None or self._connection.closed:
@@ -235,7 +263,7 @@ class Appender:
     async def _reconnect(self) -> None:
         if self._connection is not None:
             await self._connection.close()
-        for delay in (0.0, 0.1, 0.3, 0.6):
+        for delay in (0.0, 0.1, 0.3):
             await asyncio.sleep(delay)
             with suppress(psycopg.Error):
                 self._connection = await self._connect()
@@ -248,6 +276,12 @@ class Appender:
             _settle(waiting, position)
         if self._announce is not None:
             self._announce(last)
+
+
+def _hang_up(connection: AsyncConnection[TupleRow]) -> None:
+    """Whoever waits for an answer on this connection is told that it is gone: a network that swallows answers says nothing."""
+    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as twin:
+        twin.shutdown(socket.SHUT_RDWR)
 
 
 def _settle(waiting: _Waiting, position: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Thread
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 from eventsourcing.persistence import (
@@ -23,6 +23,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from domain.kernel.cause import Cause
+from domain.kernel.ids import new_id
 from projections.kernel import arrays
 from projections.log.announce import CHANNEL
 from projections.log.append import Append
@@ -134,7 +135,7 @@ def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[EventRow]:
     metadata = metadata_text(cause)
     rows = []
     for stored in stored_events:
-        stream, event_id = str(stored.originator_id), uuid4()
+        stream, event_id = str(stored.originator_id), new_id()
         mark = leaf(
             stream=stream,
             version=stored.originator_version,

@@ -38,12 +38,14 @@ _APPENDED = (
 )
 _RELEASED = (
     "released AS (DELETE FROM claims USING appended, unnest(%s::text[], %s::text[], %s::text[]) AS r(scope, value, owner) "
-    "WHERE claims.scope = r.scope AND claims.value = r.value AND claims.owner = r.owner)"
+    "WHERE claims.scope = r.scope AND claims.value = r.value AND claims.owner = r.owner RETURNING 1)"
 )
 _CLAIMED = (
     "claimed AS (INSERT INTO claims (scope, value, owner) "
-    "SELECT c.* FROM appended, unnest(%s::text[], %s::text[], %s::text[]) AS c(scope, value, owner))"
+    "SELECT c.* FROM appended, {first}unnest(%s::text[], %s::text[], %s::text[]) AS c(scope, value, owner))"
 )
+# PostgreSQL runs the parts of a statement in an order of its own; a claim on what is freed beside it has to ask for that first.
+_FREED = "(SELECT count(*) FROM released) AS freed, "
 _ANSWERED = (
     "answered AS (INSERT INTO answers (client, key, fingerprint, status, headers, body) "
     "SELECT a.client, a.key, a.fingerprint, a.status, a.headers::json, a.body FROM appended, "
@@ -58,7 +60,7 @@ def statement(appends: Sequence[Append]) -> tuple[str, list[Any]]:
     if releases := [claim for append in appends for claim in append.releases]:
         parts.append((_RELEASED, _claims(releases)))
     if claims := [claim for append in appends for claim in append.claims]:
-        parts.append((_CLAIMED, _claims(claims)))
+        parts.append((_CLAIMED.format(first=_FREED if releases else ""), _claims(claims)))
     if answers := [append.answer for append in appends if append.answer is not None]:
         parts.append((_ANSWERED, _answers(answers)))
     parts += _views(row for append in appends for row in append.rows)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from api.kernel.parsing import Validator
 from api.media.event.wire import EventParticulars, PatchStep, TagModel
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import Clock
 from domain.kernel.errors import FieldError, Malformed
+from domain.kernel.ids import new_id
 from domain.media_event.commands import Expectation, Replacement
 from domain.records.kinds.tag import Tag
 from projections.records.queries import Link, RecordQueries
@@ -52,62 +53,69 @@ class EventChanges:
 
     async def of(self, body: EventParticulars) -> tuple[dict[str, Any], list[AggregateRoot]]:
         """Changes to the Event, its states among them, and the tags that must be made with it."""
-        changes = plain(body)
-        new: list[AggregateRoot] = []
-        if "tags" in body.model_fields_set:
-            changes["tag_ids"], new = await self._tags(body.tags or ())
-        await self.check_links(changes)
-        return changes, new
+        new: dict[str, Tag] = {}
+        changes = await self._wanted(body, new)
+        return changes, list(new.values())
 
     async def steps(self, patch: Sequence[PatchStep]) -> tuple[tuple[Expectation | Replacement, ...], list[AggregateRoot]]:
         """A JSON Patch as steps on details. Bad paths and operations are `Malformed`, naming the step."""
         steps: list[Expectation | Replacement] = []
-        new: list[AggregateRoot] = []
-        for index, step in enumerate(patch):
-            body = _one(step, index)
-            if step.op == "test":
-                steps += [Expectation(name, value) for name, value in (await self._expected(body)).items()]
-                continue
-            changes, made = await self.of(body)
-            steps += [Replacement(name, value) for name, value in changes.items()]
-            new += [tag for tag in made if tag.claims().isdisjoint(claim for other in new for claim in other.claims())]
-        return tuple(steps), new
+        new: dict[str, Tag] = {}
+        for body, is_test in [(_one(step, index), step.op == "test") for index, step in enumerate(patch)]:
+            if is_test:
+                steps += [Expectation(name, value) for name, value in (await self._expected(body, new)).items()]
+            else:
+                steps += [Replacement(name, value) for name, value in (await self._wanted(body, new)).items()]
+        return tuple(steps), list(new.values())
+
+    async def _wanted(self, body: EventParticulars, new: dict[str, Tag]) -> dict[str, Any]:
+        """The changes; tags that must be made for them join `new`, by name."""
+        changes = plain(body)
+        if "tags" in body.model_fields_set:
+            changes["tag_ids"] = await self._tags(body.tags or (), new)
+        await self.check_links(changes)
+        return changes
 
     async def check_links(self, changes: Mapping[str, Any]) -> None:
         """decisions.md, Everywhere: an unknown id as a link in a body is 400, naming the field."""
-        wanted = [(name, link) for name in LINKS if changes.get(name) for link in links(name, changes[name])]
+        wanted = [(name, link) for name in LINKS.keys() & changes.keys() if changes[name] for link in links(name, changes[name])]
+        if not wanted:
+            return
         known = await self._records.names(link for _, link in wanted)
         missing = [name for name, link in wanted if link not in known]
         if missing:
             raise Malformed(*(FieldError(_spelled(name), f"there is no such {LINKS[name].replace('_', ' ')}") for name in missing))
 
-    async def _expected(self, body: EventParticulars) -> dict[str, Any]:
-        changes = plain(body)
+    async def _expected(self, body: EventParticulars, new: Mapping[str, Tag]) -> dict[str, Any]:
+        """What a `test` says that the Event holds: a state is never null, and what no answer shows equals nothing."""
+        changes = {name: getattr(body, name) for name in _IGNORED & body.model_fields_set} | plain(body)
+        if "event_state" in body.model_fields_set:
+            changes["state"] = body.event_state
         if "tags" in body.model_fields_set:
-            known = await self._records.named(Tag.KIND, [tag.name for tag in body.tags or ()])
-            found = tuple(dict.fromkeys(UUID(known[tag.name].id) for tag in body.tags or () if tag.name in known))
-            complete = all(tag.name in known for tag in body.tags or ())
-            changes["tag_ids"] = found if complete else _UNKNOWN
+            names = dict.fromkeys(tag.name for tag in body.tags or ())
+            known = {name: row.id for name, row in (await self._records.named(Tag.KIND, list(names))).items()}
+            known |= {name: tag.key for name, tag in new.items()}
+            changes["tag_ids"] = tuple(UUID(known[name]) for name in names) if known.keys() >= names.keys() else _UNKNOWN
         return changes
 
-    async def _tags(self, tags: Sequence[TagModel]) -> tuple[tuple[UUID, ...], list[AggregateRoot]]:
+    async def _tags(self, tags: Sequence[TagModel], new: dict[str, Tag]) -> tuple[UUID, ...]:
         """decisions.md, Rooms, tags: the name decides, twins collapse, an unknown name makes a tag."""
         named = {tag.name: tag.id for tag in reversed(tags)}
         known = await self._records.named(Tag.KIND, list(named))
-        given = [tag_id for name, tag_id in named.items() if tag_id is not None and name not in known]
-        taken = {UUID(row.id) for row in await self._records.those(Tag.KIND, given)} if given else set()
-        new: dict[str, Tag] = {}
-        for name, tag_id in named.items():
-            if name not in known:
-                key = tag_id if tag_id is not None and tag_id not in taken else uuid4()
-                taken.add(key)
-                new[name] = Tag.register(key, {"name": name}, at=self._clock())
-        ids = [UUID(known[tag.name].id) if tag.name in known else UUID(new[tag.name].key) for tag in tags]
-        return tuple(dict.fromkeys(ids)), list(new.values())
+        unknown = {name: tag_id for name, tag_id in named.items() if name not in known and name not in new}
+        given = [tag_id for tag_id in unknown.values() if tag_id is not None]
+        taken = {UUID(tag.key) for tag in new.values()}
+        taken |= {UUID(row.id) for row in await self._records.those(Tag.KIND, given)} if given else set()
+        for name, tag_id in unknown.items():
+            key = tag_id if tag_id is not None and tag_id not in taken else new_id()
+            taken.add(key)
+            new[name] = Tag.register(key, {"name": name}, at=self._clock())
+        return tuple(dict.fromkeys(UUID(new[tag.name].key if tag.name in new else known[tag.name].id) for tag in tags))
 
 
 def plain(body: EventParticulars) -> dict[str, Any]:
-    """What the body sets, under the domain's names, without its tags. null is false for a flag, absent for a state."""
+    """What the body sets, under the domain's names, without its tags. null is false for a flag, absent for a state; an empty
+    text and a limit of 0 are shown for what is not set, so they set nothing."""
     changes: dict[str, Any] = {}
     for name in body.model_fields_set:
         if name in _IGNORED or name == "tags":
@@ -121,7 +129,7 @@ def plain(body: EventParticulars) -> dict[str, Any]:
         elif name in _FLAGS:
             changes[_NAMES.get(name, name)] = bool(value)
         else:
-            changes[name] = value if value != "" else None
+            changes[name] = None if value in ("", 0) else value
     return changes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from api.kernel.answer import Answer
 from api.kernel.auth import READ, WRITE
@@ -27,6 +27,7 @@ from api.media.event.wire import (
     StateBody,
 )
 from domain.kernel.errors import NotFound
+from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import (
     AddFlowTask,
@@ -50,7 +51,7 @@ routes = Routes("/event", tag="Events")
 @routes.post("/", WRITE, answers=EventWire, body_types=(JSON, FORM))
 async def add_or_update_event(call: Call, body: EventBody, bus: CommandBus, changes: EventChanges, answers: EventAnswers) -> Answer:
     """Add an Event, or update the one with this Id."""
-    key = body.id or uuid4()
+    key = body.id or new_id()
 
     async def plan() -> Plan[MediaEvent]:
         wanted, new_tags = await changes.of(body)
@@ -94,7 +95,7 @@ async def patch_event_by_reference(
 @routes.post("/stream/dvrwindowlength/{id}", WRITE, answers=EventWire)
 async def set_dvr_window_length(call: Call, id: UUID, body: DvrWindowBody, bus: CommandBus, answers: EventAnswers) -> Answer:
     """Set the length of the DVR window, in seconds."""
-    command = AmendEvent(id, (Replacement("dvr_length", body.dvr_window_length),))
+    command = AmendEvent(id, (Replacement("dvr_length", body.dvr_window_length or None),))
     return await bus.send(call, command, lambda event: answers.written(call, event))
 
 
@@ -107,7 +108,7 @@ async def add_flow_task(call: Call, body: FlowTaskBody, bus: CommandBus, answers
         command = AddFlowTask(body.id, body.task_engine_json, **states)
     else:
         task = {"task_engine_json": body.task_engine_json}
-        command = AddOrUpdateEvent(uuid4(), task, trigger=Trigger.FLOW, new=True, **states)
+        command = AddOrUpdateEvent(new_id(), task, trigger=Trigger.FLOW, new=True, **states)
     return await bus.send(call, command, lambda event: answers.written(call, event))
 
 

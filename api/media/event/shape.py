@@ -22,7 +22,8 @@ Names = Mapping[Link, str]
 
 def links_of(details: EventDetails) -> list[Link]:
     """Everything that an Event points at and shows by name."""
-    return [link for name in LINKS if (value := getattr(details, name)) for link in links(name, value)]
+    known = details.__dict__
+    return [link for name in LINKS if (value := known[name]) for link in links(name, value)]
 
 
 def shaped(row: EventRow, names: Names, *, base_url: str, video: Video | None = None) -> dict[str, Any]:
@@ -104,25 +105,25 @@ def _times(row: EventRow) -> dict[str, str | None]:
     return {
         "displayStart": _moment(details.display_start),
         "displayEnd": _moment(details.display_end),
-        "scheduledStart": _moment(details.scheduled_start),
-        "scheduledEnd": _moment(details.scheduled_end),
-        "scheduledChannelStart": _moment(details.scheduled_channel_start),
-        "scheduledChannelEnd": _moment(details.scheduled_channel_end),
-        "actualLiveStart": _moment(details.actual_live_start),
-        "actualLiveEnd": _moment(details.actual_live_end),
-        "publishedStart": _moment(details.published_start),
-        "publishedEnd": _moment(details.published_end),
-        "instantVodStart": _moment(details.instant_vod_start),
-        "instantVodEnd": _moment(details.instant_vod_end),
-        "scheduledProvisionAt": _moment(details.scheduled_provision_at),
-        "scheduledTerminateAt": _moment(details.scheduled_terminate_at),
+        "scheduledStart": iso(details.scheduled_start) if details.scheduled_start is not None else None,
+        "scheduledEnd": iso(details.scheduled_end) if details.scheduled_end is not None else None,
+        "scheduledChannelStart": iso(details.scheduled_channel_start) if details.scheduled_channel_start is not None else None,
+        "scheduledChannelEnd": iso(details.scheduled_channel_end) if details.scheduled_channel_end is not None else None,
+        "actualLiveStart": iso(details.actual_live_start) if details.actual_live_start is not None else None,
+        "actualLiveEnd": iso(details.actual_live_end) if details.actual_live_end is not None else None,
+        "publishedStart": iso(details.published_start) if details.published_start is not None else None,
+        "publishedEnd": iso(details.published_end) if details.published_end is not None else None,
+        "instantVodStart": iso(details.instant_vod_start) if details.instant_vod_start is not None else None,
+        "instantVodEnd": iso(details.instant_vod_end) if details.instant_vod_end is not None else None,
+        "scheduledProvisionAt": iso(details.scheduled_provision_at) if details.scheduled_provision_at is not None else None,
+        "scheduledTerminateAt": iso(details.scheduled_terminate_at) if details.scheduled_terminate_at is not None else None,
         "captureVodStart": None,
         "captureVodEnd": None,
-        "dateCreated": _moment(row.date_created),
-        "dateModified": _moment(row.date_modified),
-        "dateDeleted": _moment(details.date_deleted),
-        "archiverStart": _moment(details.archiver_start),
-        "archiverEnd": _moment(details.archiver_end),
+        "dateCreated": iso(row.date_created),
+        "dateModified": iso(row.date_modified),
+        "dateDeleted": iso(details.date_deleted) if details.date_deleted is not None else None,
+        "archiverStart": iso(details.archiver_start) if details.archiver_start is not None else None,
+        "archiverEnd": iso(details.archiver_end) if details.archiver_end is not None else None,
     }
 
 

@@ -37,7 +37,8 @@ class EventAnswers:
     async def written(self, call: Call, event: MediaEvent, *, status: int = 200) -> Answer:
         """After a write: the Event as a GET would give it now."""
         row = EventRow.of(event)
-        names = await self._records.names(links_of(row.details))
+        links = links_of(row.details)
+        names = await self._records.names(links) if links else {}
         return Answer(status, shaped(row, names, base_url=call.base_url), etag=row.version)
 
     async def single(self, call: Call, row: EventRow | None, *, key: object, query: PlaybackQuery) -> Answer:
@@ -45,7 +46,8 @@ class EventAnswers:
         request = playback_request(query)
         if row is None:
             raise NotFound(MediaEvent.KIND, str(key))
-        names = await self._records.names(links_of(row.details))
+        links = links_of(row.details)
+        names = await self._records.names(links) if links else {}
         shown = await self._video(row, request) if query.process_video else None
         return Answer(200, shaped(row, names, base_url=call.base_url, video=shown), etag=row.version)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
-from pydantic_core import PydanticCustomError, from_json
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from api.kernel.pages import FreshQuery, PageQuery
+from api.kernel.parsing import parse_json
 from api.kernel.wire import Flag, Instant, Integer, NamedInt, Text, Wire
+from domain.kernel.errors import FieldError, Malformed
 from domain.media_event.values import EventState, Mp4State, ProvisionState
 from projections.media_event.filters import ORDER_COLUMNS
 
@@ -24,9 +27,27 @@ def _json_list(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return from_json(value, allow_inf_nan=False)
-    except ValueError:
-        raise PydanticCustomError("json", "must be JSON") from None
+        return parse_json(value, where="")
+    except Malformed as wrong:
+        raise Malformed(*(FieldError(f"tags{error.field}", error.message) for error in wrong.errors)) from None
+
+
+def _holds_json(text: str) -> str:
+    """Strict JSON of any shape, or nothing. The empty text clears, as for every text."""
+    try:
+        if text:
+            json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise PydanticCustomError("json", "must hold JSON") from None
+    return text
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+JsonText = Annotated[Text, AfterValidator(_holds_json)]
+"""A text that holds JSON and is kept as it was sent."""
 
 
 class TagModel(Wire):
@@ -45,8 +66,8 @@ class EventParticulars(Wire):
     description: Text | None = None
     thumbnail: Text | None = None
     additional_streaming_options: Text | None = None
-    task_engine_json: Text | None = None
-    drm_json: Text | None = None
+    task_engine_json: JsonText | None = None
+    drm_json: JsonText | None = None
     room_id: UUID | None = None
     event_type_id: UUID | None = None
     category_id: UUID | None = None
@@ -103,7 +124,7 @@ class DvrWindowBody(Wire):
 
 class FlowTaskBody(Wire):
     id: UUID | None = None
-    task_engine_json: Text
+    task_engine_json: JsonText
     event_state: State | None = None
     mp4_state: Mp4 | None = None
     refresh_index: Flag | None = None
