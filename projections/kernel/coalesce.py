@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -20,42 +21,60 @@ class Coalesced(Generic[K, V]):
         self._ask = ask
         self._lanes = lanes
         self._limit = limit
-        self._waiting: dict[K, asyncio.Future[V | None]] = {}
+        self._waiting: dict[K, list[asyncio.Future[V | None]]] = {}
         self._running: set[asyncio.Task[None]] = set()
+        self._busy = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def __call__(self, key: K) -> V | None:
-        answer = self._waiting.get(key)
-        if answer is None:
-            answer = self._waiting[key] = asyncio.get_running_loop().create_future()
-            self._go()
-        return await asyncio.shield(answer)
+    def __call__(self, key: K) -> asyncio.Future[V | None]:
+        """Every asker waits for an answer of its own, so that one that goes away takes nothing from the others."""
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()  # once: Python 3.11 makes a system call of it
+        answer: asyncio.Future[V | None] = loop.create_future()
+        self._waiting.setdefault(key, []).append(answer)
+        if self._busy < self._lanes:
+            self._busy += 1
+            task = loop.create_task(self._run())
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        return answer
 
     async def many(self, keys: Sequence[K]) -> dict[K, V]:
         """Several keys at once, within the same shared queries."""
         found = await asyncio.gather(*(self(key) for key in keys))
         return {key: value for key, value in zip(keys, found, strict=True) if value is not None}
 
-    def _go(self) -> None:
-        if len(self._running) < self._lanes:
-            task = asyncio.create_task(self._run())
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
-
     async def _run(self) -> None:
-        while self._waiting:
-            asked = dict(list(self._waiting.items())[: self._limit])
-            for key in asked:
-                del self._waiting[key]
-            try:
-                found = await self._ask(list(asked))
-            except BaseException as fault:
-                for answer in asked.values():
-                    if not answer.done():
-                        answer.set_exception(fault if isinstance(fault, Exception) else asyncio.CancelledError())
-                        answer.exception() if isinstance(fault, Exception) else None
-                if not isinstance(fault, Exception):
-                    raise
-            else:
-                for key, answer in asked.items():
-                    if not answer.done():
-                        answer.set_result(found.get(key))
+        """A lane is free from the moment at which it has found nothing waiting; its task ends a little later."""
+        try:
+            while self._waiting:
+                await self._answer_next()
+        finally:
+            self._busy -= 1
+
+    async def _answer_next(self) -> None:
+        asked = dict(islice(self._waiting.items(), self._limit))
+        for key in asked:
+            del self._waiting[key]
+        answers = [(key, answer) for key, waiting in asked.items() for answer in waiting]
+        try:
+            found = await self._ask(list(asked))
+        except BaseException as fault:
+            for _, answer in answers:
+                _fail(answer, fault)
+            if not isinstance(fault, Exception):
+                raise
+        else:
+            for key, answer in answers:
+                if not answer.done():
+                    answer.set_result(found.get(key))
+
+
+def _fail(answer: asyncio.Future[V | None], fault: BaseException) -> None:
+    if answer.done():
+        return
+    if isinstance(fault, Exception):
+        answer.set_exception(fault)
+    else:
+        answer.cancel()

@@ -527,9 +527,7 @@ STREAMS = st.fixed_dictionaries(
     {"streamProtocol": st.sampled_from(["HLS", "DASH", 4, "?"])},
     optional={key: st.text() | TEXTS for key in KEYS if key.endswith("Url")},
 )
-OUTPUTS = st.fixed_dictionaries(
-    {"outputUrls": st.lists(STREAMS | JSON_VALUES, max_size=3), "id": TEXTS | st.just(str(PROFILE_ID))}
-)
+OUTPUTS = st.fixed_dictionaries({"outputUrls": st.lists(STREAMS | JSON_VALUES, max_size=3), "id": TEXTS | st.just(str(PROFILE_ID))})
 CONFIGURATIONS = st.dictionaries(st.sampled_from(KEYS), JSON_VALUES, max_size=6) | st.fixed_dictionaries(
     {key: st.lists(OUTPUTS, max_size=3) for key in ("encoders", "playoutProfiles", "flows")}
 )
