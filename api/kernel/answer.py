@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from pydantic_core import to_json
 
+from domain.kernel.answers import RecordedAnswer
+
 JSON_TYPE = "application/json"
 _JSON_HEADER = (b"content-type", b"application/json")
 _NO_STREAMS = (dict, bytes, list, type(None))
@@ -78,3 +80,25 @@ def _pair(name: str, value: str) -> tuple[bytes, bytes]:
     if not value.isprintable():
         raise ValueError(f"the header {name} may hold printable characters only")
     return name.lower().encode("ascii"), value.encode("latin-1")
+
+
+class PendingAnswer:
+    """The answer that a running POST is going to leave behind. A command that appends to the log seals it, and writes it in
+    the same transaction, so that there is never the one without the other."""
+
+    __slots__ = ("client", "fingerprint", "key", "sealed")
+
+    def __init__(self, client: str, key: str, *, fingerprint: bytes) -> None:
+        self.client = client
+        self.key = key
+        self.fingerprint = fingerprint
+        self.sealed = False
+
+    def seal(self, answer: Answer) -> RecordedAnswer:
+        self.sealed = True
+        return self.render(answer)
+
+    def render(self, answer: Answer) -> RecordedAnswer:
+        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in answer.header_pairs()}
+        body = answer.replay_payload()
+        return RecordedAnswer(self.client, self.key, self.fingerprint, answer.status, headers, body)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from api.kernel.answer import PendingAnswer
 from api.kernel.auth import ANONYMOUS, Caller
 from domain.kernel.cause import Cause
 from domain.kernel.errors import Malformed
 from domain.kernel.ids import new_id
-
-if TYPE_CHECKING:
-    from api.kernel.idempotency import PendingAnswer
 
 Scope = MutableMapping[str, Any]
 

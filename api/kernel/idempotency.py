@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Final, Protocol
 
-from api.kernel.answer import JSON_TYPE, Answer, is_stream
+from api.kernel.answer import JSON_TYPE, Answer, PendingAnswer, is_stream
 from api.kernel.call import Call, is_token
 from api.kernel.errors import KeyInUse
 from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
@@ -25,28 +25,6 @@ class Answers(Protocol):
     async def record(self, answer: RecordedAnswer) -> None:
         """Raises `AnswerAlreadyRecorded` when there is one under this client and key."""
         ...
-
-
-class PendingAnswer:
-    """The answer that a running POST is going to leave behind. A command that appends to the log seals it, and writes it in
-    the same transaction, so that there is never the one without the other."""
-
-    __slots__ = ("client", "fingerprint", "key", "sealed")
-
-    def __init__(self, client: str, key: str, *, fingerprint: bytes) -> None:
-        self.client = client
-        self.key = key
-        self.fingerprint = fingerprint
-        self.sealed = False
-
-    def seal(self, answer: Answer) -> RecordedAnswer:
-        self.sealed = True
-        return self.render(answer)
-
-    def render(self, answer: Answer) -> RecordedAnswer:
-        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in answer.header_pairs()}
-        body = answer.replay_payload()
-        return RecordedAnswer(self.client, self.key, self.fingerprint, answer.status, headers, body)
 
 
 class Once:

@@ -23,11 +23,10 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from domain.kernel.aggregate import Claim
-from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
+from domain.kernel.answers import AnswerAlreadyRecorded
 from domain.kernel.errors import Conflict, Unavailable
 from projections.kernel.database import Database
-from projections.kernel.view import View
-from projections.log.statement import EventRow, statement
+from projections.log.statement import Append, statement
 
 _log = logging.getLogger(__name__)
 _SESSION = (("statement_timeout", "10s"), ("lock_timeout", "10s"))
@@ -49,17 +48,6 @@ class ClaimTaken(Conflict):
     def __init__(self, claims: Sequence[Claim]) -> None:
         super().__init__(" or ".join(f"{claim.scope} {claim.value!r}" for claim in claims) + " is taken")
         self.claims = claims
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """What one command writes, all or nothing."""
-
-    events: Sequence[EventRow]
-    rows: Sequence[tuple[View, tuple[Any, ...]]] = ()
-    claims: Sequence[Claim] = ()
-    releases: Sequence[Claim] = ()
-    answer: RecordedAnswer | None = None
 
 
 @dataclass(slots=True)

@@ -20,9 +20,9 @@ from domain.kernel.errors import DomainError, Malformed, NotFound, StaleVersion
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from projections.kernel.view import Views
-from projections.log.append import Append, Appender, ClaimTaken, StaleStream
+from projections.log.append import Appender, ClaimTaken, StaleStream
 from projections.log.leaf import leaf
-from projections.log.statement import EventRow
+from projections.log.statement import Append, EventRow
 from projections.log.streams import SNAPSHOT_EVERY, Streams
 
 _log = logging.getLogger(__name__)

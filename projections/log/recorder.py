@@ -26,10 +26,9 @@ from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from projections.kernel import arrays
 from projections.log.announce import CHANNEL
-from projections.log.append import Append
 from projections.log.leaf import leaf
 from projections.log.ledger import metadata_text
-from projections.log.statement import EventRow, statement
+from projections.log.statement import Append, EventRow, statement
 
 
 class LogRecorder(ApplicationRecorder):

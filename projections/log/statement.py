@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
+from domain.kernel.aggregate import Claim
+from domain.kernel.answers import RecordedAnswer
 from projections.kernel.arrays import bigints, byte_strings, texts, uuids
 from projections.kernel.view import View
-
-if TYPE_CHECKING:
-    from domain.kernel.aggregate import Claim
-    from domain.kernel.answers import RecordedAnswer
-    from projections.log.append import Append
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +25,17 @@ class EventRow:
     state: bytes
     metadata: str
     leaf: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """What one command writes, all or nothing."""
+
+    events: Sequence[EventRow]
+    rows: Sequence[tuple[View, tuple[Any, ...]]] = ()
+    claims: Sequence[Claim] = ()
+    releases: Sequence[Claim] = ()
+    answer: RecordedAnswer | None = None
 
 
 Part = tuple[str, list[Any]]
