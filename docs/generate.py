@@ -1,0 +1,326 @@
+"""Writes the pages under docs/reference that say what the code says: routes, events, settings, commands, views.
+
+`python docs/generate.py` writes them; tests/docs/test_reference.py fails when that was forgotten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from enum import Enum, IntEnum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+from uuid import UUID
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:  # run as a script, not imported by the test
+    sys.path.insert(0, str(ROOT))
+
+from api.cli.arguments import EXIT_CODES  # noqa: E402
+from api.cli.main import COMMANDS, parser  # noqa: E402
+from api.kernel.auth import Permission, Role  # noqa: E402
+from api.kernel.openapi import describe  # noqa: E402
+from api.kernel.routes import Declaration  # noqa: E402
+from api.settings import VARIABLES  # noqa: E402
+from api.wiring import ROUTES  # noqa: E402
+from domain.catalogue import AGGREGATES  # noqa: E402
+from domain.kernel.aggregate import AggregateRoot  # noqa: E402
+from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent  # noqa: E402
+from domain.records.record import Record  # noqa: E402
+from projections.catalogue import migrations, views  # noqa: E402
+
+REFERENCE = ROOT / "docs" / "reference"
+_MARK = "<!-- Written by docs/generate.py from the code. Do not edit: run `python docs/generate.py`. -->"
+_WORDS: Mapping[Any, str] = {str: "text", int: "whole number", bool: "true or false", datetime: "date-time", UUID: "GUID"}
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by its file name."""
+    made = {
+        "routes.md": _routes(),
+        "events.md": _events(),
+        "settings.md": _settings(),
+        "cli.md": _commands(),
+        "views.md": _views(),
+    }
+    return {name: "\n".join([_MARK, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
+
+
+def main() -> int:
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table; what would end a cell is escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines] + [""]
+
+
+def code(text: object) -> str:
+    return f"`{text}`"
+
+
+# --- routes
+
+
+def declarations() -> list[Declaration]:
+    """Every documented route, in the order in which the product declares them."""
+    return [one for routes in ROUTES for one in routes.declarations if one.documented]
+
+
+def _routes() -> Iterator[str]:
+    document = describe(ROUTES, title="medialedger", version="0")
+    yield from (
+        "# Routes",
+        "",
+        "Every route answers with and without its trailing slash, and HEAD wherever it answers GET. "
+        "A role of the list is enough. `-` asks for no key.",
+        "`/openapi.json` (OpenAPI 3.1) and `/docs` (the same for reading) describe these routes in full and need no key.",
+        "Statuses are those of the route itself; 404 for an unknown path, 405, 413, 500 and 503 may always happen: see "
+        "[errors](errors.md). Required fields of a body are in bold.",
+        "",
+    )
+    by_tag: dict[str, list[Declaration]] = {}
+    for one in declarations():
+        by_tag.setdefault(one.tag, []).append(one)
+    for tag, found in by_tag.items():
+        yield from (f"## {tag}", "")
+        operations = [(one, document["paths"][one.path][one.method.lower()]) for one in found]
+        rows = [(code(one.method), code(one.path), roles(one.permission), one.summary, _statuses(o)) for one, o in operations]
+        yield from table(("method", "path", "roles", "what it does", "statuses"), rows)
+        yield from _inputs(operations, document)
+
+
+def roles(permission: Permission) -> str:
+    """The roles of which a caller needs one, in the order of the contract."""
+    return "-" if permission is None else ", ".join(role for role in Role if role in permission)
+
+
+def _statuses(operation: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(status for status in operation["responses"] if status.isdigit()))
+
+
+def _inputs(operations: Sequence[tuple[Declaration, Mapping[str, Any]]], document: Mapping[str, Any]) -> Iterator[str]:
+    """What each route takes beside its path."""
+    for one, operation in operations:
+        query = [parameter["name"] for parameter in operation.get("parameters", []) if parameter.get("in") == "query"]
+        body = operation.get("requestBody")
+        if query or body:
+            yield f"- {code(f'{one.method} {one.path}')}"
+        if query:
+            yield f"  - query: {', '.join(map(code, query))}"
+        if body:
+            content = body["content"]
+            fields = _fields_of(next(iter(content.values())).get("schema", {}), document)
+            told = f": {', '.join(fields)}" if fields else ""
+            yield f"  - body ({', '.join(map(code, content))}){told}"
+    yield ""
+
+
+def _fields_of(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+    """Names of a body's fields, the required ones in bold; of a list, those of its items."""
+    for choice in schema.get("anyOf", ()):
+        if "$ref" in choice:
+            return _fields_of(choice, document)
+    if "items" in schema:
+        return _fields_of(schema["items"], document)
+    if "$ref" in schema:
+        return _fields_of(document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], document)
+    required = schema.get("required", ())
+    return [f"**{code(name)}**" if name in required else code(name) for name in schema.get("properties", {})]
+
+
+# --- events
+
+
+def _events() -> Iterator[str]:
+    yield from (
+        "# Domain events",
+        "",
+        "What the log may hold. A topic never changes once it is stored. A field that an event does not hold was not touched by "
+        "it; `null` means that it was cleared. Every event also holds `timestamp` (a date-time: when the command was decided). "
+        "Who, why and where in the log stand beside it: see [the log](../explanation/the-log.md).",
+        "",
+    )
+    enumerations: dict[str, type[Enum]] = {}
+    for aggregate in AGGREGATES:
+        yield from _aggregate(aggregate)
+        for event in aggregate.EVENTS:
+            yield from _event(event)
+            for field in event.model_fields.values():
+                enumerations |= {kind.__name__: kind for kind in _enumerations(field.annotation)}
+    yield from ("## Enumerations", "", "Stored as the number where there is one, else as the name.", "")
+    for name, kind in sorted(enumerations.items()):
+        yield from (f"### {name}", "")
+        yield from table(("stored", "name"), [(code(member.value), member.name) for member in kind])
+
+
+def _aggregate(aggregate: type[AggregateRoot]) -> Iterator[str]:
+    yield from (f"## {aggregate.KIND}", "", f"Aggregate `{aggregate.__name__}`, stream `{aggregate.KIND}:<key>`.")
+    unique = aggregate.UNIQUE if issubclass(aggregate, Record) else ()
+    if unique:
+        yield f"Unique (a claim in the same commit): {', '.join(map(code, unique))}."
+    yield ""
+
+
+def _event(event: type[DomainEvent]) -> Iterator[str]:
+    first = ", begins the stream" if issubclass(event, FirstEvent) else ""
+    yield from (f"### {event.TOPIC}", "", f"Version {event.class_version}{first}.", "")
+    told = event.__dict__.get("__doc__")
+    if told:
+        yield from (" ".join(inspect.cleandoc(told).split()), "")
+    fields = {name: field for name, field in event.model_fields.items() if name not in ENVELOPE and name != "timestamp"}
+    if fields:
+        rows = [(code(name), words(field.annotation), "yes" if field.is_required() else "") for name, field in fields.items()]
+        yield from table(("field", "type", "always there"), rows)
+    else:
+        yield from ("No fields.", "")
+
+
+def words(annotation: Any) -> str:
+    """A field's type, for people."""
+    known = _WORDS.get(annotation)
+    if known is not None:
+        return known
+    parts = get_args(annotation)
+    if get_origin(annotation) in (Union, UnionType):
+        return " or ".join("null" if part is NoneType else words(part) for part in parts)
+    if get_origin(annotation) is tuple:
+        return f"list of {words(parts[0])}"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        form = "number" if issubclass(annotation, IntEnum) else "text"
+        return f"[{annotation.__name__}](#{annotation.__name__.lower()}) ({form})"
+    raise TypeError(f"say in docs/generate.py what {annotation} is called")
+
+
+def _enumerations(annotation: Any) -> Iterator[type[Enum]]:
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _enumerations(part)
+
+
+# --- settings
+
+
+def _settings() -> Iterator[str]:
+    yield from (
+        "# Settings",
+        "",
+        "Environment variables, read once at the start. An empty one counts as not set. `medialedger settings` shows the values "
+        "in use, with secrets masked, and names every `MEDIALEDGER_…` variable that does not exist.",
+        "`HOME` in a default stands for the value of `MEDIALEDGER_HOME`.",
+        "",
+        "Nothing uses `MEDIALEDGER_MEDIA_ROOT` and `MEDIALEDGER_OUTBOUND_ALLOW` yet. The master key is made and its fingerprint "
+        "is kept in the database, but nothing is sealed with it yet.",
+        "",
+    )
+    rows = [(code(one.name), one.meaning, code(one.default) if one.default else "empty") for one in VARIABLES]
+    yield from table(("name", "meaning", "default"), rows)
+
+
+# --- commands
+
+
+def _commands() -> Iterator[str]:
+    top = parser()
+    yield from ("# Commands", "", f"{top.description} `medialedger COMMAND --help` says the same as this page.", "")
+    yield from table(
+        ("command", "what it does"), [(f"[{code(name)}](#medialedger-{name})", one.summary) for name, one in COMMANDS.items()]
+    )
+    for name, one in _subcommands(top).items():
+        yield from (f"## medialedger {name}", "", COMMANDS[name].description, "")
+        yield from _usage(one, f"medialedger {name}")
+        yield from ("Examples:", "", "```", *(line.strip() for line in COMMANDS[name].examples.splitlines()), "```", "")
+    yield from ("## Exit codes", "")
+    codes = [line.split(None, 1) for line in EXIT_CODES.splitlines()[1:]]
+    yield from table(("code", "meaning"), [(code(number), meaning) for number, meaning in codes])
+
+
+def _usage(one: argparse.ArgumentParser, spelled: str) -> Iterator[str]:
+    """The line to type and what its parts mean; one of each for a command with actions."""
+    actions = _subcommands(one)
+    if actions:
+        told = {choice.dest: choice.help or "" for choice in _choices(one)}
+        for name, below in actions.items():
+            yield from (f"**`{spelled} {name}`**: {told[name]}", "")
+            yield from _usage(below, f"{spelled} {name}")
+        return
+    taken = [action for action in one._actions if action.dest != "help"]
+    if taken:
+        yield from ("```", " ".join([spelled, *map(_part, taken)]), "```", "")
+        yield from table(("argument", "meaning"), [(code(_called(action)), _meaning(action)) for action in taken])
+
+
+def _subcommands(one: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return {name: below for action in _nested(one) for name, below in action.choices.items()}
+
+
+def _choices(one: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [choice for action in _nested(one) for choice in action._choices_actions]
+
+
+def _nested(one: argparse.ArgumentParser) -> list[Any]:
+    return [action for action in one._actions if isinstance(action, argparse._SubParsersAction)]
+
+
+def _called(action: argparse.Action) -> str:
+    value = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    if not action.option_strings:
+        return value
+    if action.choices is not None:
+        value = "{" + ",".join(map(str, action.choices)) + "}"
+    return f"{action.option_strings[-1]} {value}"
+
+
+def _part(action: argparse.Action) -> str:
+    needed = action.required if action.option_strings else action.nargs != "?"
+    return _called(action) if needed else f"[{_called(action)}]"
+
+
+def _meaning(action: argparse.Action) -> str:
+    return (action.help or "").replace("%(default)s", str(action.default)) or "-"
+
+
+# --- views
+
+
+def _views() -> Iterator[str]:
+    yield from (
+        "# Views",
+        "",
+        "What queries read. Each is one table with one row for every aggregate of its kinds, written in the transaction that "
+        "writes the events: see [views](../explanation/views.md). They are made from the log alone and can be "
+        "[rebuilt](../how-to/rebuild-a-view.md). Nothing but this product should write to them.",
+        "",
+    )
+    for view in views().all:
+        key = ", ".join(map(code, view.key))
+        kinds = ", ".join(map(code, view.kinds))
+        yield from (f"## {view.name}", "", f"Version {view.version}, of {kinds}, key {key}.", "")
+        yield from table(("column", "type"), [(code(column.name), column.type) for column in view.columns])
+        made = [
+            (code(f"{view.name}_{name}"), code(tail.format(table="").strip().removeprefix("USING ")))
+            for name, tail in view.indexes.items()
+        ]
+        if made:
+            yield from table(("index", "over"), made)
+    yield from (
+        "## Migrations",
+        "",
+        "The tables that are not views, applied once and in this order by whichever process starts first:",
+        "",
+        *(f"- {code(step.name)}" for step in migrations()),
+        "",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""The README's tour does what the README says: its blocks are run in bash, as they are, against a real `medialedger up`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.platform.waiting import ROOT, until
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+
+_BLOCK = re.compile(r"^```bash tour\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_GUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+
+
+class Running:
+    """`medialedger up` on a home of its own; `stop` as a supervisor would."""
+
+    def __init__(self, directory: Path) -> None:
+        self.home = directory / "home"
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
+        self.environment |= {"MEDIALEDGER_HOME": str(self.home), "MEDIALEDGER_PORT": "0", "PATH": _path(directory / "bin")}
+        self._screen, self._log = directory / "screen", directory / "log"
+        with self._screen.open("w") as screen, self._log.open("w") as log:
+            self.process = subprocess.Popen(
+                [directory / "bin" / "medialedger", "up"], env=self.environment, stdout=screen, stderr=log
+            )
+
+    def address(self) -> str:
+        """Where it answers, once it does."""
+        until(lambda: self.process.poll() is not None or "media API" in self._screen.read_text(), seconds=60)
+        found = re.search(r"media API +(http://\S+)/api\n", self._screen.read_text())
+        assert found is not None, self._log.read_text()
+        until(lambda: httpx.get(found[1] + "/readyz").status_code == 200)
+        return found[1]
+
+    def stop(self) -> tuple[int, str]:
+        """The exit code and the last word."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=60), self._screen.read_text().splitlines()[-1]
+
+
+def _path(binaries: Path) -> str:
+    """A PATH that begins with this source tree's `medialedger`, installed or not."""
+    binaries.mkdir()
+    command = binaries / "medialedger"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m api.cli.main "$@"\n')
+    command.chmod(0o755)
+    return f"{binaries}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    started = Running(tmp_path)
+    try:
+        yield started
+    finally:
+        if started.process.poll() is None:
+            started.process.kill()
+            started.process.wait()
+        EmbeddedPostgres(started.home).stop()
+
+
+def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
+    blocks = _BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    environment = running.environment | {"BASE": running.address()}
+    tour = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (tour.returncode, tour.stderr) == (0, "")
+    told = tour.stdout.splitlines()
+    for line, expected in zip(told, _EXPECTED, strict=False):
+        assert re.fullmatch(expected, line), f"{line!r} is not {expected!r}"
+    assert "40 rooms and 10000 Events in" in tour.stdout
+    assert len([line for line in told[-5:] if "final" in line.lower()]) == 5
+    assert running.stop() == (0, "stopped")
+
+
+_EXPECTED = (
+    f"room {_GUID}",
+    rf"{_GUID}  Cup final  Studio 1  2031-05-01T16:00:00\.000Z  PRE_LIVE",
+    rf"{_GUID}  100%/日程 #7\?a=b&c\+d \({_GUID}\)",
+    r"Cup final  2031-05-01T16:00:00\.000Z",
+    rf"Cup final  100%/日程 #7\?a=b&c\+d \({_GUID}\)",
+    f"LIVE_PUBLISHED  {_INSTANT}  {_INSTANT}",
+    "Cup final, extra time",
+    r"412  Precondition Failed  The current version is 3\.",
+    f"STOPPED  {_INSTANT}  {_INSTANT}",
+    rf"\d+  1  event\.registered  {_INSTANT}  admin",
+    rf"\d+  2  event\.state_changed  {_INSTANT}  admin",
+    rf"\d+  3  event\.described  {_INSTANT}  admin",
+    rf"\d+  4  event\.state_changed  {_INSTANT}  admin",
+    "version 2 was LIVE_PUBLISHED - Cup final",
+    r"True  \d+  None",
+)
+"""The tour's first lines, down to the sample."""
