@@ -18,7 +18,7 @@ from api.kernel.call import Call
 from api.kernel.pages import Descending, Whole
 from api.kernel.routes import Routes
 from api.kernel.surface import AUDIT_LOG
-from api.kernel.wire import Instant, Integer, Wire
+from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.mapper import Catalogue
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
@@ -29,7 +29,7 @@ routes = Routes("", surface=AUDIT_LOG, tag="Audit")
 
 _REST_OF_MILLISECOND = timedelta(microseconds=999)
 
-Position = Annotated[Integer, Field(ge=0)]
+Position = Annotated[Integer, Between(0)]
 
 
 class EntryWire(Wire):
@@ -87,7 +87,7 @@ class EntriesQuery(Wire):
 class MomentQuery(Wire):
     """A version, or a time, of the past; neither: now."""
 
-    version: Annotated[Integer, Field(ge=1)] | None = None
+    version: Whole | None = None
     at: Instant | None = None
 
 

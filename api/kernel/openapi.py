@@ -21,6 +21,7 @@ from pydantic_core import to_json
 from api.kernel.answer import JSON_TYPE, Answer
 from api.kernel.auth import OPEN
 from api.kernel.bind import Signature, read_signature
+from api.kernel.body import FORM
 from api.kernel.call import Call
 from api.kernel.routes import Declaration, Routes
 from api.kernel.surface import OPERATIONS, Surface
@@ -33,6 +34,8 @@ _HEADERS = {
     "If-Match": "The ETag that the change is meant for; any other version is 412",
     "client": "The client that the API key belongs to",
 }
+_LONGEST = {"X-Transaction-ID": 128, "Idempotency-Key": 255}
+_PRINTABLE = "^[ -~]+$"
 _ERRORS = {
     400: "The request cannot be understood; nothing was changed",
     401: "No API key, or a wrong one",
@@ -88,7 +91,7 @@ def describe(routes: Iterable[Routes], *, title: str, version: str) -> dict[str,
     names: Counter[str] = Counter()
     for declaration in declarations:
         operation = document["paths"][declaration.path][declaration.method.lower()]
-        _correct(operation, declaration)
+        _correct(operation, declaration, schemas=schemas)
         name = f"{declaration.tag}_{declaration.name}"
         names[name] += 1
         operation["operationId"] = name if names[name] == 1 else f"{name}_{names[name]}"
@@ -115,6 +118,25 @@ def _register(fastapi: FastAPI, declaration: Declaration) -> None:
         responses=_responses(declaration, signature),
         dependencies=[] if declaration.permission is None else [Security(_key_scheme())],
     )
+
+
+def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """What stands in a query or a form is text: it can be left out, and it cannot be null."""
+    options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) == len(schema.get("anyOf", ())):
+        return schema
+    rest = {name: value for name, value in schema.items() if name != "anyOf"}
+    return {**options[0], **rest} if len(options) == 1 else {**rest, "anyOf": options}
+
+
+def _form(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """The same fields as in JSON. The empty value is null, and a list of objects is JSON text."""
+    model = schemas[schema["$ref"].rpartition("/")[2]]
+    fields = {name: _not_null(field) for name, field in model["properties"].items()}
+    for name, field in fields.items():
+        if "$ref" in field.get("items", {}):
+            fields[name] = {"type": "string", "contentMediaType": JSON_TYPE, "title": field["title"]}
+    return {"schema": {**model, "properties": fields}}
 
 
 def _key_scheme() -> APIKeyHeader:
@@ -175,7 +197,10 @@ def _add_error_model(schemas: dict[str, Any], surface: Surface) -> None:
 
 
 def _header(name: str, description: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "description": description, "schema": {"type": "string"}}
+    schema: dict[str, Any] = {"type": "string"}
+    if name in _LONGEST:
+        schema |= {"minLength": 1, "maxLength": _LONGEST[name], "pattern": _PRINTABLE}
+    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
 
 
 def _headers(declaration: Declaration) -> list[dict[str, str]]:
@@ -189,14 +214,17 @@ def _headers(declaration: Declaration) -> list[dict[str, str]]:
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
-def _correct(operation: dict[str, Any], declaration: Declaration) -> None:
+def _correct(operation: dict[str, Any], declaration: Declaration, *, schemas: dict[str, Any]) -> None:
     """The headers of every call, each accepted media type beside JSON, and the real media type of the answer."""
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _not_null(parameter["schema"])
     operation.setdefault("parameters", []).extend(_headers(declaration))
     media_types = [name for body_type in declaration.body_types for name in body_type.media_types]
     body = operation.get("requestBody")
     if body is not None:
         content = body["content"].pop(JSON_TYPE)
-        body["content"] = dict.fromkeys(media_types, content)
+        form = _form(content["schema"], schemas) if FORM in declaration.body_types else content
+        body["content"] = {name: form if name in FORM.media_types else content for name in media_types}
     elif read_signature(declaration).body is not None:
         schema = {"schema": {"type": "string"}}
         operation["requestBody"] = {"required": True, "content": dict.fromkeys(media_types, schema)}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.kernel.wire import Flag, Integer, Wire
+from api.kernel.wire import Between, Flag, Integer, Wire
 from projections.kernel.page import Page, Window
 
 _FURTHEST = 2**40
 
-Whole = Annotated[Integer, Field(ge=1)]
+Whole = Annotated[Integer, Between(1)]
 
 
 def _direction(value: Any) -> bool:
@@ -21,7 +21,7 @@ def _direction(value: Any) -> bool:
     raise PydanticCustomError("order", "must be ASC or DESC")
 
 
-Descending = Annotated[bool, BeforeValidator(_direction), Field(json_schema_extra={"type": "string", "enum": ["ASC", "DESC"]})]
+Descending = Annotated[bool, BeforeValidator(_direction), WithJsonSchema({"type": "string", "enum": ["ASC", "DESC"]})]
 
 
 class PageQuery(Wire):
@@ -29,7 +29,7 @@ class PageQuery(Wire):
 
     page_size: Whole = 20
     page_number: Whole = 1
-    order: Descending = Field(default=False)
+    order: Descending = Field(default=False, json_schema_extra={"default": "ASC"})
     no_cache: Flag = False
 
     @property

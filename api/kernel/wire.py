@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Annotated, Any, ClassVar, get_args, get_origin
 
-from annotated_types import GroupedMetadata
+from annotated_types import Ge, GroupedMetadata, Le
 from pydantic import (
     AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     PlainSerializer,
     StringConstraints,
     WithJsonSchema,
@@ -201,6 +200,11 @@ class NamedInt(GroupedMetadata):
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 """Text that PostgreSQL can hold. The body, query and path parsers refuse NUL already; this holds for text from elsewhere."""
 
+LONGEST_LABEL = 600
+Label = Annotated[Text, StringConstraints(max_length=LONGEST_LABEL)]
+"""Text that things are found and ordered by: names, titles, references. It must fit an index entry of PostgreSQL, which holds
+some 2,700 bytes, in any script; what is longer would fail in the append."""
+
 
 def _integer(value: Any) -> Any:
     plain = type(value) is int or type(value) is float
@@ -212,10 +216,21 @@ def _integer(value: Any) -> Any:
     return value
 
 
-Integer = Annotated[
-    int,
-    Field(ge=-(2**63), le=2**63 - 1),
-    BeforeValidator(_integer),
-    WithJsonSchema({"type": "integer", "format": "int64"}),
-]
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+
+
+class Between(GroupedMetadata):
+    """The bounds of an `Integer`, checked and documented: `Annotated[Integer, Between(1)]`."""
+
+    def __init__(self, least: int = _SMALLEST, most: int = _LARGEST) -> None:
+        self._least = least
+        self._most = most
+
+    def __iter__(self) -> Iterator[object]:
+        yield Ge(self._least)
+        yield Le(self._most)
+        yield WithJsonSchema({"type": "integer", "format": "int64", "minimum": self._least, "maximum": self._most})
+
+
+Integer = Annotated[int, BeforeValidator(_integer), Between()]
 """A whole number that fits a PostgreSQL bigint, or its digits; true and false are no numbers."""

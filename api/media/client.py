@@ -15,7 +15,7 @@ from api.kernel.auth import ADMIN, Role
 from api.kernel.call import Call
 from api.kernel.commands import CommandBus
 from api.kernel.routes import Routes
-from api.kernel.wire import Instant, Integer, Wire
+from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.client.aggregate import ApiKey, Client
 from domain.client.commands import (
     ChangeClientRoles,
@@ -75,7 +75,7 @@ class RolesBody(Wire):
 class NewKeyBody(Wire):
     """`expireOthersAfter`: seconds for which the client's other keys still work."""
 
-    expire_others_after: Annotated[Integer, Field(ge=0, le=_CENTURY)] | None = None
+    expire_others_after: Annotated[Integer, Between(0, _CENTURY)] | None = None
 
 
 def new_key(given: str | None = None) -> tuple[NewKey, str]:

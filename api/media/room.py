@@ -13,7 +13,7 @@ from api.kernel.call import Call
 from api.kernel.commands import CommandBus
 from api.kernel.pages import FreshQuery, PageQuery, ReferenceQuery
 from api.kernel.routes import Routes
-from api.kernel.wire import Text, Wire
+from api.kernel.wire import Label, Wire
 from api.media.event.documented import EventCollectionWire
 from api.media.event.show import EventAnswers
 from domain.kernel.errors import NotFound, Refused
@@ -26,17 +26,17 @@ from projections.records.queries import RecordQueries, RecordRow
 
 routes = Routes("/room", tag="Rooms")
 
-Name = Annotated[Text, Field(min_length=1, pattern=r"\S")]
+Name = Annotated[Label, Field(min_length=1, pattern=r"\S")]
 
 
 class NewRoomBody(Wire):
     name: Name
-    reference_id: Text | None = None
+    reference_id: Label | None = None
 
 
 class RoomBody(Wire):
     name: Name | None = None
-    reference_id: Text | None = None
+    reference_id: Label | None = None
 
 
 class RoomWire(Wire):

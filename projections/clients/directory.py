@@ -87,6 +87,7 @@ class ClientDirectory:
             if time.monotonic() - self._loaded_at <= fresh:
                 return
             started, forgotten = time.monotonic(), self._forgotten
+            self._looked_at = self._clock()
             state = await self._database.row("SELECT count(*), coalesce(sum(version), 0)::bigint FROM client_view")
             if state is not None and (state[0], state[1]) != self._state:
                 clients = await self.all()

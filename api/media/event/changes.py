@@ -147,8 +147,6 @@ def _spelled(name: str) -> str:
 
 def _one(step: PatchStep, index: int) -> EventParticulars:
     """The body that a single step amounts to."""
-    if step.op not in ("replace", "add", "remove", "test"):
-        raise Malformed.at(f"[{index}].op", "must be replace, add, remove or test")
     if step.op != "remove" and "value" not in step.model_fields_set:
         raise Malformed.at(f"[{index}].value", "is required")
     name = _target(step.path, index)

@@ -20,7 +20,7 @@ from api.media.event.wire import (
     EventBody,
     EventListQuery,
     FlowTaskBody,
-    PatchStep,
+    Patch,
     PlaybackQuery,
     PlaybackReferenceQuery,
     ProtectionBody,
@@ -62,9 +62,7 @@ async def add_or_update_event(call: Call, body: EventBody, bus: CommandBus, chan
 
 
 @routes.patch("/{id}", WRITE, answers=EventWire, body_types=(JSON_PATCH,))
-async def patch_event(
-    call: Call, id: UUID, body: list[PatchStep], bus: CommandBus, changes: EventChanges, answers: EventAnswers
-) -> Answer:
+async def patch_event(call: Call, id: UUID, body: Patch, bus: CommandBus, changes: EventChanges, answers: EventAnswers) -> Answer:
     """Change fields of an Event by JSON Patch: replace, add, remove and test, all or nothing."""
 
     async def plan() -> Plan[MediaEvent]:
@@ -78,7 +76,7 @@ async def patch_event(
 async def patch_event_by_reference(
     call: Call,
     referenceid: str,
-    body: list[PatchStep],
+    body: Patch,
     events: EventQueries,
     bus: CommandBus,
     changes: EventChanges,

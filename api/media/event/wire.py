@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from api.kernel.pages import FreshQuery, PageQuery
 from api.kernel.parsing import parse_json
-from api.kernel.wire import Flag, Instant, Integer, NamedInt, Text, Wire
+from api.kernel.wire import Between, Flag, Instant, Integer, Label, NamedInt, Text, Wire
 from domain.kernel.errors import FieldError, Malformed
 from domain.media_event.values import EventState, Mp4State, ProvisionState
 from projections.media_event.filters import ORDER_COLUMNS
@@ -19,7 +19,10 @@ from projections.media_event.filters import ORDER_COLUMNS
 State = Annotated[EventState, NamedInt(EventState)]
 Mp4 = Annotated[Mp4State, NamedInt(Mp4State)]
 Provision = Annotated[ProvisionState, NamedInt(ProvisionState)]
-Natural = Annotated[Integer, Field(ge=0)]
+_MOST = 1000
+"""Tags of one Event, and steps of one patch: each is work within one decision, which holds up others."""
+_SOURCE = "^([0-9]{1,4}[0-4]|[0-4]|(CDN|ORIGIN)_(PRIMARY|SECONDARY)_INDEX_[0-9]{1,4}|PRIVATE_INDEX_[0-9]{1,4})$"
+Natural = Annotated[Integer, Between(0)]
 
 
 def _json_list(value: Any) -> Any:
@@ -54,15 +57,15 @@ class TagModel(Wire):
     """The name decides; `id` is taken for a new tag only."""
 
     id: UUID | None = None
-    name: Annotated[Text, Field(min_length=1, pattern=r"\S")]
+    name: Annotated[Label, Field(min_length=1, pattern=r"\S")]
 
 
 class EventParticulars(Wire):
     """What POST writes and PATCH replaces. null clears; for a flag it means false."""
 
-    title: Text | None = None
-    ref_id: Text | None = None
-    external_id: Text | None = None
+    title: Label | None = None
+    ref_id: Label | None = None
+    external_id: Label | None = None
     description: Text | None = None
     thumbnail: Text | None = None
     additional_streaming_options: Text | None = None
@@ -97,7 +100,7 @@ class EventParticulars(Wire):
     auto_expire_publishing_points: Flag | None = None
     vod_enable_drm: Flag | None = None
     refresh_index: Flag | None = None
-    tags: Annotated[list[TagModel] | None, BeforeValidator(_json_list)] = None
+    tags: Annotated[Annotated[list[TagModel], Field(max_length=_MOST)] | None, BeforeValidator(_json_list)] = None
     event_state: State | None = None
     dvr_length: Natural | None = None
     max_bitrate: Natural | None = None
@@ -113,9 +116,12 @@ class EventBody(EventParticulars):
 class PatchStep(Wire):
     """One operation of a JSON Patch (RFC 6902). `value` absent and `value` null are two things."""
 
-    op: str
-    path: str
+    op: Literal["replace", "add", "remove", "test"]
+    path: Annotated[str, Field(json_schema_extra={"pattern": "^/[^/]+$", "examples": ["/Title"]})]
     value: Any = None
+
+
+Patch = Annotated[list[PatchStep], Field(max_length=_MOST)]
 
 
 class DvrWindowBody(Wire):
@@ -124,7 +130,7 @@ class DvrWindowBody(Wire):
 
 class FlowTaskBody(Wire):
     id: UUID | None = None
-    task_engine_json: JsonText
+    task_engine_json: Annotated[JsonText, Field(min_length=1)]
     event_state: State | None = None
     mp4_state: Mp4 | None = None
     refresh_index: Flag | None = None
@@ -156,6 +162,9 @@ def _order_column(value: Any) -> Any:
     return found
 
 
+_ORDER_SCHEMA = {"type": "string", "enum": list(ORDER_COLUMNS)}
+
+
 class EventListQuery(PageQuery):
     """GET /event/ and GET /event/deleted/."""
 
@@ -174,19 +183,34 @@ class EventListQuery(PageQuery):
     no_scheduled_end: Flag = False
     contains_vuflow: Flag = False
     skip_events: Annotated[tuple[UUID, ...], Listed] = ()
-    order_column: Annotated[str | None, BeforeValidator(_order_column)] = None
+    order_column: Annotated[str, BeforeValidator(_order_column), WithJsonSchema(_ORDER_SCHEMA)] | None = None
+
+
+StreamTime = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "string", "pattern": r"^\d\d:[0-5]\d:[0-5]\d(\.\d{1,3})?$"},
+            ]
+        }
+    ),
+]
+"""Read by the domain, which keeps it as it was sent."""
+SourceName = Annotated[str, Field(json_schema_extra={"pattern": _SOURCE, "examples": ["CDN_PRIMARY_INDEX_0"]})]
 
 
 class PlaybackQuery(FreshQuery):
     """What shapes the Video object of a single read."""
 
-    in_point: Annotated[str | None, Field(alias="in")] = None
-    out_point: Annotated[str | None, Field(alias="out")] = None
+    in_point: Annotated[StreamTime | None, Field(alias="in")] = None
+    out_point: Annotated[StreamTime | None, Field(alias="out")] = None
     audio_only: Flag = False
     auto_start: Flag = False
     process_video: Flag = False
     view_unpublished: Flag = False
-    stream_source: str | None = None
+    stream_source: SourceName | None = None
     live_playout_profile_id: UUID | None = None
 
 

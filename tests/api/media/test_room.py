@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 
 from api.wiring import Core
@@ -62,7 +64,8 @@ async def test_a_deleted_room_is_gone(http: httpx.AsyncClient) -> None:
 async def test_a_name_is_required_and_cannot_be_cleared(http: httpx.AsyncClient, inner: Core) -> None:
     key = await add_room(http, referenceId="r")
     before = await last(inner)
-    for name in ("", "  ", 7, [], True):
+    wrong: list[Any] = ["", "  ", 7, [], True]
+    for name in wrong:
         assert fields_of(await http.post("/api/room/", json={"name": name})) == ["name"]
         assert fields_of(await http.put(f"/api/room/{key}", json={"name": name})) == ["name"]
     assert fields_of(await http.post("/api/room/", json={})) == ["name"]

@@ -1,0 +1,102 @@
+"""What the API tests ask again and again: of the product over HTTP, and of its log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from api.wiring import Core
+from projections.log.tail import head, read
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+AWKWARD = ["a/b", "100%", "a+b", "what?", "#1", "é", "日本", '"', "'", "\\", "two words", "a%2Fb", "../x", "a&b=c;d", " ", "🎬"]
+PATCH_TYPE = {"content-type": "application/json-patch+json"}
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A domain event as the log holds it."""
+
+    position: int
+    stream: str
+    topic: str
+    data: dict[str, Any]
+    cause: dict[str, Any]
+
+
+async def logged(inner: Core, stream: str | None = None) -> list[Logged]:
+    """What was appended, to everything or to one aggregate."""
+    events = [
+        Logged(event.position, event.stream, event.topic, json.loads(event.state), json.loads(event.metadata))
+        for event in await read(inner.database, 0, limit=10_000)
+    ]
+    return [event for event in events if stream in (None, event.stream)]
+
+
+async def topics(inner: Core, stream: str) -> list[str]:
+    return [event.topic for event in await logged(inner, stream)]
+
+
+async def of_event(inner: Core, key: str) -> list[str]:
+    """What happened to a media Event, without the common prefix."""
+    return [topic.removeprefix("event.") for topic in await topics(inner, f"event:{key}")]
+
+
+async def last(inner: Core) -> int:
+    """How many events there are: positions have no holes."""
+    return await head(inner.database)
+
+
+async def add(http: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    """A new Event."""
+    answer = await http.post("/api/event/", json=fields)
+    assert answer.status_code == 200, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+async def add_room(http: httpx.AsyncClient, name: str = "Main hall", **fields: Any) -> str:
+    answer = await http.post("/api/room/", json={"name": name, **fields})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["Id"])
+
+
+async def event(http: httpx.AsyncClient, key: str) -> dict[str, Any]:
+    answer = await http.get(f"/api/event/{key}")
+    assert answer.status_code == 200, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+async def patch(http: httpx.AsyncClient, path: str, *steps: Any, **headers: str) -> httpx.Response:
+    """PATCH with a JSON Patch; a path that is only an id means the Event with that id."""
+    address = path if path.startswith("/") else f"/api/event/{path}"
+    return await http.patch(address, content=json.dumps(steps), headers={**PATCH_TYPE, **headers})
+
+
+def replace(path: str, value: Any) -> dict[str, Any]:
+    return {"op": "replace", "path": path, "value": value}
+
+
+def fields_of(answer: httpx.Response) -> list[str]:
+    """The fields that a 400 complains of."""
+    assert_problem(answer, 400)
+    return [error["field"] for error in answer.json().get("errors", [])]
+
+
+def assert_problem(answer: httpx.Response, status: int) -> None:
+    """RFC 9457, and the transaction id in body and header alike."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert body.keys() - {"errors"} == {"type", "title", "status", "detail", "transactionId"}
+    assert body["status"] == status
+    assert body["transactionId"] == answer.headers["x-transaction-id"]
+
+
+def new_id() -> str:
+    return str(uuid4())

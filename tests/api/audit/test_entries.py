@@ -1,0 +1,209 @@
+"""GET /api/audit/events/: the log, filtered, page by page. contract.md, "Audit"; decisions.md, "Audit"."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from api.wiring import Core
+from tests.api.asking import UNKNOWN, add, add_room, fields_of, last, logged, new_id, patch, replace
+from tests.conftest import introduce
+
+
+async def entries(http: httpx.AsyncClient, **asked: Any) -> list[dict[str, Any]]:
+    answer = await http.get("/api/audit/events/", params=asked)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["results"]
+    return found
+
+
+async def positions(http: httpx.AsyncClient, **asked: Any) -> list[int]:
+    return [entry["position"] for entry in await entries(http, **asked)]
+
+
+async def walk(http: httpx.AsyncClient, address: str) -> tuple[list[int], int]:
+    """Follow `next` to the end: all positions, and how many pages there were."""
+    seen: list[int] = []
+    pages = 0
+    following: str | None = address
+    while following:
+        body = (await http.get(following)).json()
+        seen += [entry["position"] for entry in body["results"]]
+        following, pages = body["next"], pages + 1
+        assert pages < 100
+    return seen, pages
+
+
+async def test_an_entry_says_who_what_when_and_why(http: httpx.AsyncClient, inner: Core) -> None:
+    shown = await add(http)
+    headers = {"X-Transaction-ID": "order 66"}
+    await http.put(f"/api/event/state/{shown['id']}", json={"state": 2}, headers=headers)
+    body = (await http.get("/api/audit/events/")).json()
+    assert (body["pageSize"], body["next"]) == (50, None)
+    entry = body["results"][0]
+    stored = (await logged(inner))[-1]
+    row = await inner.database.row("SELECT link, recorded_at FROM events ORDER BY position DESC LIMIT 1")
+    assert row is not None
+    assert entry == {
+        "position": await last(inner),
+        "aggregate": "event",
+        "id": shown["id"],
+        "version": 2,
+        "type": "event.state_changed",
+        "recordedAt": row[1].strftime("%Y-%m-%dT%H:%M:%S.") + f"{row[1].microsecond // 1000:03}Z",
+        "actor": "admin",
+        "transactionId": "order 66",
+        "causationId": None,
+        "data": stored.data,
+        "hash": row[0].hex(),
+    }
+    assert [entry["actor"] for entry in body["results"]][-1] == "system"
+
+
+async def test_every_filter_finds_what_it_says_and_they_combine(http: httpx.AsyncClient, inner: Core) -> None:
+    studio = {"API-KEY": await introduce(inner, "studio", "operator")}  # 1 to 4: admin and studio, each with a key
+    room = await add_room(http)  # 5
+    one = (await http.post("/api/event/", json={"Title": "a"}, headers={**studio, "X-Transaction-ID": "t1"})).json()["id"]  # 6
+    two = (await add(http, RoomId=room))["id"]  # 7
+    await http.put(f"/api/event/state/{one}", json={"state": 2}, headers={"X-Transaction-ID": "t1"})  # 8
+    table: list[tuple[dict[str, Any], list[int]]] = [
+        ({}, [8, 7, 6, 5, 4, 3, 2, 1]),
+        ({"order": "ASC"}, [1, 2, 3, 4, 5, 6, 7, 8]),
+        ({"after": 5}, [6, 7, 8]),
+        ({"after": 5, "order": "DESC"}, [8, 7, 6]),
+        ({"before": 3}, [2, 1]),
+        ({"before": 3, "order": "asc"}, [1, 2]),
+        ({"after": 2, "before": 5}, [3, 4]),
+        ({"after": 8}, []),
+        ({"after": 0}, [1, 2, 3, 4, 5, 6, 7, 8]),
+        ({"before": 0}, []),
+        ({"after": 2**63 - 1}, []),
+        ({"aggregate": "event"}, [8, 7, 6]),
+        ({"aggregate": "room"}, [5]),
+        ({"aggregate": "Event"}, []),
+        ({"aggregate": "nothing"}, []),
+        ({"id": one}, [8, 6]),
+        ({"id": one.upper()}, [8, 6]),
+        ({"id": "studio"}, [4, 3]),
+        ({"id": two, "aggregate": "event"}, [7]),
+        ({"id": two, "aggregate": "room"}, []),
+        ({"id": new_id()}, []),
+        ({"type": "event.state_changed"}, [8]),
+        ({"type": "event.%"}, []),
+        ({"actor": "studio"}, [6]),
+        ({"actor": "system"}, [4, 3, 2, 1]),
+        ({"actor": "Admin"}, []),
+        ({"transactionId": "t1"}, [8, 6]),
+        ({"TRANSACTIONID": "t1", "actor": "admin", "aggregate": "event", "after": 6}, [8]),
+        ({"actor": "' OR 1=1 --"}, []),
+    ]
+    for asked, found in table:
+        assert await positions(http, **asked) == found, asked
+
+
+async def test_times_bound_the_log_inclusively_as_they_are_shown(http: httpx.AsyncClient) -> None:
+    for _ in range(3):
+        await add(http)
+    everything = await entries(http, order="ASC")
+    for entry in everything:
+        at = entry["recordedAt"]
+        expected = [other["position"] for other in everything if other["recordedAt"] == at]
+        assert await positions(http, **{"from": at, "to": at, "order": "ASC"}) == expected
+        assert await positions(http, **{"from": at, "order": "ASC"}) == [o["position"] for o in everything if o["recordedAt"] >= at]
+        assert await positions(http, to=at, order="ASC") == [o["position"] for o in everything if o["recordedAt"] <= at]
+    assert await positions(http, to="0001-01-01") == []
+    assert await positions(http, **{"from": "9999-12-31T23:59:59.999Z"}) == []
+    assert len(await positions(http, to="9999-12-31T23:59:59.999Z")) == len(everything)
+
+
+async def test_next_leads_to_the_end_in_both_directions(http: httpx.AsyncClient, inner: Core) -> None:
+    for n in range(9):
+        await add(http, Title=f"{n}")
+    head = await last(inner)
+    assert head == 11
+    ascending = list(range(1, head + 1))
+    for query, found, pages in [
+        ("pageSize=4", ascending[::-1], 3),
+        ("pageSize=4&after=0", ascending, 3),
+        ("pageSize=4&order=ASC", ascending, 3),
+        ("pageSize=4&order=DESC&after=3", ascending[:2:-1], 2),
+        ("pageSize=4&order=ASC&before=9", ascending[:8], 2),
+        ("pageSize=11", ascending[::-1], 1),
+        ("pageSize=10", ascending[::-1], 2),
+        ("pageSize=1&aggregate=client&actor=system", [2, 1], 2),
+        ("pageSize=1&from=2001-01-01T01:00:00%2B01:00&to=9999-12-31&type=client.registered", [1], 1),
+    ]:
+        assert await walk(http, f"/api/audit/events/?{query}") == (found, pages), query
+
+
+async def test_next_asks_the_same_question_again(http: httpx.AsyncClient) -> None:
+    odd = "a&b=c d+é/%"
+    for _ in range(3):
+        await http.post("/api/event/", json={}, headers={"X-Transaction-ID": "a&b=c d+/%"})
+    asked = {
+        "transactionId": "a&b=c d+/%",
+        "from": "2001-01-01T02:00:00+02:00",
+        "aggregate": "event",
+        "pageSize": "2",
+        "order": "ASC",
+    }
+    following = (await http.get("/api/audit/events/", params=asked)).json()["next"]
+    assert urlsplit(following).path == "/api/audit/events/"
+    parts = {name: value[0] for name, value in parse_qs(urlsplit(following).query).items()}
+    assert parts.pop("after") == "4"
+    assert parts == {**asked, "from": "2001-01-01T00:00:00.000Z"}
+    assert [entry["position"] for entry in (await http.get(following)).json()["results"]] == [5]
+    assert await positions(http, transactionId=odd) == []
+
+
+async def test_a_page_has_1000_entries_at_most_and_says_so(http: httpx.AsyncClient) -> None:
+    for asked, used in ((1, 1), (1000, 1000), (1001, 1000), (10**15, 1000)):
+        assert (await http.get("/api/audit/events/", params={"pageSize": asked})).json()["pageSize"] == used
+
+
+async def test_what_cannot_be_asked_is_400(http: httpx.AsyncClient) -> None:
+    for name, values in {
+        "after": ["-1", "x", "1.5", str(2**63)],
+        "before": ["-1", ""],
+        "pageSize": ["0", "-5", "x"],
+        "order": ["UP", ""],
+        "from": ["soon", "99999-01-01", ""],
+        "to": ["0000-01-01"],
+    }.items():
+        for value in values:
+            assert fields_of(await http.get("/api/audit/events/", params={name: value})) == [name], (name, value)
+
+
+async def test_history_is_everything_about_one_aggregate_in_its_order(http: httpx.AsyncClient) -> None:
+    key = (await add(http, Title="a", EventState=1))["id"]
+    await add(http)
+    await patch(http, key, replace("/Title", "b"))
+    for path in (f"/api/audit/event/{key}/", f"/api/audit/event/{key}", f"/api/audit/event/{key.upper()}"):
+        history = (await http.get(path)).json()
+        assert [entry["type"] for entry in history] == ["event.registered", "event.state_changed", "event.described"]
+        assert [entry["version"] for entry in history] == [1, 2, 3]
+    assert history == (await entries(http, id=key, order="ASC"))
+    assert [entry["type"] for entry in (await http.get("/api/audit/client/admin")).json()] == [
+        "client.registered",
+        "client.key_issued",
+    ]
+
+
+async def test_the_history_of_what_never_was_is_404(http: httpx.AsyncClient) -> None:
+    key = (await add(http))["id"]
+    for path in (
+        f"event/{UNKNOWN}",
+        "event/x",
+        f"room/{key}",
+        f"nothing/{key}",
+        "client/nobody",
+        "Event/" + key,
+        "%2F/%2F",
+        "日本/é",
+    ):
+        for tail in ("", "/", "/state"):
+            assert (await http.get(f"/api/audit/{path}{tail}")).status_code == 404, path
+    for path in ("event/%ff", "%ff/x", "event/%00"):
+        assert (await http.get(f"/api/audit/{path}")).status_code == 400, path

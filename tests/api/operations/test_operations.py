@@ -1,0 +1,86 @@
+"""Whether it lives, is ready, and how it does: without a key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from api.wiring import ROUTES, Core
+from tests.api.asking import add, assert_problem, last
+
+
+@pytest.fixture
+async def anyone(http: httpx.AsyncClient) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(transport=http._transport, base_url="http://media.test") as client:
+        yield client
+
+
+async def numbers(anyone: httpx.AsyncClient) -> dict[str, float]:
+    text = (await anyone.get("/metrics")).text
+    return {name: float(value) for name, value in re.findall(r"^([a-z_]+(?:\{.*\})?) (\S+)$", text, re.M)}
+
+
+async def test_it_lives(anyone: httpx.AsyncClient) -> None:
+    for path in ("/livez", "/livez/"):
+        answer = await anyone.get(path)
+        assert (answer.status_code, answer.json(), answer.headers["cache-control"]) == (200, {"status": "ok"}, "no-store")
+
+
+async def test_it_is_ready_and_says_how_far_the_log_is(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
+    for _ in range(2):
+        await add(http)
+        answer = await anyone.get("/readyz")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok", "logHead": await last(inner)})
+
+
+async def test_without_its_database_it_lives_and_is_not_ready(anyone: httpx.AsyncClient, inner: Core) -> None:
+    await inner.database.close()
+    answer = await anyone.get("/readyz")
+    assert_problem(answer, 503)
+    assert int(answer.headers["retry-after"]) >= 1
+    assert (await anyone.get("/livez")).status_code == 200
+    assert (await anyone.get("/metrics")).status_code == 200
+
+
+async def test_the_metrics_are_there_and_move(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
+    await add(http)
+    before = await numbers(anyone)
+    for _ in range(3):
+        await add(http, EventState=2)
+    await http.get("/api/event/no-guid")
+    after = await numbers(anyone)
+    route = 'method="POST",route="/api/event/"'
+    for name, by in {
+        f'medialedger_http_requests_total{{{route},status="200",surface="media"}}': 3,
+        f'medialedger_http_request_seconds_count{{{route},surface="media"}}': 3,
+        "medialedger_append_batch_events_sum": 6,
+        "medialedger_append_wait_seconds_count": after["medialedger_append_batch_events_count"]
+        - before["medialedger_append_batch_events_count"],
+        "medialedger_log_head_position": 6,
+    }.items():
+        assert after[name] - before.get(name, 0) == by, name
+    assert after["medialedger_append_queue_age_seconds"] == 0
+    assert after["medialedger_log_head_position"] == await last(inner)
+    assert after['medialedger_http_requests_total{method="GET",route="/api/event/{id}",status="400",surface="media"}'] == 1
+
+
+async def test_metrics_are_prometheus_text(anyone: httpx.AsyncClient) -> None:
+    answer = await anyone.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    assert "# TYPE medialedger_http_requests_total counter" in answer.text
+    assert "# HELP medialedger_append_batch_events " in answer.text
+
+
+async def test_the_documentation_lists_every_declared_route(anyone: httpx.AsyncClient) -> None:
+    document = (await anyone.get("/openapi.json")).json()
+    documented = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
+    assert documented == {(one.method, one.path) for routes in ROUTES for one in routes.declarations}
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    assert all(operation["summary"].endswith(".") for operation in operations)
+    page = await anyone.get("/docs")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "/openapi.json" in page.text

@@ -1,0 +1,228 @@
+"""contract.md, "Bodies": ETags, Idempotency-Key, X-Transaction-ID, both slashes, a client reads its own writes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import httpx
+
+from api.wiring import ROUTES, Core
+from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last, logged, patch, replace
+from tests.conftest import HandClock, introduce
+
+
+async def test_etags_are_versions_and_every_write_answers_the_new_one(http: httpx.AsyncClient) -> None:
+    key = (await add(http))["id"]
+    for version, answer in enumerate(
+        (
+            await http.get(f"/api/event/{key}"),
+            await http.post("/api/event/", json={"Id": key, "Title": "a"}),
+            await patch(http, key, replace("/Title", "b")),
+            await http.post(f"/api/event/stream/dvrwindowlength/{key}", json={"DvrWindowLength": 1}),
+            await http.post("/api/event/flow/add/", json={"Id": key, "TaskEngineJson": "{}"}),
+            await http.put(f"/api/event/state/{key}", json={"state": 10}),
+            await http.put(f"/api/event/flow/protection/{key}", json={"Protection": 11}),
+            await http.put(f"/api/event/forcestop/{key}"),
+            await http.delete(f"/api/event/{key}"),
+            await http.put(f"/api/event/restore/{key}"),
+        ),
+        1,
+    ):
+        assert (answer.status_code, answer.headers["etag"]) == (200, f'"{version}"')
+    for path in (key, "reference?id=r", "external?id=x"):
+        await http.post("/api/event/", json={"Id": key, "RefId": "r", "ExternalId": "x"})
+        assert (await http.get(f"/api/event/{path}")).headers["etag"] == '"11"'
+
+
+async def test_if_match_lets_only_the_current_version_through(http: httpx.AsyncClient, inner: Core) -> None:
+    key, room = (await add(http, RefId="r", EventState=10))["id"], await add_room(http)
+    before = await last(inner)
+
+    async def writes(tag: str) -> list[httpx.Response]:
+        headers = {"If-Match": tag}
+        return [
+            await http.post("/api/event/", json={"Id": key, "Title": "x"}, headers=headers),
+            await patch(http, key, replace("/Title", "x"), **headers),
+            await patch(http, "/api/event/reference/r", replace("/Title", "x"), **headers),
+            await patch(http, key, {"op": "test", "path": "/Title", "value": "no"}, **headers),
+            await http.post(f"/api/event/stream/dvrwindowlength/{key}", json={"DvrWindowLength": 1}, headers=headers),
+            await http.post("/api/event/flow/add/", json={"Id": key, "TaskEngineJson": "{}"}, headers=headers),
+            await http.put(f"/api/event/state/{key}", json={"state": 10}, headers=headers),
+            await http.put(f"/api/event/flow/protection/{key}", json={"Protection": 4}, headers=headers),
+            await http.put(f"/api/event/forcestop/{key}", headers=headers),
+            await http.put(f"/api/event/restore/{key}", headers=headers),
+            await http.delete(f"/api/event/{key}", headers=headers),
+            await http.put(f"/api/room/{room}", json={"name": "x"}, headers=headers),
+            await http.delete(f"/api/room/{room}", headers=headers),
+        ]
+
+    for tag in ('"99"', '"x"', "1", 'W/"2"', ""):
+        for answer in await writes(tag):
+            assert_problem(answer, 412)
+    assert await last(inner) == before
+    for tag in ('"2"', '"1", "2"', "*"):
+        current = await http.get(f"/api/event/{key}")
+        answer = await patch(http, key, {"op": "test", "path": "/refId", "value": "r"}, **{"If-Match": tag})
+        assert (answer.status_code, answer.headers["etag"]) == (200, current.headers["etag"])
+
+
+async def test_404_and_400_come_before_412(http: httpx.AsyncClient) -> None:
+    headers = {"If-Match": '"99"'}
+    for answer in (
+        await patch(http, UNKNOWN, replace("/Title", "x"), **headers),
+        await http.put(f"/api/event/state/{UNKNOWN}", json={"state": 1}, headers=headers),
+        await http.put(f"/api/event/forcestop/{UNKNOWN}", headers=headers),
+        await http.delete(f"/api/event/{UNKNOWN}", headers=headers),
+        await http.put(f"/api/event/restore/{UNKNOWN}", headers=headers),
+        await http.put(f"/api/room/{UNKNOWN}", json={"name": "x"}, headers=headers),
+        await http.delete(f"/api/room/{UNKNOWN}", headers=headers),
+    ):
+        assert_problem(answer, 404)
+    key = (await add(http))["id"]
+    assert_problem(await patch(http, key, replace("/odd", "x"), **headers), 400)
+    assert_problem(await http.put(f"/api/event/state/{key}", json={"state": 99}, headers=headers), 400)
+    assert_problem(await http.post("/api/event/", json={"Id": key, "RoomId": UNKNOWN}, headers=headers), 400)
+
+
+async def test_a_post_with_a_key_is_carried_out_once_and_told_the_same(http: httpx.AsyncClient, inner: Core) -> None:
+    posts: list[tuple[str, Any]] = [
+        ("/api/event/", {"Title": "Final", "Tags": [{"name": "a"}]}),
+        ("/api/event/flow/add/", {"TaskEngineJson": "{}"}),
+        ("/api/room/", {"name": "Main hall"}),
+    ]
+    for number, (path, body) in enumerate(posts):
+        headers = {"Idempotency-Key": f"key {number}"}
+        first = await http.post(path, json=body, headers=headers)
+        after = await last(inner)
+        again = await http.post(path, json=body, headers=headers)
+        assert again.content == first.content
+        assert again.status_code == first.status_code
+        assert again.headers["idempotency-replayed"] == "true"
+        for name in ("etag", "location", "content-type"):
+            assert again.headers.get(name) == first.headers.get(name)
+        assert_problem(await http.post(path, json={**body, "Title": "other", "name": "other"}, headers=headers), 409)
+        assert await last(inner) == after
+
+
+async def test_the_first_answer_stays_the_answer_whatever_happened_since(http: httpx.AsyncClient, inner: Core) -> None:
+    headers = {"Idempotency-Key": "once"}
+    first = await http.post("/api/event/", json={"Title": "Final"}, headers=headers)
+    await patch(http, first.json()["id"], replace("/Title", "Other"))
+    await http.delete(f"/api/event/{first.json()['id']}")
+    assert (await http.post("/api/event/", json={"Title": "Final"}, headers=headers)).content == first.content
+
+
+async def test_an_update_that_changes_nothing_is_kept_too(http: httpx.AsyncClient, inner: Core) -> None:
+    key = (await add(http, Title="Final"))["id"]
+    headers, body = {"Idempotency-Key": "no-op"}, {"Id": key, "Title": "Final"}
+    first = await http.post("/api/event/", json=body, headers=headers)
+    await patch(http, key, replace("/Title", "Other"))
+    before = await last(inner)
+    again = await http.post("/api/event/", json=body, headers=headers)
+    assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
+    assert await last(inner) == before
+    assert (await event(http, key))["title"] == "Other"
+
+
+async def test_a_key_belongs_to_its_client(http: httpx.AsyncClient, inner: Core) -> None:
+    other = {"API-KEY": await introduce(inner, "studio", "operator"), "Idempotency-Key": "k"}
+    ours = await http.post("/api/event/", json={"Title": "ours"}, headers={"Idempotency-Key": "k"})
+    theirs = await http.post("/api/event/", json={"Title": "theirs"}, headers=other)
+    assert (ours.json()["title"], theirs.json()["title"]) == ("ours", "theirs")
+    assert ours.json()["id"] != theirs.json()["id"]
+
+
+async def test_a_refusal_is_not_kept(http: httpx.AsyncClient) -> None:
+    headers, body = {"Idempotency-Key": "k"}, {"Title": "Final", "RoomId": UNKNOWN}
+    assert_problem(await http.post("/api/event/", json=body, headers=headers), 400)
+    assert (await http.post("/api/event/", json={"Title": "Final"}, headers=headers)).status_code == 200
+
+
+async def test_many_repeats_at_once_are_carried_out_once(http: httpx.AsyncClient, inner: Core) -> None:
+    before = await last(inner)
+    headers = {"Idempotency-Key": "k"}
+    answers = await asyncio.gather(*(http.post("/api/event/", json={"Title": "Final"}, headers=headers) for _ in range(20)))
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    assert len({answer.json()["id"] for answer in answers if answer.status_code == 200}) == 1
+    assert await last(inner) == before + 1
+
+
+async def test_the_replay_of_a_new_key_shows_no_key(http: httpx.AsyncClient, inner: Core) -> None:
+    headers = {"Idempotency-Key": "k"}
+    first = await http.post("/api/client/", json={"name": "studio", "roles": ["viewer"]}, headers=headers)
+    again = await http.post("/api/client/", json={"name": "studio", "roles": ["viewer"]}, headers=headers)
+    assert again.json() == {**first.json(), "key": None}
+    assert (again.status_code, again.headers["cache-control"], again.headers["location"]) == (201, "no-store", "/api/client/studio")
+    headers = {"Idempotency-Key": "k2"}
+    first = await http.post("/api/client/studio/keys/", headers=headers)
+    again = await http.post("/api/client/studio/keys/", headers=headers)
+    assert first.json()["key"]
+    assert again.json() == {**first.json(), "key": None}
+    kept = await inner.database.rows("SELECT body FROM answers")
+    assert len(kept) == 2
+    assert all(b"mlk_" not in row[0] for row in kept)
+
+
+async def test_the_transaction_id_is_the_correlation_id_of_all_that_a_request_causes(http: httpx.AsyncClient, inner: Core) -> None:
+    before = await last(inner)
+    body = {"Title": "Final", "EventState": 2, "Tags": [{"name": "a"}]}
+    answer = await http.post("/api/event/", json=body, headers={"X-Transaction-ID": "order 66"})
+    assert answer.headers["x-transaction-id"] == "order 66"
+    made_up = (await http.put(f"/api/event/state/{answer.json()['id']}", json={"state": 4})).headers["x-transaction-id"]
+    assert UUID(made_up)
+    events = (await logged(inner))[before:]
+    assert [one.topic for one in events] == ["tag.registered", "event.registered", "event.state_changed", "event.state_changed"]
+    assert [one.cause["correlation_id"] for one in events] == ["order 66"] * 3 + [made_up]
+    assert {one.cause["actor"] for one in events} == {"admin"}
+
+
+async def test_every_declared_path_answers_with_and_without_its_trailing_slash(http: httpx.AsyncClient) -> None:
+    for declaration in (one for routes in ROUTES for one in routes.declarations if one.method == "GET"):
+        path = declaration.path.replace("{aggregate}", "event").replace("{id}", UNKNOWN).replace("{name}", "admin").rstrip("/")
+        bare, slashed = await http.get(path), await http.get(path + "/")
+        assert bare.status_code == slashed.status_code != 405, path
+        assert bare.headers.get("content-type") == slashed.headers.get("content-type")
+        assert "location" not in {**bare.headers, **slashed.headers}
+        assert bare.status_code in (200, 204, 400, 404)
+        assert "There is nothing at this path." not in bare.text
+
+
+async def test_head_answers_every_get_without_a_body(http: httpx.AsyncClient) -> None:
+    key = (await add(http, Title="Final"))["id"]
+    for path in (f"/api/event/{key}", "/api/event/", "/api/room/", "/livez", "/docs", "/api/audit/events/"):
+        get, head = await http.get(path), await http.head(path)
+        assert (head.status_code, head.content, head.headers.get("etag")) == (200, b"", get.headers.get("etag"))
+
+
+async def test_whoever_asks_after_a_write_has_answered_sees_it(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
+    viewer = {"API-KEY": await introduce(inner, "viewer", "viewer")}
+
+    async def one(number: int) -> None:
+        shown = await add(http, Title=f"title {number}", RefId=f"r{number}")
+        for no_cache in ("", "noCache=true", "noCache=false"):
+            by_id = await http.get(f"/api/event/{shown['id']}?{no_cache}", headers=viewer)
+            assert by_id.json() == shown
+            assert (await http.get(f"/api/event/reference?id=r{number}&{no_cache}", headers=viewer)).json() == shown
+            listed = (await http.get(f"/api/event/?search=title {number}&pageSize=1000&{no_cache}", headers=viewer)).json()
+            assert shown in listed["results"]
+
+    await asyncio.gather(*(one(number) for number in range(20)))
+
+
+async def test_an_unknown_path_is_404_and_a_wrong_method_405_with_or_without_a_key(http: httpx.AsyncClient) -> None:
+    for headers in ({}, {"API-KEY": "wrong"}):
+        for path in ("/api/nothing", "/api", "/api/event/x/y/z", "/nothing", "/", "/api/audit", "/api/audit/nothing"):
+            assert_problem(await http.get(path, headers=headers), 404)
+        for method, path, allowed in [
+            ("PUT", "/api/event/", "GET, HEAD, POST"),
+            ("POST", f"/api/event/{UNKNOWN}", "DELETE, GET, HEAD, PATCH"),
+            ("DELETE", "/api/room", "GET, HEAD, POST"),
+            ("GET", "/api/event/flow/add/", "POST"),
+            ("POST", "/api/audit/verify", "GET, HEAD"),
+            ("POST", "/livez", "GET, HEAD"),
+        ]:
+            answer = await http.request(method, path, headers=headers)
+            assert_problem(answer, 405)
+            assert answer.headers["allow"] == allowed

@@ -1,0 +1,131 @@
+"""Who may call what: contract.md, "Callers", spelled out for every route, so that no declaration can quietly say otherwise."""
+
+from __future__ import annotations
+
+import httpx
+
+from api.kernel.routes import Declaration
+from api.wiring import ROUTES, Core
+from tests.api.asking import UNKNOWN, assert_problem, last
+from tests.conftest import introduce
+
+OPEN = "open"
+READ = frozenset({"viewer", "operator", "auditor", "admin"})
+WRITE = frozenset({"operator", "admin"})
+AUDIT = frozenset({"auditor", "admin"})
+ADMIN = frozenset({"admin"})
+ROLES = ("viewer", "operator", "auditor", "keys", "admin")
+
+EXPECTED: dict[str, str | frozenset[str]] = {
+    "POST /api/event/": WRITE,
+    "PATCH /api/event/{id}": WRITE,
+    "PATCH /api/event/reference/{referenceid}": WRITE,
+    "POST /api/event/stream/dvrwindowlength/{id}": WRITE,
+    "POST /api/event/flow/add/": WRITE,
+    "PUT /api/event/forcestop/{id}": WRITE,
+    "PUT /api/event/state/{id}": WRITE,
+    "PUT /api/event/flow/protection/{contentId}": WRITE,
+    "DELETE /api/event/{id}": WRITE,
+    "PUT /api/event/restore/{id}": WRITE,
+    "GET /api/event/": READ,
+    "GET /api/event/deleted/": READ,
+    "GET /api/event/{id}": READ,
+    "GET /api/event/reference": READ,
+    "GET /api/event/external": READ,
+    "GET /api/event/external/unique": READ,
+    "POST /api/room/": WRITE,
+    "PUT /api/room/{id}": WRITE,
+    "DELETE /api/room/{id}": WRITE,
+    "GET /api/room/": READ,
+    "GET /api/room/{id}": READ,
+    "GET /api/room/reference": READ,
+    "GET /api/room/{id}/events/": READ,
+    "GET /api/tag/event/{id}": READ,
+    "GET /api/document/event/{id}": READ,
+    "POST /api/client/": ADMIN,
+    "GET /api/client/": ADMIN,
+    "GET /api/client/{name}": ADMIN,
+    "PUT /api/client/{name}": ADMIN,
+    "DELETE /api/client/{name}": ADMIN,
+    "POST /api/client/{name}/keys/": ADMIN,
+    "DELETE /api/client/{name}/keys/{keyId}": ADMIN,
+    "GET /api/audit/events/": AUDIT,
+    "GET /api/audit/verify": AUDIT,
+    "GET /api/audit/{aggregate}/{id}/": AUDIT,
+    "GET /api/audit/{aggregate}/{id}/state": AUDIT,
+    "GET /livez": OPEN,
+    "GET /readyz": OPEN,
+    "GET /metrics": OPEN,
+}
+UNDECLARED_OPEN = ("/docs", "/openapi.json")
+VALUES = {"id": UNKNOWN, "contentId": UNKNOWN, "referenceid": "r", "name": "nobody", "keyId": "k", "aggregate": "event"}
+
+
+def declared() -> dict[str, Declaration]:
+    return {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.declarations}
+
+
+def test_the_table_names_every_route_and_no_other() -> None:
+    assert sorted(declared()) == sorted(EXPECTED)
+
+
+def test_every_declaration_says_what_the_table_says() -> None:
+    for name, declaration in declared().items():
+        said = OPEN if declaration.permission is None else frozenset(role.value for role in declaration.permission)
+        assert said == EXPECTED[name], name
+
+
+async def ask(caller: httpx.AsyncClient, name: str, headers: dict[str, str]) -> httpx.Response:
+    """A request that changes nothing: what is not refused for who asks is refused for what is asked, or is a read."""
+    method, template = name.split(" ")
+    for parameter, value in VALUES.items():
+        template = template.replace(f"{{{parameter}}}", value)
+    content_type = "application/json-patch+json" if method == "PATCH" else "application/json"
+    body = b"" if method == "GET" else b"["
+    return await caller.request(method, template, headers={"content-type": content_type, **headers}, content=body)
+
+
+async def test_every_role_gets_what_the_table_says_from_every_route(http: httpx.AsyncClient, inner: Core) -> None:
+    keys = {role: await introduce(inner, f"the-{role}", role) for role in ROLES}
+    before = await last(inner)
+    async with httpx.AsyncClient(transport=http._transport, base_url="http://media.test") as caller:
+        for name, allowed in EXPECTED.items():
+            for headers in ({}, {"API-KEY": "wrong"}, {"API-KEY": keys["admin"], "client": "the-viewer"}):
+                answer = await ask(caller, name, headers)
+                if allowed == OPEN:
+                    assert answer.status_code == 200, name
+                else:
+                    assert_problem(answer, 401)
+            for role, key in keys.items():
+                answer = await ask(caller, name, {"API-KEY": key, "client": f"the-{role}"})
+                if allowed == OPEN:
+                    assert answer.status_code == 200, name
+                elif role in allowed:
+                    assert answer.status_code in (200, 204, 400, 404), (name, role)
+                else:
+                    assert_problem(answer, 403)
+    assert await last(inner) == before
+
+
+async def test_a_client_with_several_roles_may_do_what_any_of_them_may(http: httpx.AsyncClient, inner: Core) -> None:
+    headers = {"API-KEY": await introduce(inner, "both", "keys", "auditor")}
+    assert (await http.get("/api/event/", headers=headers)).status_code == 200
+    assert (await http.get("/api/audit/events/", headers=headers)).status_code == 200
+    assert_problem(await http.post("/api/event/", json={}, headers=headers), 403)
+    assert_problem(await http.get("/api/client/", headers=headers), 403)
+
+
+async def test_the_documentation_needs_no_key(http: httpx.AsyncClient) -> None:
+    async with httpx.AsyncClient(transport=http._transport, base_url="http://media.test") as nobody:
+        for path in UNDECLARED_OPEN:
+            assert (await nobody.get(path)).status_code == 200
+
+
+async def test_who_may_not_is_told_so_before_anything_about_the_request(http: httpx.AsyncClient, inner: Core) -> None:
+    viewer = {"API-KEY": await introduce(inner, "viewer", "viewer")}
+    huge = b"x" * 2_000_000
+    for headers, status in (({"API-KEY": "wrong"}, 401), (viewer, 403)):
+        for content_type in ("application/json", "text/plain"):
+            sent = {**headers, "content-type": content_type, "X-Transaction-ID": "x" * 200, "If-Match": '"9"'}
+            answer = await http.post("/api/event/", content=huge, headers=sent)
+            assert_problem(answer, status)
