@@ -28,6 +28,7 @@ from api.media.event import routes as event_routes
 from api.media.event.changes import EventChanges
 from api.media.event.show import EventAnswers
 from api.operations import routes as operations_routes
+from api.operations.routes import LogHead
 from api.settings import Settings
 from api.startup import StartError
 from api.version import product_version
@@ -102,9 +103,6 @@ def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Cor
     appender = Appender(database, observe=_append_metrics(registry), announce=announcer.announce)
     Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
         lambda: appender.oldest
-    )
-    Gauge("medialedger_log_head_position", "Position of the last event that this process appended", registry=registry).set_function(
-        lambda: announcer.latest
     )
     ledger = Ledger(appender, streams, mapper=mapper, views=shown, clock=clock)
     directory = ClientDirectory(database, clock)
@@ -187,7 +185,7 @@ class Medialedger:
         given = self._settings.admin_api_key or (place.read_text().strip() if place.exists() else None)
         new, key = client.new_key(given)
         if given is None:
-            write_secret_file(place, key + "\n")
+            write_secret_file(place, key)
         with suppress(Conflict):  # another process was first
             await self.core.ledger.execute(RegisterClient("admin", ("admin",), new), cause=Cause.by("system"))
 
@@ -248,6 +246,7 @@ def services(inner: Core, conninfo: str) -> dict[Any, object]:
         AuditQueries: audit,
         PastStates: PastStates(audit),
         Verifier: Verifier(partial(verify, conninfo)),
+        LogHead: LogHead(inner.database, inner.registry),
     }
 
 

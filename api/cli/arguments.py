@@ -83,8 +83,8 @@ def _positive(text: str) -> int:
 
 UP = Command(
     "run everything on this machine",
-    "Runs everything on this machine: the embedded PostgreSQL (unless MEDIALEDGER_DATABASE_URL names another), the API and "
-    "all that follows the log. SIGTERM or Ctrl-C stops it in order; a second Ctrl-C does not wait for requests under way.",
+    "Runs everything on this machine: the embedded PostgreSQL (unless MEDIALEDGER_DATABASE_URL names another) and the API. "
+    "SIGTERM or Ctrl-C stops it in order; a second Ctrl-C does not wait for requests under way.",
     "medialedger up\n  MEDIALEDGER_PORT=9000 MEDIALEDGER_HOME=/srv/medialedger medialedger up",
     serves=True,
 )

@@ -39,11 +39,12 @@ async def _rotate(wired: Core, args: Namespace) -> None:
 
 
 async def _revoke(wired: Core, args: Namespace) -> None:
-    other_admins = await wired.directory.other_admins(args.name)
-    if args.key_id is None:
-        await _execute(wired, RemoveClient(args.name, other_admins))
-    else:
-        await _execute(wired, RevokeClientKey(args.name, args.key_id, other_admins))
+    async with wired.directory.alone():
+        other_admins = await wired.directory.other_admins(args.name)
+        if args.key_id is None:
+            await _execute(wired, RemoveClient(args.name, other_admins))
+        else:
+            await _execute(wired, RevokeClientKey(args.name, args.key_id, other_admins))
     print("revoked")
 
 

@@ -74,8 +74,8 @@ class _Loading:
             tags, new = await self._changes.of(EventParticulars(tags=[TagModel(name=name) for name in event.tags]))
             return Plan(AddOrUpdateEvent(event.id, {**event.values, **tags}), new)
 
-        await self._wired.ledger.execute(plan, cause=_cause())
-        if event.played:
+        loaded = await self._wired.ledger.execute(plan, cause=_cause())
+        if event.played and loaded.details.actual_live_start is None:
             for state in (EventState.LIVE_PUBLISHED, EventState.STOPPED):
                 await self._wired.ledger.execute(ChangeEventState(event.id, state), cause=_cause())
 

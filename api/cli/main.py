@@ -20,10 +20,11 @@ from api.kernel.log import JsonFormatter
 from api.settings import Settings, SettingsError
 from api.startup import StartError
 from api.version import product_version
+from domain.kernel.errors import Unavailable
 from workers.adapters.embedded_postgres import EmbeddedPostgresError
 from workers.adapters.keyfiles import KeyFileError
 
-REFUSALS = (StartError, SettingsError, KeyFileError, EmbeddedPostgresError)
+REFUSALS = (StartError, Unavailable, SettingsError, KeyFileError, EmbeddedPostgresError)
 
 # A command is a line here, its arguments in api/cli/arguments.py and `async def run(args, settings) -> int` in the module of
 # its name (`load-sample`: api/cli/load_sample.py), which is imported only when it is called.

@@ -67,12 +67,17 @@ def is_stream(body: Any) -> bool:
 
 def iso(moment: datetime) -> str:
     """UTC, three decimals, `Z`. Naive times are UTC already: nothing in this system knows another zone."""
-    text = moment.isoformat(timespec="milliseconds")
-    if text.endswith("+00:00"):
-        return text[:-6] + "Z"
-    if moment.tzinfo is None:
-        return text + "Z"
-    return iso(moment.astimezone(UTC))
+    if moment.tzinfo is not UTC:
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ" % (  # noqa: UP031 - the quickest way, and an answer has a dozen of them
+        moment.year,
+        moment.month,
+        moment.day,
+        moment.hour,
+        moment.minute,
+        moment.second,
+        moment.microsecond // 1000,
+    )
 
 
 def _pair(name: str, value: str) -> tuple[bytes, bytes]:

@@ -97,11 +97,16 @@ def _holds_list(annotation: Any) -> bool:
     return any(_holds_list(argument) for argument in get_args(annotation))
 
 
+_AS_SHOWN = len("2031-01-02T03:04:05.000Z")
+
+
 def _instant(value: Any) -> datetime:
     if isinstance(value, datetime):
         moment = value
     elif isinstance(value, str) and len(value) <= 64:
         moment = _parse_instant(value)
+        if moment.tzinfo is UTC and len(value) == _AS_SHOWN:
+            return moment  # spelled as we spell it, to the millisecond: the usual case
     else:
         raise _no_instant()
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, generate_latest
+from contextlib import suppress
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from api.kernel.answer import Answer
@@ -44,7 +46,20 @@ async def readyz(call: Call, database: Database, appender: Appender) -> Answer:
     return Answer(200, {"status": "ok", "logHead": await head(database)}, headers=_NEVER_STORED)
 
 
+class LogHead:
+    """The log's head as a metric: asked for when somebody looks, since other processes append too."""
+
+    def __init__(self, database: Database, registry: CollectorRegistry) -> None:
+        self._database = database
+        self._gauge = Gauge("medialedger_log_head_position", "Position of the last event in the log", registry=registry)
+
+    async def look(self) -> None:
+        with suppress(Unavailable):
+            self._gauge.set(await head(self._database))
+
+
 @routes.get("/metrics", OPEN, media_type="text/plain")
-async def metrics(call: Call, registry: CollectorRegistry) -> Answer:
+async def metrics(call: Call, registry: CollectorRegistry, log_head: LogHead) -> Answer:
     """Prometheus metrics."""
+    await log_head.look()
     return Answer(200, generate_latest(registry), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)

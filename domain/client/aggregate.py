@@ -87,9 +87,9 @@ class Client(AggregateRoot):
         key = next((key for key in self.keys if key.key_id == key_id), None)
         if key is None:
             raise NotFound("client key", key_id)
-        left = [other for other in self.keys if other is not key and other.usable(at)]
-        if "admin" in self.roles and not left and not other_admins:
-            raise Refused("the last admin keeps its last key")
+        lasting = [other for other in self.keys if other is not key and other.expires_at is None]
+        if "admin" in self.roles and not lasting and not other_admins:
+            raise Refused("the last admin keeps its last key that does not expire")
         self._trigger(events.KeyRevoked, at=at, key_id=key_id)
         return key
 

@@ -111,6 +111,7 @@ class MediaEvent(AggregateRoot):
             raise Conflict(f"the Event {self.key} is deleted; restore it first")
 
     def _times_of(self, state: EventState, *, at: datetime) -> dict[str, datetime]:
+        at = max(at, self.modified_on)  # as the event's own time: an end never lies before its start, whatever the clocks do
         details = self.details
         times: dict[str, datetime] = {}
         if state in LIVE and details.actual_live_start is None:

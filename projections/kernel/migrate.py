@@ -52,6 +52,7 @@ async def grant_application(database: Database) -> bool:
         await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         if not await _role_exists(connection):
             await connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(APP_ROLE)))
+        if not await _may_take_on(connection):
             await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(APP_ROLE)))
         await connection.execute(_GRANTS.encode())
     except psycopg.errors.InsufficientPrivilege:
@@ -65,6 +66,12 @@ async def grant_application(database: Database) -> bool:
 async def _role_exists(connection: AsyncConnection[TupleRow]) -> bool:
     cursor = await connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (APP_ROLE,))
     return await cursor.fetchone() is not None
+
+
+async def _may_take_on(connection: AsyncConnection[TupleRow]) -> bool:
+    cursor = await connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (APP_ROLE,))
+    found = await cursor.fetchone()
+    return bool(found and found[0])
 
 
 _GRANTS = f"""

@@ -112,13 +112,13 @@ async def add_flow_task(call: Call, body: FlowTaskBody, bus: CommandBus, answers
 
 @routes.put("/forcestop/{id}", WRITE, answers=EventWire)
 async def force_stop_event(call: Call, id: UUID, bus: CommandBus, answers: EventAnswers) -> Answer:
-    """Force the Event and its encoder channel to stop."""
+    """Force the Event to stop, whatever its state."""
     return await bus.send(call, ForceStopEvent(id), lambda event: answers.written(call, event))
 
 
 @routes.put("/state/{id}", WRITE, answers=EventWire)
 async def change_event_state(call: Call, id: UUID, body: StateBody, bus: CommandBus, answers: EventAnswers) -> Answer:
-    """Go to a state, at once. 1 and 2 start the encoder, 4 stops it."""
+    """Go to a state, at once. Any state may follow any other."""
     return await bus.send(call, ChangeEventState(id, body.state), lambda event: answers.written(call, event))
 
 

@@ -1,0 +1,125 @@
+"""Names that others rely on: aggregates, topics, streams, golden files, and a decision about who may call every route."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from api.kernel.auth import OPEN, Role
+from api.kernel.routes import Declaration
+from api.wiring import ROUTES
+from domain.catalogue import AGGREGATES, catalogue
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.event import DomainEvent, FirstEvent
+from tests.golden.samples import golden_file
+
+# decisions.md, Audit: the API's names of aggregates.
+_KINDS = """
+    event room tag event_type category category_property chapter_point chapter_point_property playlist playlist_item channel flow
+    infrastructure_profile provision asset publication destination destination_property webhook archiver_stream composition job
+    schedule setting client content_key
+"""
+KINDS = frozenset(_KINDS.split())
+# Past participles that do not end in -ed.
+IRREGULAR = {"set", "sent", "made", "begun", "taken", "held", "put", "withdrawn"}
+EVENTS = list(catalogue().events.values())
+DECLARED = [declaration for routes in ROUTES for declaration in routes.declarations]
+OPEN_TO_ALL = {"/livez", "/readyz", "/metrics"}
+
+every_aggregate = pytest.mark.parametrize("aggregate", AGGREGATES, ids=[aggregate.KIND for aggregate in AGGREGATES])
+every_event = pytest.mark.parametrize("event", EVENTS, ids=[event.TOPIC for event in EVENTS])
+every_route = pytest.mark.parametrize("route", DECLARED, ids=[f"{route.method} {route.path}" for route in DECLARED])
+
+
+@every_aggregate
+def test_an_aggregate_is_named_as_the_api_names_it(aggregate: type[AggregateRoot]) -> None:
+    assert aggregate.KIND in KINDS
+
+
+def test_no_two_aggregates_and_no_two_events_share_a_name() -> None:
+    assert len({aggregate.KIND for aggregate in AGGREGATES}) == len(AGGREGATES)
+    topics = [event.TOPIC for aggregate in AGGREGATES for event in aggregate.EVENTS]
+    assert len(set(topics)) == len(topics)
+
+
+@every_aggregate
+def test_a_stream_begins_with_the_first_event_of_its_list_and_that_knows_its_aggregate(aggregate: type[AggregateRoot]) -> None:
+    first, *others = aggregate.EVENTS
+    assert issubclass(first, FirstEvent)
+    assert first.AGGREGATE is aggregate
+    assert not any(issubclass(event, FirstEvent) for event in others)
+
+
+@every_event
+def test_a_topic_is_the_aggregate_and_what_happened_to_it(event: type[DomainEvent]) -> None:
+    assert re.fullmatch(r"[a-z][a-z_]*\.[a-z0-9]+(_[a-z0-9]+)*", event.TOPIC)
+    kind, _, verb = event.TOPIC.partition(".")
+    assert kind in catalogue().aggregates
+    last = verb.rsplit("_", 1)[-1]
+    assert last.endswith("ed") or last in IRREGULAR, "an event is named in the past tense"
+
+
+@every_event
+def test_a_topic_is_spelled_as_its_class_is(event: type[DomainEvent]) -> None:
+    words = re.findall(r"[A-Z][a-z0-9]*", event.__name__)
+    spelled = "_".join(words).lower()
+    assert spelled in (event.verb(), f"{event.aggregate_kind()}_{event.verb()}")
+
+
+@every_event
+def test_every_event_has_a_golden_file(event: type[DomainEvent]) -> None:
+    assert golden_file(event).exists()
+
+
+@every_event
+def test_no_event_has_a_member_for_a_secret(event: type[DomainEvent]) -> None:
+    """Secrets lie in the vault; an event may hold a hash, a fingerprint or a reference."""
+    forbidden = re.compile(r"(password|secret|api_key|token)$")
+    assert [name for name in event.model_fields if forbidden.search(name)] == []
+
+
+@every_event
+def test_every_older_version_of_an_event_can_be_lifted_to_the_next(event: type[DomainEvent]) -> None:
+    """The library's convention; the golden files of the older versions stay."""
+    assert event.class_version >= 1
+    for version in range(1, event.class_version):
+        assert callable(getattr(event, f"upcast_v{version}_v{version + 1}"))
+
+
+@every_aggregate
+def test_an_aggregate_can_apply_all_that_can_happen_to_it(aggregate: type[AggregateRoot]) -> None:
+    """By an applier of the event's name, or because it takes the facts of every event as they are."""
+    if aggregate.when is AggregateRoot.when:
+        assert [event.TOPIC for event in aggregate.EVENTS if not hasattr(aggregate, f"_when_{event.verb()}")] == []
+
+
+@every_route
+def test_somebody_decided_who_may_call(route: Declaration) -> None:
+    """A route without a key is the exception and is named here."""
+    if route.permission is OPEN:
+        assert route.path in OPEN_TO_ALL
+    else:
+        assert route.permission
+        assert route.permission <= set(Role)
+        assert Role.ADMIN in route.permission, "admin may do everything"
+
+
+@every_route
+def test_whoever_may_only_look_cannot_change_anything(route: Declaration) -> None:
+    """contract.md, Callers: viewer and auditor read, keys only asks for content keys, and operators do not manage clients."""
+    if route.permission is OPEN:
+        return
+    assert route.permission is not None
+    if route.method != "GET":
+        assert route.permission.isdisjoint({Role.VIEWER, Role.AUDITOR, Role.KEYS})
+    if route.path.startswith("/api/audit"):
+        assert route.permission == {Role.AUDITOR, Role.ADMIN}
+    if route.path.startswith("/api/client"):
+        assert route.permission == {Role.ADMIN}
+    assert Role.KEYS not in route.permission or route.path.endswith("/speke")
+
+
+def test_no_two_routes_are_one() -> None:
+    shapes = [(route.method, re.sub(r"\{[^}]*\}", "{}", route.path).rstrip("/")) for route in DECLARED]
+    assert sorted(shape for shape in shapes if shapes.count(shape) > 1) == []

@@ -1,0 +1,126 @@
+"""Records: registered, amended, withdrawn. Rooms have no unique field, tags have one."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel
+
+from domain.kernel.aggregate import Claim
+from domain.kernel.errors import NotFound
+from domain.kernel.event import DomainEvent
+from domain.records.kinds.room import Room
+from domain.records.kinds.tag import Tag
+from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord, record_events
+from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
+
+KEY = str(UUID(int=7))
+ROOM_REGISTERED, ROOM_AMENDED, ROOM_WITHDRAWN = Room.EVENTS
+TAG_REGISTERED, TAG_AMENDED, TAG_WITHDRAWN = Tag.EVENTS
+
+
+def no_room() -> Scenario[Record]:
+    return given(Room, KEY)
+
+
+def a_room(*since: Fact) -> Scenario[Record]:
+    return given(Room, KEY, fact(ROOM_REGISTERED, name="Hall"), *since)
+
+
+def a_tag(*since: Fact) -> Tag:
+    root = given(Tag, KEY, fact(TAG_REGISTERED, name="football"), *since).root
+    assert root is not None
+    return root
+
+
+def test_a_record_is_registered_with_the_values_that_were_given() -> None:
+    room = no_room().when(RegisterRecord(KEY, Room, {"name": "Hall"})).then(fact(ROOM_REGISTERED, name="Hall"))
+    assert (room.id, room.version, room.created_on) == (f"room:{KEY}", 1, NOW)
+    assert (room.details.name, room.details.reference_id) == ("Hall", None)
+
+
+def test_registering_a_record_that_stands_amends_it() -> None:
+    a_room().when(RegisterRecord(KEY, Room, {"name": "Hall", "reference_id": "h"})).then(fact(ROOM_AMENDED, reference_id="h"))
+    a_room().when(RegisterRecord(KEY, Room, {"name": "Hall"})).then_nothing()
+
+
+def test_registering_a_record_that_was_withdrawn_finds_nothing() -> None:
+    a_room(fact(ROOM_WITHDRAWN)).when(RegisterRecord(KEY, Room, {"name": "Hall"})).then_refused(NotFound)
+
+
+def test_only_true_changes_are_recorded() -> None:
+    given = a_room(fact(ROOM_AMENDED, reference_id="h"))
+    room = given.when(AmendRecord(KEY, Room, {"name": "Hall", "reference_id": "i"})).then(fact(ROOM_AMENDED, reference_id="i"))
+    assert (room.details.name, room.details.reference_id) == ("Hall", "i")
+    same = given.when(AmendRecord(KEY, Room, {"name": "Hall", "reference_id": "h"})).then_nothing()
+    assert (same.version, same.modified_on) == (2, THEN)
+
+
+def test_a_field_set_to_nothing_is_told_from_one_that_is_not_touched() -> None:
+    given = a_room(fact(ROOM_AMENDED, reference_id="h"))
+    room = given.when(AmendRecord(KEY, Room, {"reference_id": None})).then(fact(ROOM_AMENDED, reference_id=None))
+    assert (room.details.name, room.details.reference_id) == ("Hall", None)
+
+
+def test_a_withdrawn_record_keeps_what_it_was() -> None:
+    room = a_room().when(WithdrawRecord(KEY, Room)).then(fact(ROOM_WITHDRAWN))
+    assert room.withdrawn
+    assert room.details.name == "Hall"
+
+
+@pytest.mark.parametrize("command", [AmendRecord(KEY, Room, {"name": "x"}), AmendRecord(KEY, Room, {}), WithdrawRecord(KEY, Room)])
+def test_a_record_that_is_not_there_can_only_be_registered(command: Any) -> None:
+    refused = no_room().when(command).then_refused(NotFound)
+    assert (refused.kind, refused.key) == ("room", KEY)
+    a_room(fact(ROOM_WITHDRAWN)).when(command).then_refused(NotFound)
+
+
+def test_only_a_key_made_for_the_command_is_fresh() -> None:
+    assert RegisterRecord(KEY, Room, {}, new=True).fresh
+    assert not RegisterRecord(KEY, Room, {}).fresh
+    assert not AmendRecord(KEY, Room, {}).fresh
+
+
+def test_a_unique_field_is_claimed_while_the_record_stands() -> None:
+    claim = Claim("tag.name", "football", f"tag:{KEY}")
+    assert a_tag().claims() == {claim}
+    assert a_tag(fact(TAG_AMENDED, name="handball")).claims() == {Claim("tag.name", "handball", f"tag:{KEY}")}
+    assert a_tag(fact(TAG_WITHDRAWN)).claims() == frozenset()
+
+
+def test_a_kind_without_a_unique_field_claims_nothing() -> None:
+    root = a_room().root
+    assert root is not None
+    assert root.claims() == frozenset()
+
+
+class BadgeDetails(BaseModel):
+    number: int
+    colour: str | None = None
+
+
+class Badge(Record):
+    """A kind with two unique fields, one of which may be empty."""
+
+    KIND: ClassVar[str] = "badge_holder"
+    DETAILS: ClassVar[type[BaseModel]] = BadgeDetails
+    UNIQUE: ClassVar[tuple[str, ...]] = ("number", "colour")
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = record_events("badge_holder", BadgeDetails)
+
+
+def test_an_empty_value_claims_nothing_and_numbers_are_claimed_as_text() -> None:
+    badge = Badge.register(KEY, {"number": 7}, at=NOW)
+    assert badge.claims() == {Claim("badge_holder.number", "7", badge.id)}
+    badge.amend({"colour": "red"}, at=NOW)
+    assert badge.claims() == {Claim("badge_holder.number", "7", badge.id), Claim("badge_holder.colour", "red", badge.id)}
+
+
+def test_the_events_of_a_kind_are_named_after_it() -> None:
+    assert [event.__name__ for event in Badge.EVENTS] == ["BadgeHolderRegistered", "BadgeHolderAmended", "BadgeHolderWithdrawn"]
+    assert [event.TOPIC for event in Badge.EVENTS] == [
+        "badge_holder.registered",
+        "badge_holder.amended",
+        "badge_holder.withdrawn",
+    ]

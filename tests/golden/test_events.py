@@ -1,0 +1,67 @@
+"""What lies in logs out there can still be read, and is written as it always was. Files are added, never edited."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic_core import from_json
+
+from domain.catalogue import catalogue
+from domain.kernel.event import ENVELOPE, DomainEvent
+from domain.kernel.mapper import EventMapper
+from tests.golden.samples import EVENTS, STREAM_KEY, example, golden_file
+
+MAPPER = EventMapper(catalogue())
+CLASSES = list(MAPPER.catalogue.events.values())
+FILES = sorted(EVENTS.iterdir())
+_NAME = re.compile(r"(?P<topic>[a-z_0-9]+\.[a-z_0-9]+)\.v(?P<version>[1-9][0-9]*)\.json")
+
+
+def read(path: Path) -> DomainEvent:
+    topic = path.name.rsplit(".v", 1)[0]
+    return MAPPER.read(topic, stream=f"{topic.partition('.')[0]}:{STREAM_KEY}", version=1, state=path.read_bytes())
+
+
+@pytest.mark.parametrize("event", CLASSES, ids=[event.TOPIC for event in CLASSES])
+def test_every_version_of_every_event_has_a_golden_file(event: type[DomainEvent]) -> None:
+    """A missing one is written by `python -m tests.golden.samples`."""
+    versions = [EVENTS / f"{event.TOPIC}.v{version}.json" for version in range(1, event.class_version + 1)]
+    assert [path.name for path in versions if not path.exists()] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
+def test_no_golden_file_is_without_its_event(path: Path) -> None:
+    named = _NAME.fullmatch(path.name)
+    assert named, "golden files are named <topic>.v<class version>.json"
+    assert int(named["version"]) <= MAPPER.catalogue.event(named["topic"]).class_version
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
+def test_a_golden_file_decodes_to_what_it_says(path: Path) -> None:
+    event = read(path)
+    stored = from_json(path.read_bytes())
+    assert stored.pop("class_version", 1) == int(path.name.rsplit(".v", 1)[1].removesuffix(".json"))
+    if path == golden_file(type(event)):
+        expected = example(type(event))
+        assert {name: getattr(event, name) for name in stored} == {name: getattr(expected, name) for name in stored}
+        assert event.model_fields_set - ENVELOPE == stored.keys()
+
+
+@pytest.mark.parametrize("event", CLASSES, ids=[event.TOPIC for event in CLASSES])
+def test_a_golden_file_is_written_again_byte_for_byte(event: type[DomainEvent]) -> None:
+    stored = golden_file(event).read_bytes()
+    assert MAPPER.state(read(golden_file(event))) == stored
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
+def test_a_golden_file_can_be_applied(path: Path) -> None:
+    """The aggregate of today takes an event of any age."""
+    event = read(path)
+    aggregate = MAPPER.catalogue.aggregate(event.aggregate_kind())
+    first = example(aggregate.EVENTS[0])
+    root = first.mutate(None)
+    if type(event) is not type(first):
+        second = event.model_copy(update={"originator_version": 2})
+        assert second.mutate(root) is root

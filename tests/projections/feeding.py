@@ -1,0 +1,60 @@
+"""Short ways to write to the log and to look at tables."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from api.wiring import Core
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.cause import Cause
+from domain.kernel.command import Command
+from domain.media_event.commands import AddOrUpdateEvent
+from domain.media_event.values import EventState
+from domain.records.kinds.room import Room
+from domain.records.kinds.tag import Tag
+from domain.records.record import RegisterRecord
+from projections.kernel.database import Database
+from projections.kernel.view import View
+
+R = TypeVar("R", bound=AggregateRoot)
+
+
+async def do(inner: Core, command: Command[R], *, cause: Cause | None = None) -> R:
+    return await inner.ledger.execute(command, cause=cause or Cause.by("system"))
+
+
+async def event(inner: Core, number: int, *, state: EventState | None = None, **changes: Any) -> UUID:
+    """An Event with an id made of a small number."""
+    key = UUID(int=number)
+    await do(inner, AddOrUpdateEvent(key, changes, state=state))
+    return key
+
+
+async def room(inner: Core, number: int, name: str, reference_id: str | None = None) -> UUID:
+    key = UUID(int=number)
+    values = {"name": name} if reference_id is None else {"name": name, "reference_id": reference_id}
+    await do(inner, RegisterRecord(str(key), Room, values))
+    return key
+
+
+async def tag(inner: Core, number: int, name: str) -> UUID:
+    key = UUID(int=number)
+    await do(inner, RegisterRecord(str(key), Tag, {"name": name}))
+    return key
+
+
+async def table(database: Database, view: View) -> list[tuple[Any, ...]]:
+    """Every column of every row of a view."""
+    names = ", ".join(column.name for column in view.columns)
+    return await database.rows(f"SELECT {names} FROM {view.name} ORDER BY {', '.join(view.key)}")
+
+
+def as_superuser(conninfo: str, *statements: str) -> None:
+    """What nobody but the owner of the server can do: past the log's own triggers."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        for statement in statements:
+            connection.execute(statement.encode())

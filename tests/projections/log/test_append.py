@@ -1,0 +1,275 @@
+"""The group commit on a real PostgreSQL: many commands in one statement, each of them all or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from domain.kernel.aggregate import Claim
+from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
+from domain.kernel.errors import DomainError, Unavailable
+from domain.records.kinds.room import Room
+from domain.records.record import RegisterRecord
+from projections.kernel.view import View
+from projections.log.append import Appender, ClaimTaken, Limits, StaleStream
+from projections.log.statement import Append
+from projections.records.view import RECORD_VIEW
+from tests.conftest import NOON
+from tests.projections.log.conftest import Writing
+from tests.projections.log.helpers import event, head_held, logged, one, rows, until, whole
+
+
+async def outcomes(appender: Appender, *appends: Append) -> list[int | BaseException]:
+    """All at once, so that they share a statement."""
+    return await asyncio.gather(*(appender.append(append) for append in appends), return_exceptions=True)
+
+
+def answer(key: str, body: bytes = b"first") -> RecordedAnswer:
+    return RecordedAnswer("playout", key, b"fingerprint", 201, {"location": "/x"}, body)
+
+
+def name(value: str, owner: str) -> Claim:
+    return Claim("tag.name", value, owner)
+
+
+async def test_positions_are_dense_and_in_the_order_of_the_commits(appender: Appender, writing: Writing) -> None:
+    sizes = [1 + number % 4 for number in range(300)]
+    appends = [Append([event(f"test:{n}", version + 1) for version in range(size)]) for n, size in enumerate(sizes)]
+    positions = [found for found in await outcomes(appender, *appends) if isinstance(found, int)]
+    assert positions == [sum(sizes[: n + 1]) for n in range(300)]
+    assert [(stream, version) for _, stream, version in logged(writing.url)] == [
+        (row.stream, row.version) for append in appends for row in append.events
+    ]
+    assert whole(writing.url) == sum(sizes)
+    assert len(writing.batches) < 5
+    assert max(writing.batches) <= Limits().batch
+    assert writing.ends == sorted(writing.ends)
+    assert writing.ends[-1] == sum(sizes)
+
+
+async def test_a_command_larger_than_a_batch_goes_alone(writing: Writing) -> None:
+    appender = writing.appender(limits=Limits(batch=3))
+    await appender.start()
+    large = Append([event("test:large", version) for version in range(1, 11)])
+    assert await outcomes(appender, one("test:a"), large, one("test:b")) == [1, 11, 12]
+    await appender.stop()
+    assert writing.batches == [1, 10, 1]
+
+
+async def test_a_stale_command_fails_alone(appender: Appender, writing: Writing) -> None:
+    await appender.append(one("test:old"))
+    found = await outcomes(appender, one("test:a"), one("test:old"), one("test:b"), one("test:old", 2))
+    assert found[0] == 2
+    assert isinstance(found[1], StaleStream)
+    assert found[1].stream == "test:old"
+    assert found[2:] == [3, 4]
+    assert writing.batches == [1, 4]
+    assert whole(writing.url) == 4
+
+
+async def test_of_two_commands_on_one_version_the_first_wins(appender: Appender, writing: Writing) -> None:
+    found = await outcomes(appender, one("test:a"), one("test:a"), one("test:b"))
+    assert (found[0], type(found[1]), found[2]) == (1, StaleStream, 2)
+    assert whole(writing.url) == 2
+
+
+async def test_a_refused_command_takes_no_position(appender: Appender, writing: Writing) -> None:
+    await appender.append(one("test:a"))
+    for _ in range(3):
+        with pytest.raises(StaleStream):
+            await appender.append(one("test:a"))
+    assert await appender.append(one("test:b")) == 2
+    assert whole(writing.url) == 2
+
+
+async def test_a_taken_claim_fails_alone(appender: Appender, writing: Writing) -> None:
+    await appender.append(one("tag:1", claims=[name("football", "tag:1")]))
+    wanted = name("football", "tag:2")
+    found = await outcomes(appender, one("tag:9"), one("tag:2", claims=[wanted]), one("tag:3", claims=[name("tennis", "tag:3")]))
+    assert (found[0], type(found[1]), found[2]) == (2, ClaimTaken, 3)
+    assert isinstance(found[1], ClaimTaken)
+    assert found[1].claims == [wanted]
+    assert rows(writing.url, "SELECT value, owner FROM claims ORDER BY 1") == [("football", "tag:1"), ("tennis", "tag:3")]
+    assert [stream for _, stream, _ in logged(writing.url)] == ["tag:1", "tag:9", "tag:3"]
+
+
+async def test_of_two_claims_on_one_value_in_a_batch_the_first_wins(appender: Appender, writing: Writing) -> None:
+    claims = [one(f"tag:{n}", claims=[name("football", f"tag:{n}")]) for n in range(4)]
+    found = await outcomes(appender, *claims)
+    assert [type(each) for each in found] == [int, ClaimTaken, ClaimTaken, ClaimTaken]
+    assert rows(writing.url, "SELECT owner FROM claims") == [("tag:0",)]
+
+
+async def test_a_claim_that_is_freed_may_be_taken_in_the_same_batch(appender: Appender, writing: Writing) -> None:
+    held = name("football", "tag:1")
+    await appender.append(one("tag:1", claims=[held]))
+    found = await outcomes(
+        appender, one("tag:1", 2, releases=[held]), one("tag:2", claims=[name("football", "tag:2")]), one("tag:3")
+    )
+    assert found == [2, 3, 4]
+    assert (writing.batches, writing.ends) == ([1, 3], [1, 4])
+    assert rows(writing.url, "SELECT value, owner FROM claims") == [("football", "tag:2")]
+
+
+async def test_a_value_that_moves_between_claims_of_one_command_stays_held(appender: Appender, writing: Writing) -> None:
+    """A record renamed to what its companion frees: one command, one statement, both the release and the claim."""
+    held = name("football", "tag:1")
+    await appender.append(one("tag:1", claims=[held]))
+    swap = Append([event("tag:1", 2), event("tag:2")], claims=[name("football", "tag:2")], releases=[held])
+    assert await appender.append(swap) == 3
+    assert rows(writing.url, "SELECT value, owner FROM claims") == [("football", "tag:2")]
+
+
+async def test_nobody_frees_what_belongs_to_somebody_else(appender: Appender, writing: Writing) -> None:
+    await appender.append(one("tag:1", claims=[name("football", "tag:1")]))
+    await appender.append(one("tag:2", releases=[name("football", "tag:2")]))
+    assert rows(writing.url, "SELECT owner FROM claims") == [("tag:1",)]
+
+
+async def test_an_answer_that_is_recorded_already_fails_its_command_alone(appender: Appender, writing: Writing) -> None:
+    await appender.append(Append([event("test:a")], answer=answer("k1")))
+    found = await outcomes(
+        appender,
+        one("test:b"),
+        Append([event("test:c")], answer=answer("k1", b"second")),
+        Append([event("test:d")], answer=answer("k2")),
+    )
+    assert (found[0], type(found[1]), found[2]) == (2, AnswerAlreadyRecorded, 3)
+    assert rows(writing.url, "SELECT key, status, body FROM answers ORDER BY 1") == [("k1", 201, b"first"), ("k2", 201, b"first")]
+    assert [stream for _, stream, _ in logged(writing.url)] == ["test:a", "test:b", "test:d"]
+
+
+async def test_a_command_is_all_or_nothing(appender: Appender, writing: Writing) -> None:
+    await appender.append(one("tag:1", claims=[name("football", "tag:1")]))
+    key = str(uuid4())
+    room = RegisterRecord(key, Room, {"name": "Studio 1"}).decide(None, at=NOON)
+    shown: tuple[View, tuple[object, ...]] = (RECORD_VIEW, RECORD_VIEW.row(room))
+    everything = Append([event("tag:2"), event("room:1")], rows=[shown], claims=[name("football", "tag:2")], answer=answer("k1"))
+    with pytest.raises(ClaimTaken):
+        await appender.append(everything)
+    counted = rows(writing.url, "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM record_view), count(*) FROM answers")
+    assert counted == [(1, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Append([event("test:\0", 1)]),
+        Append([event("test:bad", metadata="{")]),
+        Append([event("test:bad")], claims=[Claim("tag.name", "\0", "tag:1")]),
+        Append([event("test:bad")], claims=[Claim("tag.name", "\ud800", "tag:1")]),
+        Append([event("test:bad", 2**63 - 1)], answer=RecordedAnswer("c", "k", b"", 2**40, {}, b"")),
+        Append([event("test:bad")], answer=RecordedAnswer("c", "k", b"", 2**70, {}, b"")),
+    ],
+    ids=["nul", "no json", "nul in a claim", "lone surrogate", "out of the column's range", "out of every range"],
+)
+async def test_a_row_that_cannot_be_written_fails_alone(appender: Appender, writing: Writing, bad: Append) -> None:
+    found = await outcomes(appender, one("test:a"), bad, one("test:b"))
+    assert isinstance(found[1], Exception)
+    assert not isinstance(found[1], DomainError)
+    assert (found[0], found[2]) == (1, 2)
+    assert await appender.append(one("test:c")) == 3
+    assert whole(writing.url) == 3
+
+
+async def test_when_too_many_wait_the_next_is_told_to_come_back(writing: Writing) -> None:
+    appender = writing.appender(limits=Limits(waiting=3))
+    await appender.start()
+    async with head_held(writing.url):
+        under_way = asyncio.create_task(appender.append(one("test:0")))
+        await until(lambda: writing.batches)
+        waiting = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in (1, 2, 3)]
+        await asyncio.sleep(0)
+        with pytest.raises(Unavailable) as refusal:
+            await appender.append(one("test:4"))
+    assert refusal.value.retry_after > 0
+    assert await asyncio.gather(under_way, *waiting) == [1, 2, 3, 4]
+    assert await appender.append(one("test:4")) == 5
+    await appender.stop()
+
+
+async def test_when_the_oldest_waits_too_long_the_next_is_told_to_come_back(writing: Writing) -> None:
+    appender = writing.appender(limits=Limits(age=0.05))
+    await appender.start()
+    async with head_held(writing.url):
+        under_way = asyncio.create_task(appender.append(one("test:0")))
+        await until(lambda: writing.batches)
+        waiting = asyncio.create_task(appender.append(one("test:1")))
+        await until(lambda: appender.oldest > 0.05)
+        with pytest.raises(Unavailable):
+            await appender.append(one("test:2"))
+    assert (await under_way, await waiting) == (1, 2)
+    assert appender.oldest == 0
+    await appender.stop()
+
+
+async def test_stop_commits_what_was_accepted_and_accepts_no_more(writing: Writing) -> None:
+    appender = writing.appender(limits=Limits(batch=10))
+    await appender.start()
+    async with head_held(writing.url):
+        accepted = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in range(45)]
+        await until(lambda: writing.batches)
+        stopping = asyncio.create_task(appender.stop())
+        await asyncio.sleep(0)
+        with pytest.raises(Unavailable):
+            await appender.append(one("test:late"))
+        assert not stopping.done()
+    await stopping
+    assert await asyncio.gather(*accepted) == list(range(1, 46))
+    assert whole(writing.url) == 45
+    assert all(connection.closed for connection in writing.database.made)
+
+
+async def test_one_whose_caller_has_gone_does_not_disturb_its_neighbours(appender: Appender, writing: Writing) -> None:
+    async with head_held(writing.url):
+        first = asyncio.create_task(appender.append(one("test:0")))
+        await until(lambda: writing.batches)
+        gone, stays = (asyncio.create_task(appender.append(one(f"test:{n}"))) for n in (1, 2))
+        await asyncio.sleep(0)
+        gone.cancel()
+    assert (await first, await stays) == (1, 3)
+    assert whole(writing.url) == 3
+
+
+async def test_few_statements_are_prepared_however_varied_the_traffic(appender: Appender, writing: Writing) -> None:
+    """Every text costs planning once and memory in every backend: it must not depend on the number of commands or rows."""
+    room = RegisterRecord(str(uuid4()), Room, {"name": "Studio 1"}).decide(None, at=NOON)
+    shown: tuple[View, tuple[object, ...]] = (RECORD_VIEW, RECORD_VIEW.row(room))
+    number = 0
+    for size in range(1, 25):
+        appends = []
+        for position in range(size):
+            number += 1
+            stream = f"test:{number}"
+            appends.append(
+                Append(
+                    [event(stream, version) for version in range(1, 2 + position % 4)],
+                    claims=[name(stream, stream)] if position % 3 else [],
+                    answer=answer(stream) if position % 5 else None,
+                    rows=[shown] if position == 0 and size % 2 else [],
+                )
+            )
+        assert all(isinstance(found, int) for found in await outcomes(appender, *appends))
+    connection = writing.database.made[0]
+    found = await (
+        await connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%log_append%'")
+    ).fetchone()
+    assert found is not None
+    assert 1 <= found[0] <= 8
+    assert len(writing.batches) == 24
+
+
+async def test_the_application_may_not_change_the_log(appender: Appender, writing: Writing) -> None:
+    await appender.append(one("test:a"))
+    connection = writing.database.made[0]
+    for attempt in ("UPDATE events SET topic = 'x'", "DELETE FROM events", "TRUNCATE events", "DELETE FROM log_head"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await connection.execute(attempt.encode())
+    with psycopg.connect(writing.url, autocommit=True) as owner:
+        for attempt in ("UPDATE events SET topic = 'x'", "DELETE FROM events", "TRUNCATE events"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="append-only"):
+                owner.execute(attempt.encode())
+    assert whole(writing.url) == 1

@@ -1,0 +1,209 @@
+"""A connection dies at the worst moment. Whatever happened: a command is acknowledged and in the log once, or refused and not."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+
+from domain.kernel.aggregate import Claim
+from domain.kernel.answers import RecordedAnswer
+from domain.kernel.errors import Unavailable
+from projections.kernel.database import Database
+from projections.log.append import Appender, ClaimTaken, Limits, StaleStream
+from projections.log.statement import Append
+from tests.projections.log.conftest import Writing
+from tests.projections.log.helpers import Wire, appenders, event, head_held, logged, one, rows, terminate, until, whole
+
+
+def streams(url: str) -> list[str]:
+    return [stream for _, stream, _ in logged(url)]
+
+
+async def warmed(appender: Appender) -> None:
+    """Statements are sent as they are the first times and by name later; from here on an append is one question, one answer."""
+    for number in range(4):
+        await appender.append(one(f"warm:{number}"))
+
+
+@pytest.fixture
+async def wired(wire: Wire, database_url: str) -> AsyncIterator[Appender]:
+    """An appender behind a wire that can be cut."""
+    made = Appender(Database(wire.conninfo), limits=Limits(patience=0.5))
+    await made.start()
+    await warmed(made)
+    yield made
+    await made.stop()
+
+
+async def test_a_connection_that_dies_at_rest_is_not_noticed(appender: Appender, writing: Writing) -> None:
+    await appender.append(one("test:a"))
+    terminate(writing.url, appenders(writing.url))
+    assert await asyncio.gather(*(appender.append(one(stream)) for stream in ("test:b", "test:c"))) == [2, 3]
+    assert streams(writing.url) == ["test:a", "test:b", "test:c"]
+
+
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_a_connection_that_dies_while_it_waits_for_the_head(
+    appender: Appender, writing: Writing, times: int, size: int
+) -> None:
+    """`times`: also the connections that are to find out what became of it die."""
+    async with head_held(writing.url):
+        under_way = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in range(size)]
+        for _ in range(times):
+            await until(lambda: appenders(writing.url, waiting=True))
+            await asyncio.to_thread(terminate, writing.url, appenders(writing.url, waiting=True))
+    assert await asyncio.gather(*under_way) == list(range(1, size + 1))
+    assert streams(writing.url) == [f"test:{n}" for n in range(size)]
+    assert await appender.append(one("test:after")) == size + 1
+    assert whole(writing.url) == size + 1
+
+
+async def test_a_commit_whose_answer_is_lost_is_found_in_the_log(wired: Appender, wire: Wire, database_url: str) -> None:
+    wire.lose_answer()
+    found = await asyncio.gather(*(wired.append(one(f"test:{n}")) for n in range(5)))
+    assert wire.lost.is_set()
+    assert found == [5, 6, 7, 8, 9]
+    assert streams(database_url)[4:] == [f"test:{n}" for n in range(5)]
+    assert await wired.append(one("test:after")) == 10
+    assert whole(database_url) == 10
+
+
+async def test_a_commit_whose_answer_never_comes_is_found_in_the_log(wired: Appender, wire: Wire, database_url: str) -> None:
+    """The line stays up and says nothing: after `patience` it is taken for dead."""
+    wire.lose_answer(silently=True)
+    assert await wired.append(one("test:a")) == 5
+    assert wire.lost.is_set()
+    assert await wired.append(one("test:b")) == 6
+    assert whole(database_url) == 6
+
+
+@pytest.mark.parametrize("times", [2, 3])
+async def test_answers_that_are_lost_again_and_again(wired: Appender, wire: Wire, database_url: str, times: int) -> None:
+    """Of a batch one command is refused, so its neighbours are written one by one, and each of those answers may be lost too."""
+    wire.lose_answer(times=times)
+    found = await asyncio.gather(
+        *(wired.append(one(stream)) for stream in ("test:a", "warm:0", "test:b", "test:c")), return_exceptions=True
+    )
+    assert wire.lost.is_set()
+    assert [type(each) for each in found] == [int, StaleStream, int, int]
+    assert Counter(streams(database_url)) == Counter(["warm:0", "warm:1", "warm:2", "warm:3", "test:a", "test:b", "test:c"])
+    there = {stream: position for position, stream, _ in logged(database_url)}
+    assert (there["test:a"], there["test:b"], there["test:c"]) == (found[0], found[2], found[3])
+    assert whole(database_url) == 7
+
+
+async def test_claims_and_answers_of_a_commit_whose_answer_is_lost_stand_once(
+    wired: Appender, wire: Wire, database_url: str
+) -> None:
+    """The repeat would meet its own claim and its own answer: it must not take them for somebody else's."""
+    recorded = RecordedAnswer("playout", "k1", b"f", 201, {}, b"made")
+    full = Append([event("tag:1"), event("tag:1", 2)], claims=[Claim("tag.name", "football", "tag:1")], answer=recorded)
+    wire.lose_answer()
+    assert await wired.append(full) == 6
+    with pytest.raises(ClaimTaken):
+        await wired.append(one("tag:2", claims=[Claim("tag.name", "football", "tag:2")]))
+    assert rows(database_url, "SELECT (SELECT count(*) FROM claims), count(*) FROM answers") == [(1, 1)]
+    assert whole(database_url) == 6
+
+
+async def test_a_database_that_is_down_is_unavailable_and_comes_back(wired: Appender, wire: Wire, database_url: str) -> None:
+    await wire.cut()
+    found = await asyncio.gather(*(wired.append(one(f"test:{n}")) for n in range(3)), return_exceptions=True)
+    assert [type(each) for each in found] == [Unavailable] * 3
+    with pytest.raises(Unavailable):
+        await wired.append(one("test:9"))
+    await wire.mend()
+    assert await wired.append(one("test:10")) == 5
+    assert streams(database_url)[4:] == ["test:10"]
+
+
+async def test_a_database_that_is_gone_for_a_moment_is_waited_for(
+    wired: Appender, wire: Wire, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await wire.cut()
+    under_way = asyncio.create_task(wired.append(one("test:a")))
+    await until(lambda: "the connection to the log broke" in caplog.text)
+    assert not under_way.done()
+    await wire.mend()
+    assert await under_way == 5
+    assert whole(database_url) == 5
+
+
+async def test_questions_too_say_unavailable_and_recover(wire: Wire) -> None:
+    database = Database(wire.conninfo, size=2)
+    await database.open()
+    assert await database.row("SELECT 1") == (1,)
+    await wire.cut()
+    with pytest.raises(Unavailable):
+        await database.row("SELECT 1")
+    await wire.mend()
+    for _ in range(3):  # a pooled connection that died says so once
+        try:
+            assert await database.row("SELECT 1") == (1,)
+            break
+        except Unavailable:
+            continue
+    assert await database.row("SELECT 1") == (1,)
+    await database.close()
+
+
+async def test_a_server_that_cancels_a_batch_has_not_written_it(appender: Appender, writing: Writing) -> None:
+    """As `statement_timeout` does it when the head row is not to be had."""
+    async with head_held(writing.url):
+        under_way = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in range(3)]
+        await until(lambda: appenders(writing.url, waiting=True))
+        rows(writing.url, "SELECT pg_cancel_backend(pid) FROM unnest(%s::int[]) AS pid", appenders(writing.url))
+        found = await asyncio.gather(*under_way, return_exceptions=True)
+    assert [type(each) for each in found] == [Unavailable] * 3
+    assert await appender.append(one("test:0")) == 1
+    assert whole(writing.url) == 1
+
+
+async def test_under_a_storm_of_lost_connections_nothing_is_lost_and_nothing_is_twice(
+    wired: Appender, wire: Wire, database_url: str
+) -> None:
+    """Backends are shot and answers swallowed at random moments, while commands keep coming, some of them stale."""
+    dice, acknowledged, refused = random.Random(7), dict[tuple[str, int], int](), set[tuple[str, int]]()
+    over = False
+
+    async def write(lane: int) -> None:
+        version = 0
+        while not over:
+            version += 1
+            command = Append([event(f"lane:{lane}", version)] if dice.random() > 0.1 else [event("warm:0", 1)])
+            row = command.events[0]
+            try:
+                acknowledged[row.stream, row.version] = await wired.append(command)
+            except StaleStream:
+                assert row.stream == "warm:0"
+                version -= 1
+            except Unavailable:
+                refused.add((row.stream, row.version))
+                version -= 1
+                if await asyncio.to_thread(rows, database_url, "SELECT FROM events WHERE event_id = %s", row.event_id):
+                    raise AssertionError("refused, and yet in the log") from None
+
+    async def shoot() -> None:
+        for _ in range(25):
+            reached = len(acknowledged) + dice.randrange(5, 60)
+            await until(lambda reached=reached: len(acknowledged) >= reached)  # type: ignore[misc]
+            if dice.random() < 0.5:
+                wire.lose_answer(times=dice.randrange(1, 3))
+                await wire.lost.wait()
+            else:
+                await asyncio.to_thread(terminate, database_url, await asyncio.to_thread(appenders, database_url))
+
+    lanes = [asyncio.create_task(write(lane)) for lane in range(16)]
+    try:
+        await shoot()
+    finally:
+        over = True
+        await asyncio.gather(*lanes)
+    found = {(stream, version): position for position, stream, version in logged(database_url) if stream.startswith("lane:")}
+    assert found == acknowledged
+    assert whole(database_url) == len(acknowledged) + 4

@@ -1,0 +1,170 @@
+"""Questions about the log itself: entries, history, and how anything stood at any moment."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from api.wiring import Core
+from domain.kernel.cause import Cause
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
+from domain.media_event.values import EventState
+from domain.records.kinds.room import Room
+from domain.records.record import AmendRecord
+from projections.audit.queries import AuditQueries, Entry, EntryFilter
+from projections.log.leaf import link
+from tests.projections.feeding import do, room
+
+KEY = UUID(int=1)
+HALL = UUID(int=11)
+CAUSED = UUID(int=77)
+
+
+@pytest.fixture
+async def audit(inner: Core) -> AuditQueries:
+    """A room and an Event in it, changed by two clients; the room gets another name at position 4."""
+    await room(inner, 11, "Hall")
+    studio = Cause.by("studio", correlation_id="t-1", causation_id=CAUSED)
+    await do(inner, AddOrUpdateEvent(KEY, {"title": "Final", "room_id": HALL}), cause=studio)
+    await do(inner, ChangeEventState(KEY, EventState.LIVE_PUBLISHED), cause=Cause.by("desk", correlation_id="t-2"))
+    await do(inner, AmendRecord(str(HALL), Room, {"name": "Great Hall"}), cause=Cause.by("desk", correlation_id="t-3"))
+    await do(inner, AddOrUpdateEvent(KEY, {"title": "Semi", "ref_id": "r"}), cause=Cause.by("studio", correlation_id="t-1"))
+    return AuditQueries(inner.database, inner.streams, inner.catalogue)
+
+
+async def positions(audit: AuditQueries, **parts: Any) -> list[int]:
+    return [entry.position for entry in await audit.entries(EntryFilter(**parts))]
+
+
+async def recorded(audit: AuditQueries) -> dict[int, Entry]:
+    return {entry.position: entry for entry in await audit.entries(EntryFilter())}
+
+
+class TestEntries:
+    async def test_newest_first_unless_asked_otherwise(self, audit: AuditQueries) -> None:
+        assert await positions(audit) == [6, 5, 4, 3, 2, 1]
+        assert await positions(audit, ascending=True) == [1, 2, 3, 4, 5, 6]
+
+    async def test_after_and_before_are_exclusive(self, audit: AuditQueries) -> None:
+        assert await positions(audit, after=2) == [6, 5, 4, 3]
+        assert await positions(audit, before=3) == [2, 1]
+        assert await positions(audit, after=2, before=4) == [3]
+        assert await positions(audit, after=6) == []
+
+    async def test_one_more_than_asked_for_tells_of_a_next_page(self, audit: AuditQueries) -> None:
+        assert await positions(audit, limit=2) == [6, 5, 4]
+        assert len(await positions(audit, limit=6)) == 6
+
+    @pytest.mark.parametrize(
+        ("parts", "expected"),
+        [
+            ({"aggregate": "room"}, [4, 1]),
+            ({"aggregate": "event"}, [6, 5, 3, 2]),
+            ({"aggregate": "even"}, []),
+            ({"id": str(KEY)}, [6, 5, 3, 2]),
+            ({"id": str(HALL), "aggregate": "room"}, [4, 1]),
+            ({"id": str(HALL), "aggregate": "event"}, []),
+            ({"type": "event.described"}, [5]),
+            ({"actor": "studio"}, [6, 5, 2]),
+            ({"actor": "Studio"}, []),
+            ({"transaction_id": "t-1"}, [6, 5, 2]),
+            ({"transaction_id": "t-1", "type": "event.registered"}, [2]),
+            ({"actor": "desk", "aggregate": "event", "after": 2, "before": 4}, [3]),
+            ({"actor": "' OR 1=1 --"}, []),
+        ],
+    )
+    async def test_everything_given_must_hold(self, audit: AuditQueries, parts: dict[str, Any], expected: list[int]) -> None:
+        assert await positions(audit, **parts) == expected
+
+    async def test_from_and_to_are_inclusive(self, audit: AuditQueries) -> None:
+        third = (await recorded(audit))[3].recorded_at
+        tick = timedelta(microseconds=1)
+        assert await positions(audit, recorded_from=third) == [6, 5, 4, 3]
+        assert await positions(audit, recorded_from=third + tick) == [6, 5, 4]
+        assert await positions(audit, recorded_to=third) == [3, 2, 1]
+        assert await positions(audit, recorded_to=third - tick) == [2, 1]
+
+    async def test_an_entry_says_what_who_why_and_after_what(self, audit: AuditQueries) -> None:
+        entries = await recorded(audit)
+        second, first = entries[2], entries[1]
+        assert (second.aggregate, second.id, second.version, second.type) == ("event", str(KEY), 1, "event.registered")
+        assert (second.actor, second.transaction_id, second.causation_id) == ("studio", "t-1", str(CAUSED))
+        assert second.data == {"timestamp": "2031-01-02T12:00:00Z", "title": "Final", "room_id": str(HALL)}
+        assert (first.actor, first.causation_id) == ("system", None)
+        assert second.hash != first.hash
+        assert len(bytes.fromhex(second.hash)) == len(link(b"", leaf=b"", position=1, recorded_micros=1))
+
+    async def test_the_events_of_one_command_share_its_cause_and_have_ids_of_their_own(self, audit: AuditQueries) -> None:
+        entries = await recorded(audit)
+        assert (entries[5].transaction_id, entries[5].recorded_at) == (entries[6].transaction_id, entries[6].recorded_at)
+        assert len({entry.event_id for entry in entries.values()}) == 6
+
+
+class TestHistory:
+    async def test_it_is_everything_that_happened_oldest_first(self, audit: AuditQueries) -> None:
+        history = await audit.history("event", str(KEY))
+        assert [(entry.version, entry.type) for entry in history] == [
+            (1, "event.registered"),
+            (2, "event.state_changed"),
+            (3, "event.described"),
+            (4, "event.references_changed"),
+        ]
+
+    async def test_what_never_was_has_none(self, audit: AuditQueries) -> None:
+        assert await audit.history("event", str(HALL)) == []
+        assert await audit.history("client", "nobody") == []
+
+
+class TestMoments:
+    async def test_every_version_can_be_looked_at(self, audit: AuditQueries) -> None:
+        seen = []
+        for version in (1, 2, 3, 4):
+            moment = await audit.moment("event", str(KEY), version=version)
+            assert moment is not None
+            assert isinstance(moment.root, MediaEvent)
+            assert moment.root.version == version
+            seen.append((moment.position, moment.root.details.title, moment.root.details.state, moment.root.details.ref_id))
+        live = EventState.LIVE_PUBLISHED
+        assert seen == [(2, "Final", 0, None), (3, "Final", live, None), (5, "Semi", live, None), (6, "Semi", live, "r")]
+
+    async def test_without_a_version_or_time_it_is_now(self, audit: AuditQueries) -> None:
+        moment = await audit.moment("event", str(KEY))
+        assert moment is not None
+        assert (moment.position, moment.root.version) == (6, 4)
+
+    @pytest.mark.parametrize("version", [0, -1, 5, 2**62])
+    async def test_a_version_that_never_was_is_not_found(self, audit: AuditQueries, version: int) -> None:
+        assert await audit.moment("event", str(KEY), version=version) is None
+
+    async def test_at_a_time_it_is_as_the_log_then_had_it(self, audit: AuditQueries) -> None:
+        entries = await recorded(audit)
+        tick = timedelta(microseconds=1)
+        for position, version in ((2, 1), (3, 2), (4, 2), (6, 4)):
+            moment = await audit.moment("event", str(KEY), at=entries[position].recorded_at)
+            assert moment is not None
+            assert moment.root.version == version
+        assert await audit.moment("event", str(KEY), at=entries[2].recorded_at - tick) is None
+        late = await audit.moment("event", str(KEY), at=entries[6].recorded_at + timedelta(days=9))
+        assert late is not None
+        assert (late.root.version, late.recorded_at) == (4, entries[6].recorded_at)
+
+    async def test_the_names_of_links_are_those_of_that_moment(self, audit: AuditQueries) -> None:
+        stream = Room.stream(HALL)
+        for position, name in ((1, "Hall"), (3, "Hall"), (4, "Great Hall"), (99, "Great Hall")):
+            found = await audit.those_at([stream, stream, "room:unknown"], position)
+            assert {key: root.details.name for key, root in found.items() if isinstance(root, Room)} == {stream: name}
+        assert await audit.those_at([stream], 0) == {}
+        assert await audit.those_at([], 6) == {}
+
+    async def test_a_deleted_event_has_its_history_and_its_past(self, inner: Core, audit: AuditQueries) -> None:
+        await do(inner, DeleteEvent(KEY))
+        now, before = await audit.moment("event", str(KEY)), await audit.moment("event", str(KEY), version=4)
+        assert now is not None
+        assert before is not None
+        assert isinstance(now.root, MediaEvent)
+        assert isinstance(before.root, MediaEvent)
+        assert (now.root.deleted, before.root.deleted) == (True, False)

@@ -1,0 +1,315 @@
+"""Every question that GET /event/ can ask, on a small schedule. Document 2, "GET /event/"; decisions.md, Everywhere, Events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from api.wiring import Core
+from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
+from domain.media_event.values import EventState, ProvisionState
+from domain.records.kinds.tag import Tag
+from domain.records.record import WithdrawRecord
+from projections.kernel.page import Window
+from projections.media_event.filters import ORDER_COLUMNS, EventFilter
+from projections.media_event.queries import EventQueries
+from tests.conftest import HandClock
+from tests.projections.feeding import as_superuser, do, event, room, tag
+
+NINE = datetime(2031, 6, 1, 9, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+MILLISECOND = timedelta(milliseconds=1)
+EVERYTHING = EventFilter(window=Window(size=1000))
+
+
+async def found(inner: Core, **parts: Any) -> list[int]:
+    """The numbers of the Events that a filter finds, in the order of the answer."""
+    page = await EventQueries(inner.database).page(replace(EVERYTHING, **parts))
+    assert page.total == len(page.results)
+    return [row.id.int for row in page.results]
+
+
+def other_kinds(conninfo: str) -> None:
+    """Records of kinds that have no commands yet: a type, two channels, a flow, two categories."""
+    rows = [
+        ("event_type", 31, "Sport"),
+        ("channel", 41, "Channel B"),
+        ("channel", 42, "Channel A"),
+        ("flow", 51, "Flow"),
+        ("category", 61, "News"),
+        ("category", 62, "Films"),
+    ]
+    for kind, number, name in rows:
+        as_superuser(
+            conninfo,
+            "INSERT INTO record_view (kind, id, version, withdrawn, name, date_created, date_modified, document)"
+            f" VALUES ('{kind}', '{UUID(int=number)}', 1, false, '{name}', now(), now(), '{{}}')",
+        )
+
+
+class TestTimes:
+    async def test_from_and_to_are_inclusive_and_events_without_a_start_drop_out(self, inner: Core) -> None:
+        for number, start in enumerate([NINE, NINE + HOUR, NINE + 2 * HOUR, None], start=1):
+            await event(inner, number, scheduled_start=start)
+        assert await found(inner, scheduled_from=NINE + HOUR) == [2, 3]
+        assert await found(inner, scheduled_from=NINE + HOUR + MILLISECOND) == [3]
+        assert await found(inner, scheduled_to=NINE + HOUR) == [1, 2]
+        assert await found(inner, scheduled_to=NINE + HOUR - MILLISECOND) == [1]
+        assert await found(inner, scheduled_from=NINE, scheduled_to=NINE) == [1]
+        assert await found(inner, scheduled_from=NINE + HOUR, scheduled_to=NINE) == []
+        assert await found(inner) == [1, 2, 3, 4]
+
+    async def test_modified_from_and_to_are_inclusive(self, inner: Core, clock: HandClock) -> None:
+        begin = clock.now
+        for number in (1, 2, 3):
+            await event(inner, number, title="x")
+            clock.forward(hours=1)
+        await do(inner, AddOrUpdateEvent(UUID(int=1), {"title": "y"}))
+        assert await found(inner, modified_from=begin + HOUR) == [1, 2, 3]
+        assert await found(inner, modified_from=begin + 2 * HOUR) == [1, 3]
+        assert await found(inner, modified_to=begin + HOUR) == [2]
+        assert await found(inner, modified_from=begin + 2 * HOUR, modified_to=begin + 3 * HOUR - MILLISECOND) == [3]
+
+    async def test_no_scheduled_end_finds_those_without_one(self, inner: Core) -> None:
+        await event(inner, 1, scheduled_end=NINE)
+        await event(inner, 2)
+        assert await found(inner, no_scheduled_end=True) == [2]
+        assert await found(inner, no_scheduled_end=False) == [1, 2]
+
+
+class TestStates:
+    async def test_any_of_the_states(self, inner: Core) -> None:
+        for number, state in enumerate([EventState.PRE_LIVE, EventState.LIVE_PUBLISHED, EventState.STOPPED], start=1):
+            await event(inner, number, state=state)
+        assert await found(inner, states=[EventState.PRE_LIVE]) == [1]
+        assert await found(inner, states=(EventState.STOPPED, EventState.LIVE_PUBLISHED)) == [2, 3]
+        assert await found(inner, states=[EventState.REMIX_ERROR]) == []
+        assert await found(inner, states=()) == [1, 2, 3]
+
+    async def test_an_event_without_provision_info_has_no_provision_state(self, inner: Core) -> None:
+        await event(inner, 1)
+        for state in ProvisionState:
+            assert await found(inner, provision_states=[state]) == []
+
+
+class TestLinks:
+    async def test_a_room_by_its_whole_exact_name_and_by_its_id(self, inner: Core) -> None:
+        hall, plaza = await room(inner, 11, "Main Hall"), await room(inner, 12, "Plaza")
+        for number, link in enumerate([hall, plaza, None], start=1):
+            await event(inner, number, room_id=link)
+        assert await found(inner, room="Main Hall") == [1]
+        assert await found(inner, room="main hall") == []
+        assert await found(inner, room="Main") == []
+        assert await found(inner, room="%") == []
+        assert await found(inner, room_id=plaza) == [2]
+        assert await found(inner, room_id=UUID(int=99)) == []
+
+    async def test_two_rooms_of_one_name_are_both_meant(self, inner: Core) -> None:
+        for number in (1, 2):
+            await event(inner, number, room_id=await room(inner, 10 + number, "Hall"))
+        assert await found(inner, room="Hall") == [1, 2]
+
+    async def test_a_renamed_room_is_found_by_its_new_name_at_once(self, inner: Core) -> None:
+        await event(inner, 1, room_id=await room(inner, 11, "Hall"))
+        await room(inner, 11, "Great Hall")
+        assert await found(inner, room="Hall") == []
+        assert await found(inner, room="Great Hall") == [1]
+
+    async def test_tags_are_any_of(self, inner: Core) -> None:
+        football, ski = await tag(inner, 21, "football"), await tag(inner, 22, "ski")
+        await event(inner, 1, tag_ids=(football,))
+        await event(inner, 2, tag_ids=(ski, football))
+        await event(inner, 3, tag_ids=(ski,))
+        await event(inner, 4)
+        assert await found(inner, tags=["football"]) == [1, 2]
+        assert await found(inner, tags=("football", "ski")) == [1, 2, 3]
+        assert await found(inner, tags=["ski", "no such"]) == [2, 3]
+        assert await found(inner, tags=["no such"]) == []
+        assert await found(inner, tags=["Football"]) == []
+
+    async def test_a_withdrawn_tag_is_found_by_no_name(self, inner: Core) -> None:
+        await event(inner, 1, tag_ids=(await tag(inner, 21, "football"),))
+        await do(inner, WithdrawRecord(str(UUID(int=21)), Tag))
+        await event(inner, 2, tag_ids=(await tag(inner, 22, "football"),))
+        assert await found(inner, tags=["football"]) == [2]
+
+    async def test_types_channels_categories_and_flows(self, inner: Core, database_url: str) -> None:
+        other_kinds(database_url)
+        await event(inner, 1, event_type_id=UUID(int=31), channel_id=UUID(int=41))
+        await event(inner, 2, category_ids=(UUID(int=61), UUID(int=62)), flow_id=UUID(int=51))
+        await event(inner, 3, category_ids=(UUID(int=62),), remixflow_id=UUID(int=51))
+        assert await found(inner, event_type="Sport") == [1]
+        assert await found(inner, event_type="sport") == []
+        assert await found(inner, channel="Channel B") == [1]
+        assert await found(inner, channel="Channel A") == []
+        assert await found(inner, categories=["News"]) == [2]
+        assert await found(inner, categories=["News", "Films"]) == [2, 3]
+        assert await found(inner, contains_flow=True) == [2]
+        assert await found(inner, contains_flow=False) == [1, 2, 3]
+
+
+class TestSearch:
+    @pytest.mark.parametrize("field", ["title", "ref_id", "external_id", "description"])
+    async def test_it_looks_into_every_text_of_the_event(self, inner: Core, field: str) -> None:
+        changes: dict[str, Any] = {field: "The GRAND Final"}
+        await event(inner, 1, **changes)
+        await event(inner, 2, thumbnail="the grand final")
+        for search in ("grand", "GRAND", "the grand final", "d F"):
+            assert await found(inner, search=search) == [1]
+
+    async def test_it_finds_a_content_id(self, inner: Core) -> None:
+        await event(inner, 0xABCDEF)
+        await event(inner, 2)
+        assert await found(inner, search="00ABCDEF") == [0xABCDEF]
+
+    @pytest.mark.parametrize("sign", ["%", "_", "\\", "'", '"', "*", "[a]", "ä", "İ", "ẞ"])
+    async def test_every_sign_is_plain_text(self, inner: Core, sign: str) -> None:
+        await event(inner, 1, title=f"a{sign}b")
+        await event(inner, 2, title="axb")
+        assert await found(inner, search=f"a{sign}b") == [1]
+        assert await found(inner, search=sign.lower()) == [1]
+
+    async def test_it_never_runs_from_one_text_into_the_next(self, inner: Core) -> None:
+        await event(inner, 1, title="one", ref_id="two")
+        for search in ("onetwo", "one two", "one\ntwo", "one\ttwo"):
+            assert await found(inner, search=search) == []
+
+    async def test_an_empty_search_finds_everything(self, inner: Core) -> None:
+        await event(inner, 1)
+        assert await found(inner, search="") == [1]
+
+
+class TestWhatIsThere:
+    async def test_skipped_events_are_left_out(self, inner: Core) -> None:
+        for number in (1, 2, 3):
+            await event(inner, number)
+        assert await found(inner, skip=[UUID(int=2), UUID(int=77)]) == [1, 3]
+        assert await found(inner, skip=()) == [1, 2, 3]
+
+    async def test_deleted_events_are_in_their_own_list_only(self, inner: Core) -> None:
+        for number in (1, 2):
+            await event(inner, number, title="x")
+        await do(inner, DeleteEvent(UUID(int=1)))
+        assert await found(inner) == [2]
+        assert await found(inner, deleted=True) == [1]
+        assert await found(inner, deleted=True, search="x") == [1]
+        assert await found(inner, deleted=True, skip=[UUID(int=1)]) == []
+
+    async def test_filters_combine_with_and(self, inner: Core) -> None:
+        hall = await room(inner, 11, "Hall")
+        await event(inner, 1, title="Final", room_id=hall, scheduled_start=NINE)
+        await event(inner, 2, title="Final", room_id=hall)
+        await event(inner, 3, title="Other", room_id=hall, scheduled_start=NINE)
+        assert await found(inner, room="Hall", search="final", scheduled_from=NINE) == [1]
+        assert await found(inner, room="Hall", search="final", states=[EventState.STOPPED]) == []
+
+
+class TestOrder:
+    @pytest.mark.parametrize("descending", [False, True])
+    async def test_without_a_column_it_is_the_scheduled_start(self, inner: Core, descending: bool) -> None:
+        for number, start in ((1, NINE + HOUR), (2, None), (3, NINE), (4, NINE + HOUR), (5, None)):
+            await event(inner, number, scheduled_start=start)
+        expected = [4, 1, 3, 5, 2] if descending else [3, 1, 4, 2, 5]
+        assert await found(inner, descending=descending) == expected
+
+    @pytest.mark.parametrize(
+        ("column", "low", "high"),
+        [
+            ("Title", {"title": "a"}, {"title": "b"}),
+            ("RefId", {"ref_id": "a"}, {"ref_id": "b"}),
+            ("ExternalId", {"external_id": "a"}, {"external_id": "b"}),
+            ("Room", {"room_id": UUID(int=11)}, {"room_id": UUID(int=12)}),
+            ("EventType", {"event_type_id": UUID(int=32)}, {"event_type_id": UUID(int=31)}),
+            ("Channel", {"channel_id": UUID(int=42)}, {"channel_id": UUID(int=41)}),
+            ("Vuflow", {"flow_id": UUID(int=52)}, {"flow_id": UUID(int=51)}),
+            ("DisplayLiveStart", {"scheduled_start": NINE}, {"published_start": NINE + HOUR, "scheduled_start": NINE - HOUR}),
+            ("DisplayLiveEnd", {"scheduled_end": NINE}, {"published_end": NINE + HOUR, "scheduled_end": NINE - HOUR}),
+        ],
+    )
+    async def test_each_column_orders_both_ways_with_nulls_last_and_ties_by_id(
+        self, inner: Core, database_url: str, column: str, low: dict[str, Any], high: dict[str, Any]
+    ) -> None:
+        await room(inner, 11, "Hall")
+        await room(inner, 12, "Plaza")
+        other_kinds(database_url)
+        as_superuser(
+            database_url,
+            "INSERT INTO record_view (kind, id, version, withdrawn, name, date_created, date_modified, document) VALUES"
+            f" ('event_type', '{UUID(int=32)}', 1, false, 'Culture', now(), now(), '{{}}'),"
+            f" ('flow', '{UUID(int=52)}', 1, false, 'Ebb', now(), now(), '{{}}')",
+        )
+        for number, changes in ((1, high), (2, {}), (3, low), (4, high), (5, low), (6, {})):
+            await event(inner, number, **changes)
+        assert await found(inner, order_column=column) == [3, 5, 1, 4, 2, 6]
+        assert await found(inner, order_column=column, descending=True) == [4, 1, 5, 3, 6, 2]
+
+    async def test_the_column_state_orders_by_number(self, inner: Core) -> None:
+        for number, state in ((1, EventState.VOD_PUBLIC), (2, EventState.LIVE_PUBLISHED), (3, EventState.PRE_LIVE)):
+            await event(inner, number, state=state)
+        await event(inner, 4)
+        assert await found(inner, order_column="State") == [3, 4, 2, 1]
+        assert await found(inner, order_column="State", descending=True) == [1, 2, 4, 3]
+
+    async def test_what_is_displayed_falls_back_to_what_really_happened(self, inner: Core) -> None:
+        await event(inner, 1, scheduled_start=NINE + timedelta(days=900))
+        await event(inner, 2)
+        await do(inner, ChangeEventState(UUID(int=2), EventState.LIVE_UNPUBLISHED))
+        assert await found(inner, order_column="DisplayLiveStart") == [2, 1]
+
+    def test_the_columns_are_those_of_the_document(self) -> None:
+        columns = "Title State DisplayLiveStart DisplayLiveEnd EventType Room Channel Vuflow RefId ExternalId"
+        assert list(ORDER_COLUMNS) == columns.split()
+
+
+class TestPages:
+    async def test_pages_cut_the_list_and_every_page_knows_the_total(self, inner: Core) -> None:
+        for number in range(1, 8):
+            await event(inner, number, title="x" if number < 7 else "y")
+        queries = EventQueries(inner.database)
+        wanted = EventFilter(search="x", window=Window(size=4))
+        first, second, third = [await queries.page(replace(wanted, window=Window(size=4, number=number))) for number in (1, 2, 3)]
+        assert [row.id.int for row in first.results] == [1, 2, 3, 4]
+        assert [row.id.int for row in second.results] == [5, 6]
+        assert third.results == []
+        assert [(page.total, page.size) for page in (first, second, third)] == [(6, 4)] * 3
+
+    async def test_a_page_is_never_larger_than_the_largest(self, inner: Core) -> None:
+        page = await EventQueries(inner.database).page(EventFilter(window=Window(size=5000, number=2)))
+        assert (page.size, page.total, Window(size=5000, number=3).offset) == (1000, 0, 2000)
+
+
+class TestSingleEvents:
+    async def test_a_deleted_event_is_not_found_by_anything(self, inner: Core) -> None:
+        key = await event(inner, 1, ref_id="r", external_id="x")
+        queries = EventQueries(inner.database)
+        row = await queries.by_id(key)
+        assert row is not None
+        assert (row.id, row.version, row.details.ref_id) == (key, 1, "r")
+        assert await queries.by_reference("r") == await queries.by_external_id("x") == row
+        await do(inner, DeleteEvent(key))
+        assert await queries.by_id(key) is await queries.by_reference("r") is await queries.by_external_id("x") is None
+        assert await queries.by_id(UUID(int=2)) is None
+
+    async def test_the_most_recently_created_of_several_is_meant(self, inner: Core, clock: HandClock) -> None:
+        for number in (3, 1):
+            await event(inner, number, ref_id="r/%_\\", external_id="x")
+            clock.forward(seconds=1)
+        await do(inner, AddOrUpdateEvent(UUID(int=3), {"title": "changed later"}))
+        queries = EventQueries(inner.database)
+        by_reference, by_external_id = await queries.by_reference("r/%_\\"), await queries.by_external_id("x")
+        assert by_reference is not None
+        assert by_reference.id.int == 1
+        assert by_external_id == by_reference
+        assert await queries.by_reference("r/%") is None
+
+    async def test_who_uses_a_room_is_told_in_part(self, inner: Core) -> None:
+        hall = await room(inner, 11, "Hall")
+        for number in range(1, 8):
+            await event(inner, number, room_id=hall, title=f"Match {number}" if number > 1 else None)
+        await do(inner, DeleteEvent(UUID(int=2)))
+        users = await EventQueries(inner.database).users_of("room_id", hall, limit=3)
+        assert users == [(UUID(int=1), ""), (UUID(int=3), "Match 3"), (UUID(int=4), "Match 4")]

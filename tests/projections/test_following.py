@@ -1,0 +1,72 @@
+"""Followers of the log hear of new events from the announcement itself; the poll is only the net below it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from uuid import UUID
+
+from api.wiring import Core
+from domain.kernel.cause import Cause
+from domain.kernel.mapper import EventMapper
+from domain.media_event.commands import AddOrUpdateEvent
+from projections.log.append import Appender
+from projections.log.ledger import Ledger
+from projections.log.tail import POLL, follow, head, read
+from tests.projections.feeding import event
+
+ROUNDS = 16
+
+
+async def test_a_follower_gets_what_is_there_in_pages_and_then_what_comes(inner: Core) -> None:
+    for number in range(1, 6):
+        await event(inner, number)
+    async with asyncio.timeout(10):
+        pages = follow(inner.database, 1, limit=3)
+        assert [[one.position for one in await anext(pages)] for _ in range(2)] == [[2, 3, 4], [5]]
+        coming = asyncio.ensure_future(anext(pages))
+        await event(inner, 6)
+        assert [one.position for one in await coming] == [6]
+        await pages.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_commit_wakes_a_follower_long_before_it_would_look_by_itself(inner: Core) -> None:
+    """Each event is written when the follower has just begun to wait, so without announcements each would cost a whole poll."""
+    async with asyncio.timeout(20):
+        pages = follow(inner.database, 0)
+        await event(inner, 1)
+        await anext(pages)
+        begun = time.monotonic()
+        for number in range(2, 2 + ROUNDS):
+            coming = asyncio.ensure_future(anext(pages))
+            await event(inner, number)
+            assert [one.position for one in await coming] == [number]
+        took = time.monotonic() - begun
+        await pages.aclose()  # type: ignore[attr-defined]
+    assert took < ROUNDS * POLL / 2
+
+
+async def test_without_any_announcement_a_follower_finds_the_events_all_the_same(inner: Core) -> None:
+    quiet = Appender(inner.database)
+    await quiet.start()
+    ledger = Ledger(quiet, inner.streams, mapper=EventMapper(inner.catalogue), views=inner.views, clock=inner.clock)
+    try:
+        async with asyncio.timeout(10):
+            pages = follow(inner.database, 0)
+            coming = asyncio.ensure_future(anext(pages))
+            await ledger.execute(AddOrUpdateEvent(UUID(int=1), {}), cause=Cause.by("system"))
+            assert [one.position for one in await coming] == [1]
+            await pages.aclose()  # type: ignore[attr-defined]
+    finally:
+        await quiet.stop()
+
+
+async def test_a_logged_event_is_as_it_was_stored(inner: Core) -> None:
+    assert (await head(inner.database), await read(inner.database, 0)) == (0, [])
+    await event(inner, 1, title="Grüße")
+    [one] = await read(inner.database, 0)
+    assert (one.position, one.version, one.topic) == (1, 1, "event.registered")
+    assert one.state == '{"timestamp":"2031-01-02T12:00:00Z","title":"Grüße"}'.encode()
+    assert '"actor":"system"' in one.metadata
+    assert await head(inner.database) == 1
+    assert await read(inner.database, 1) == []

@@ -1,0 +1,212 @@
+"""The rows of the views: what they show, and that feeding them twice or late does no harm."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from api.wiring import Core
+from domain.client.commands import IssueClientKey, NewKey, RegisterClient, RemoveClient
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.clock import system_clock
+from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.media_event.values import EventDetails, EventState
+from domain.records.kinds.room import Room
+from domain.records.record import AmendRecord, WithdrawRecord
+from projections.catalogue import migrations, views
+from projections.clients.view import CLIENT_VIEW
+from projections.kernel.arrays import bigints, booleans, byte_strings, instants, texts, uuids
+from projections.kernel.view import View
+from projections.media_event.view import EVENT_VIEW, search_text
+from projections.records.view import RECORD_VIEW
+from tests.conftest import NOON, HandClock
+from tests.projections.feeding import do, event, room, table
+
+LATER = NOON + timedelta(hours=1)
+
+
+def named(view: View, row: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip([column.name for column in view.columns], row, strict=True))
+
+
+async def only_row(inner: Core, view: View) -> dict[str, Any]:
+    [row] = await table(inner.database, view)
+    return named(view, row)
+
+
+async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner: Core, clock: HandClock) -> None:
+    links = {name: UUID(int=number) for number, name in enumerate(["room_id", "event_type_id", "channel_id", "flow_id"], start=10)}
+    changes: dict[str, Any] = {
+        "title": "Grüße",
+        "ref_id": "R/1",
+        "external_id": "x",
+        "description": "Long",
+        "category_ids": (UUID(int=2), UUID(int=1)),
+        "tag_ids": (UUID(int=3),),
+        "scheduled_start": LATER,
+        "scheduled_end": LATER + timedelta(hours=2),
+        **links,
+    }
+    key = await event(inner, 1, **changes)
+    clock.now = LATER
+    await do(inner, AddOrUpdateEvent(key, {}, state=EventState.LIVE_PUBLISHED))
+    row = await only_row(inner, EVENT_VIEW)
+    document = row.pop("document")
+    assert row == {
+        "id": key,
+        "version": 2,
+        "deleted": False,
+        "state": 2,
+        "title": "Grüße",
+        "ref_id": "R/1",
+        "external_id": "x",
+        **links,
+        "category_ids": [UUID(int=2), UUID(int=1)],
+        "tag_ids": [UUID(int=3)],
+        "scheduled_start": LATER,
+        "scheduled_end": LATER + timedelta(hours=2),
+        "display_start": LATER,
+        "display_end": LATER + timedelta(hours=2),
+        "date_created": NOON,
+        "date_modified": LATER,
+        "search_text": f"grüße\x1fr/1\x1fx\x1f{key}\x1flong",
+    }
+    details = EventDetails.model_validate_json(document)
+    assert {name: getattr(details, name) for name in changes} == changes
+    assert (details.state, details.actual_live_start, details.published_start) == (EventState.LIVE_PUBLISHED, LATER, LATER)
+
+
+async def test_an_event_of_which_nothing_is_known_has_a_row_too(inner: Core) -> None:
+    key = await event(inner, 1)
+    row = await only_row(inner, EVENT_VIEW)
+    assert {name for name, value in row.items() if value is not None} == {
+        "id",
+        "version",
+        "deleted",
+        "state",
+        "date_created",
+        "date_modified",
+        "search_text",
+        "document",
+    }
+    assert row["search_text"] == str(key)
+
+
+async def test_a_deleted_event_keeps_its_row(inner: Core) -> None:
+    key = await event(inner, 1, title="x")
+    await do(inner, DeleteEvent(key))
+    row = await only_row(inner, EVENT_VIEW)
+    assert (row["deleted"], row["title"], row["version"]) == (True, "x", 2)
+
+
+def test_what_is_searched_is_in_lower_case_and_kept_apart() -> None:
+    details = EventDetails(title="A", description="B", thumbnail="never")
+    assert search_text("KEY", details) == "a\x1fkey\x1fb"
+
+
+async def test_the_row_of_a_record_shows_its_name_and_the_rest_as_a_document(inner: Core, clock: HandClock) -> None:
+    key = await room(inner, 1, "Hall", "h")
+    clock.now = LATER
+    await do(inner, AmendRecord(str(key), Room, {"reference_id": None}))
+    assert await only_row(inner, RECORD_VIEW) == {
+        "kind": "room",
+        "id": str(key),
+        "version": 2,
+        "withdrawn": False,
+        "name": "Hall",
+        "reference_id": None,
+        "date_created": NOON,
+        "date_modified": LATER,
+        "document": '{"name":"Hall"}',
+    }
+    await do(inner, WithdrawRecord(str(key), Room))
+    row = await only_row(inner, RECORD_VIEW)
+    assert (row["withdrawn"], row["name"], row["version"]) == (True, "Hall", 3)
+
+
+async def test_the_row_of_a_client_holds_hashes_and_ends_of_keys(inner: Core) -> None:
+    await do(inner, RegisterClient("studio", ("viewer", "keys"), NewKey("k1", "aa")))
+    await do(inner, IssueClientKey("studio", NewKey("k2", "bb"), expire_others_after=60))
+    row = await only_row(inner, CLIENT_VIEW)
+    assert (row["name"], row["version"], row["removed"], row["registered_at"]) == ("studio", 4, False, NOON)
+    assert row["roles"] == '["viewer","keys"]'
+    assert '"key_id":"k1","key_hash":"aa"' in row["keys"]
+    assert '"expires_at":"2031-01-02T12:01:00Z"' in row["keys"]
+    await do(inner, RemoveClient("studio", other_admins=True))
+    row = await only_row(inner, CLIENT_VIEW)
+    assert (row["removed"], row["keys"]) == (True, "[]")
+
+
+async def feed(inner: Core, view: View, *roots: AggregateRoot) -> None:
+    async with inner.database.connection() as connection:
+        await connection.execute(view.upsert(view.name, ""), view.pack([view.row(root) for root in roots]), binary=True)
+
+
+async def test_a_row_fed_twice_or_late_changes_nothing(inner: Core) -> None:
+    key = await event(inner, 1, title="Old")
+    [old] = (await inner.streams.load.many([f"event:{key}"])).values()
+    await do(inner, AddOrUpdateEvent(key, {"title": "New", "tag_ids": (key,)}))
+    [new] = (await inner.streams.load.many([f"event:{key}"])).values()
+    expected = await table(inner.database, EVENT_VIEW)
+    for root in (old, new, old, new):
+        await feed(inner, EVENT_VIEW, root)
+        assert await table(inner.database, EVENT_VIEW) == expected
+
+
+async def test_rows_of_several_aggregates_go_in_one_statement(inner: Core) -> None:
+    for number in (1, 2, 3):
+        await event(inner, number, tag_ids=(UUID(int=number),) if number > 1 else ())
+    expected = await table(inner.database, EVENT_VIEW)
+    roots = (await inner.streams.load.many([f"event:{UUID(int=number)}" for number in (3, 1, 2)])).values()
+    async with inner.database.connection() as connection:
+        await connection.execute("DELETE FROM event_view")
+    await feed(inner, EVENT_VIEW, *roots)
+    assert await table(inner.database, EVENT_VIEW) == expected
+
+
+def test_every_kind_of_aggregate_has_a_view() -> None:
+    from domain.catalogue import AGGREGATES
+
+    assert {kind for view in views().all for kind in view.kinds} == {aggregate.KIND for aggregate in AGGREGATES}
+    assert list(views().by_name) == [view.name for view in views().all]
+
+
+def test_migrations_have_names_of_their_own_and_a_fixed_order() -> None:
+    names = [step.name for step in migrations()]
+    assert names == sorted(set(names))
+    assert names[:3] == ["0001 log", "0002 views", "0003 key use"]
+
+
+_ANY_MOMENT = datetime(1969, 7, 20, 20, 17, 40, 123_456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("packed", "values"),
+    [
+        (texts, ["a", None, "", 'ä \u2028 😀 {},"\\', "x" * 100_000]),
+        (byte_strings, [b"", None, b"\x00\xff", b"x" * 100_000]),
+        (uuids, [UUID(int=0), None, UUID(int=2**128 - 1)]),
+        (bigints, [0, -1, None, 2**63 - 1, -(2**63)]),
+        (booleans, [True, None, False]),
+        (
+            instants,
+            [_ANY_MOMENT, None, NOON, datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)],
+        ),
+        (texts, []),
+        (texts, [None]),
+    ],
+)
+async def test_a_packed_array_arrives_as_it_was(inner: Core, packed: Any, values: list[Any]) -> None:
+    async with inner.database.connection() as connection:
+        found = await (await connection.execute("SELECT %s", (packed(values),), binary=True)).fetchone()
+    assert found is not None
+    assert found[0] == values
+
+
+def test_the_clock_of_the_system_is_utc_and_cut_to_milliseconds() -> None:
+    now = system_clock()
+    assert now.tzinfo is UTC
+    assert now.microsecond % 1000 == 0

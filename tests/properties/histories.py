@@ -1,0 +1,125 @@
+"""Strategies: any command that a caller may send, and any history that stored events may make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from hypothesis import strategies as st
+
+from domain.client.commands import ChangeClientRoles, IssueClientKey, NewKey, RegisterClient, RemoveClient, RevokeClientKey
+from domain.kernel.command import Command
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import (
+    AddFlowTask,
+    AddOrUpdateEvent,
+    AmendEvent,
+    ChangeEventProtection,
+    ChangeEventState,
+    DeleteEvent,
+    Expectation,
+    ForceStopEvent,
+    Replacement,
+    RestoreEvent,
+)
+from domain.media_event.values import EventState, Mp4State, Particulars
+from domain.records.kinds.room import Room
+from domain.records.kinds.tag import Tag
+from domain.records.record import AmendRecord, RegisterRecord, WithdrawRecord
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+keys = st.integers(1, 4).map(lambda number: UUID(int=number))
+zones = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45)), timezone(timedelta(hours=-9))])
+moments = st.datetimes(datetime(2001, 1, 1), datetime(2099, 1, 1), timezones=zones)  # noqa: DTZ001 - hypothesis adds the zone
+states = st.sampled_from(EventState)
+mp4_states = st.sampled_from(Mp4State)
+json_texts = st.sampled_from(["{}", "[]", '{"drm_data": {"a": 1.50}}', "null"])
+
+_OF_TYPE: dict[str, st.SearchStrategy[Any]] = {
+    "str | None": st.none() | texts,
+    "datetime.datetime | None": st.none() | moments,
+    "uuid.UUID | None": st.none() | keys,
+    "int | None": st.none() | st.integers(0, 2**40),
+    "<class 'bool'>": st.booleans(),
+    "tuple[uuid.UUID, ...]": st.lists(keys, unique=True, max_size=3).map(tuple),
+}
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    name: (st.none() | json_texts) if name.endswith("_json") else _OF_TYPE[str(field.annotation)]
+    for name, field in Particulars.model_fields.items()
+}
+changes = st.lists(st.sampled_from(sorted(VALUES)), max_size=4, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries({name: VALUES[name] for name in names})
+)
+
+
+def _steps() -> st.SearchStrategy[Any]:
+    def valued(step: type[Any]) -> st.SearchStrategy[Any]:
+        of_fact = st.sampled_from(sorted(VALUES)).flatmap(lambda name: VALUES[name].map(lambda value: step(name, value)))
+        return of_fact | states.map(lambda state: step("state", state)) | mp4_states.map(lambda state: step("mp4_state", state))
+
+    return st.lists(valued(Replacement) | valued(Replacement) | valued(Expectation), max_size=4).map(tuple)
+
+
+def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
+    """Anything that may be asked of one Event."""
+    return st.one_of(
+        st.builds(AddOrUpdateEvent, st.just(key), changes, st.none() | states, st.none() | mp4_states),
+        st.builds(AmendEvent, st.just(key), _steps()),
+        st.builds(AddFlowTask, st.just(key), json_texts, st.none() | states, st.none() | mp4_states),
+        st.builds(ChangeEventState, st.just(key), states),
+        st.builds(ForceStopEvent, st.just(key)),
+        st.builds(ChangeEventProtection, st.just(key), st.sampled_from([EventState.VOD_PRIVATE, EventState.VOD_PUBLIC])),
+        st.builds(DeleteEvent, st.just(key)),
+        st.builds(RestoreEvent, st.just(key)),
+    )
+
+
+names = st.sampled_from(["football", "Football", "handball", "ski", "%", ""])
+
+
+def room_commands(key: str) -> st.SearchStrategy[Command[Any]]:
+    values = st.fixed_dictionaries({"name": names}, optional={"reference_id": st.none() | texts})
+    some = st.fixed_dictionaries({}, optional={"name": names, "reference_id": st.none() | texts})
+    return st.one_of(
+        st.builds(RegisterRecord, st.just(key), st.just(Room), values),
+        st.builds(AmendRecord, st.just(key), st.just(Room), some),
+        st.builds(WithdrawRecord, st.just(key), st.just(Room)),
+    )
+
+
+def tag_commands(key: str) -> st.SearchStrategy[Command[Any]]:
+    values = st.fixed_dictionaries({"name": names})
+    return st.one_of(
+        st.builds(RegisterRecord, st.just(key), st.just(Tag), values),
+        st.builds(AmendRecord, st.just(key), st.just(Tag), values),
+        st.builds(WithdrawRecord, st.just(key), st.just(Tag)),
+    )
+
+
+def client_lives(name: str, *, longest: int = 20) -> st.SearchStrategy[list[Command[Any]]]:
+    """What may be asked of one client, one after the other. Key ids are random in life, so no two keys share one here either."""
+    roles = st.lists(st.sampled_from(["viewer", "operator", "admin"]), min_size=1, max_size=3).map(tuple)
+    unnamed = NewKey("", "")
+    asked: st.SearchStrategy[Command[Any]] = st.one_of(
+        st.builds(RegisterClient, st.just(name), roles, st.just(unnamed)),
+        st.builds(ChangeClientRoles, st.just(name), roles, st.booleans()),
+        st.builds(IssueClientKey, st.just(name), st.just(unnamed), st.none() | st.integers(0, 1000)),
+        st.builds(RevokeClientKey, st.just(name), st.integers(0, 5).map(lambda number: f"{name} {number}"), st.booleans()),
+        st.builds(RemoveClient, st.just(name), st.booleans()),
+    )
+
+    def with_keys(commands: list[Command[Any]]) -> list[Command[Any]]:
+        keys = (NewKey(f"{name} {number}", f"hash of {name} {number}") for number in count())
+        return [_with_key(command, keys) for command in commands]
+
+    return st.lists(asked, max_size=longest).map(with_keys)
+
+
+def _with_key(command: Command[Any], keys: Iterator[NewKey]) -> Command[Any]:
+    if isinstance(command, RegisterClient):
+        return replace(command, first=next(keys))
+    return replace(command, new=next(keys)) if isinstance(command, IssueClientKey) else command

@@ -1,0 +1,142 @@
+"""Whatever is asked of an aggregate, in whatever order: what must always hold."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic_core import from_json, to_json
+
+from domain.catalogue import AGGREGATES, catalogue
+from domain.client.aggregate import Client
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.command import Command
+from domain.kernel.errors import DomainError
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
+from domain.media_event.events import ForceStopped
+from domain.media_event.values import Particulars
+from tests.golden.samples import example
+from tests.properties.histories import client_lives, event_commands, room_commands, tag_commands
+
+KEY = UUID(int=9)
+START = datetime.fromisoformat("2031-01-02T12:00:00Z")
+MAPPER = EventMapper(catalogue())
+Stored = tuple[str, str, int, bytes]
+
+
+def stored(event: DomainEvent) -> Stored:
+    return event.TOPIC, event.originator_id, event.originator_version, MAPPER.state(event)
+
+
+def replayed(log: list[Stored], root: AggregateRoot | None = None) -> AggregateRoot | None:
+    for topic, stream, version, state in log:
+        root = MAPPER.read(topic, stream=stream, version=version, state=state).mutate(root)
+    return root
+
+
+def remembered(root: AggregateRoot) -> AggregateRoot:
+    return type(root).restored(stream=root.id, version=root.version, state=from_json(to_json(root.snapshot())))
+
+
+def lived(commands: list[Command[Any]]) -> tuple[list[Stored], AggregateRoot | None]:
+    """Carry the commands out as the ledger does: a refused one leaves nothing behind. The clock sometimes jumps back."""
+    log: list[Stored] = []
+    live: AggregateRoot | None = None
+    for number, command in enumerate(commands):
+        try:
+            live = command.decide(live, at=START + timedelta(seconds=number * (-1 if number % 5 == 4 else 1)))
+        except DomainError:
+            live = replayed(log)
+            continue
+        log += [stored(event) for event in live.collect_events() if isinstance(event, DomainEvent)]
+    return log, live
+
+
+def holds(log: list[Stored], live: AggregateRoot | None, cut: int) -> None:
+    """The invariants of every stream."""
+    assert (live.version if live is not None else 0) == len(log)
+    assert [version for _, _, version, _ in log] == list(range(1, len(log) + 1))
+    assert replayed(log) == live, "what is replayed from stored bytes is what lived"
+    if live is None:
+        return
+    begin = cut % len(log)
+    early = replayed(log[:begin])
+    assert replayed(log[begin:], remembered(early) if early is not None else None) == live, "snapshot and tail make the whole"
+    assert remembered(live) == live
+    times = [MAPPER.read(topic, stream=s, version=v, state=state).timestamp for topic, s, v, state in log]
+    assert times == sorted(times)
+    changes_something(log)
+
+
+def changes_something(log: list[Stored]) -> None:
+    """Every event but the first leaves the state other than it found it; only an order to stop is recorded all the same."""
+    root = replayed(log[:1])
+    assert root is not None
+    for topic, stream, version, state in log[1:]:
+        before = to_json(root.snapshot()["details"])
+        replayed([(topic, stream, version, state)], root)
+        if topic != ForceStopped.TOPIC:
+            assert to_json(root.snapshot()["details"]) != before, f"{topic} at version {version} changed nothing"
+
+
+BOUNDED = settings(max_examples=120, deadline=None)
+cuts = st.integers(0, 100)
+
+
+@BOUNDED
+@given(st.lists(event_commands(KEY), max_size=14), cuts)
+def test_any_sequence_of_commands_on_an_event_keeps_the_invariants(commands: list[Command[Any]], cut: int) -> None:
+    holds(*lived(commands), cut)
+
+
+@BOUNDED
+@given(client_lives("studio"), cuts)
+def test_any_sequence_of_commands_on_a_client_keeps_the_invariants(commands: list[Command[Any]], cut: int) -> None:
+    log, live = lived(commands)
+    holds(log, live, cut)
+    if isinstance(live, Client):
+        assert live.roles
+        assert live.keys == () or not live.removed
+
+
+@BOUNDED
+@given(st.lists(room_commands("hall"), max_size=12) | st.lists(tag_commands("hall"), max_size=12), cuts)
+def test_any_sequence_of_commands_on_a_record_keeps_the_invariants(commands: list[Command[Any]], cut: int) -> None:
+    holds(*lived(commands), cut)
+
+
+@BOUNDED
+@given(st.lists(event_commands(KEY), min_size=1, max_size=10))
+def test_telling_an_event_what_it_is_changes_nothing(commands: list[Command[Any]]) -> None:
+    _, live = lived(commands)
+    if not isinstance(live, MediaEvent) or live.deleted:
+        return
+    known = {name: getattr(live.details, name) for name in Particulars.model_fields}
+    for command in (
+        AddOrUpdateEvent(KEY, known, live.details.state, live.details.mp4_state),
+        ChangeEventState(KEY, live.details.state),
+        AddOrUpdateEvent(KEY, {}),
+    ):
+        version = live.version
+        assert command.decide(live, at=START).collect_events() == []
+        assert live.version == version
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(AGGREGATES), st.data())
+def test_appliers_take_every_event_in_any_order(aggregate: type[AggregateRoot], data: st.DataObject) -> None:
+    """Rules change over the years and old logs stay: an applier that refuses would make a history unreadable."""
+    first, *others = aggregate.EVENTS
+    order = data.draw(st.lists(st.sampled_from(others), max_size=15))
+    log = [stored(example(event, version=version)) for version, event in enumerate([first, *order], start=1)]
+    root = replayed(log)
+    assert root is not None
+    assert root.version == len(log)
+    assert remembered(root) == root
+    root.claims()

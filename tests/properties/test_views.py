@@ -1,0 +1,149 @@
+"""Views and claims against a real PostgreSQL: whatever happened, and however often a row comes, they show what the log says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from api.wiring import Core
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.cause import Cause
+from domain.kernel.command import Command
+from domain.kernel.errors import DomainError
+from domain.kernel.mapper import EventMapper
+from domain.media_event.aggregate import MediaEvent
+from projections.catalogue import views
+from projections.kernel.database import Database
+from projections.kernel.rebuild import Rebuilder
+from projections.log.ledger import Ledger
+from projections.log.streams import Streams
+from projections.media_event.view import EVENT_VIEW
+from tests.conftest import HandClock, empty
+from tests.projections.feeding import table
+from tests.properties.histories import client_lives, event_commands, room_commands, tag_commands
+from tests.properties.test_decisions import lived, replayed
+
+LIVE = settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failure small would take minutes against a database
+)
+EVENTS = [UUID(int=number) for number in (1, 2, 3)]
+
+traffic = st.lists(
+    st.one_of(
+        st.sampled_from(EVENTS).flatmap(event_commands),
+        st.sampled_from(["r1", "r2"]).flatmap(room_commands),
+        st.sampled_from(["t1", "t2", "t3"]).flatmap(tag_commands),
+    ),
+    max_size=25,
+)
+
+
+@pytest.fixture
+async def owner(database_url: str) -> AsyncIterator[Database]:
+    database = Database(database_url, size=4)
+    await database.open()
+    yield database
+    await database.close()
+
+
+def afresh(inner: Core) -> Ledger:
+    """An empty log, and a ledger that has not seen it before: each example stands alone."""
+    empty(inner.database.conninfo)
+    return Ledger(inner.appender, inner.streams, mapper=EventMapper(inner.catalogue), views=inner.views, clock=inner.clock)
+
+
+async def carried_out(ledger: Ledger, commands: list[Command[Any]]) -> None:
+    for command in commands:
+        with suppress(DomainError):
+            await ledger.execute(command, cause=Cause.by("somebody"))
+
+
+async def everything(inner: Core) -> dict[str, list[tuple[Any, ...]]]:
+    return {view.name: await table(inner.database, view) for view in views().all}
+
+
+async def every_aggregate(streams: Streams, database: Database) -> list[AggregateRoot]:
+    found = await database.rows("SELECT originator_id, originator_version, topic, state FROM events ORDER BY 1, 2")
+    return list(streams.folded(found).values())
+
+
+@LIVE
+@given(commands=traffic, life=client_lives("studio", longest=8), pace=st.integers(0, 3))
+async def test_after_any_live_traffic_views_and_claims_are_what_the_log_says(
+    inner: Core,
+    owner: Database,
+    migrated: tuple[str, str | None],
+    clock: HandClock,
+    commands: list[Command[Any]],
+    life: list[Command[Any]],
+    pace: int,
+) -> None:
+    ledger = afresh(inner)
+    lanes: list[list[Command[Any]]] = [[command] for command in commands] if pace == 0 else [commands[n::pace] for n in range(pace)]
+    clock.forward(milliseconds=37)
+    await asyncio.gather(*(carried_out(ledger, lane) for lane in [*lanes, life]))
+
+    live = await everything(inner)
+    streams = Streams(owner, EventMapper(inner.catalogue))
+    for view in views().all:
+        await Rebuilder(owner, streams, app_role=migrated[1]).rebuild(view)
+    assert await everything(inner) == live
+
+    roots = await every_aggregate(streams, owner)
+    held = await owner.rows("SELECT scope, value, owner FROM claims")
+    assert sorted(held) == sorted((claim.scope, claim.value, claim.owner) for root in roots for claim in root.claims())
+    assert await owner.rows("SELECT count(*), max(position) FROM events HAVING count(*) <> max(position)") == []
+
+
+@LIVE
+@given(commands=st.lists(event_commands(UUID(int=1)), min_size=1, max_size=12), data=st.data())
+async def test_rows_in_any_order_and_number_leave_the_newest(
+    owner: Database, commands: list[Command[MediaEvent]], data: st.DataObject
+) -> None:
+    log, _ = lived(commands)
+    versions = [root for end in range(1, len(log) + 1) if (root := replayed(log[:end])) is not None]
+    if not versions:
+        return
+    rows = [EVENT_VIEW.row(root) for root in versions]
+    fed = data.draw(st.lists(st.sampled_from(rows), max_size=8))
+    shuffled = data.draw(st.permutations([*fed, rows[-1]]))
+    assert await fed_alone(owner, shuffled) == await fed_alone(owner, rows[-1:])
+
+
+async def fed_alone(owner: Database, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """What these rows, one after the other, leave of an empty view."""
+    await owner.execute("DELETE FROM event_view")
+    async with owner.connection() as connection:
+        for row in rows:
+            await connection.execute(EVENT_VIEW.upsert("event_view", ""), EVENT_VIEW.pack([row]), binary=True)
+    return await table(owner, EVENT_VIEW)
+
+
+@settings(LIVE, max_examples=15)
+@given(commands=st.lists(event_commands(UUID(int=1)), max_size=10), cut=st.integers(0, 30))
+async def test_an_aggregate_loaded_from_a_snapshot_and_its_tail_is_the_one_that_lived(
+    inner: Core, owner: Database, commands: list[Command[MediaEvent]], cut: int
+) -> None:
+    ledger = afresh(inner)
+    await asyncio.gather(*(carried_out(ledger, [command]) for command in commands))
+    streams = Streams(owner, EventMapper(inner.catalogue))
+    stream = MediaEvent.stream(UUID(int=1))
+    rows = await owner.rows(
+        "SELECT originator_id, originator_version, topic, state FROM events WHERE originator_id = %s ORDER BY 2", (stream,)
+    )
+    if not rows:
+        return
+    early = streams.folded(rows[: 1 + cut % len(rows)])[stream]
+    await owner.execute("DELETE FROM snapshots")
+    await streams.keep(stream, version=early.version, snapshot=early.snapshot())
+    assert await streams.load(stream) == streams.folded(rows)[stream]
