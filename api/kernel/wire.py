@@ -105,7 +105,7 @@ def _instant(value: Any) -> datetime:
         moment = value
     elif isinstance(value, str) and len(value) <= 64:
         moment = _parse_instant(value)
-        if moment.tzinfo is UTC and len(value) == _AS_SHOWN:
+        if moment.tzinfo is UTC and len(value) == _AS_SHOWN and moment.microsecond % 1000 == 0:
             return moment  # spelled as we spell it, to the millisecond: the usual case
     else:
         raise _no_instant()

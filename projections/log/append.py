@@ -156,10 +156,11 @@ class Appender:
         except psycopg.errors.QueryCanceled:
             for waiting in batch:
                 _fail(waiting, Unavailable("the database is too busy"))
-        except _LOST as fault:
-            _log.warning("the connection to the log broke: %s", type(fault).__name__)
-            await self._settle(batch)
-        except Exception:
+        except Exception as fault:
+            if isinstance(fault, _LOST) and not self._connected():
+                _log.warning("the connection to the log broke: %s", type(fault).__name__)
+                await self._settle(batch)
+                return
             for waiting in batch:
                 await self._write_alone(waiting)
         else:
@@ -183,8 +184,10 @@ class Appender:
             await self._refuse(waiting, violation.diag.constraint_name)
         except psycopg.errors.QueryCanceled:
             _fail(waiting, Unavailable("the database is too busy"))
-        except _LOST:
-            raise
+        except _LOST as fault:
+            if not self._connected():
+                raise
+            _fail(waiting, _verdict(fault))
         except Exception as fault:
             _fail(waiting, fault)
         else:
@@ -240,6 +243,9 @@ class Appender:
         finally:
             hang_up.cancel()
 
+    def _connected(self) -> bool:
+        return self._connection is not None and not self._connection.closed
+
     def _live(self) -> AsyncConnection[TupleRow]:
         if self._connection is None or self._connection.closed:
             raise psycopg.OperationalError("not connected")
@@ -264,6 +270,14 @@ class Appender:
             _settle(waiting, position)
         if self._announce is not None:
             self._announce(last)
+
+
+def _verdict(fault: psycopg.Error) -> Exception:
+    """What a server that is there says no with: a limit that no second try gets past, or a lack that may pass."""
+    if isinstance(fault, psycopg.errors.ProgramLimitExceeded):
+        return fault
+    _log.warning("the database refuses to write: %s", type(fault).__name__)
+    return Unavailable("the database cannot write at the moment")
 
 
 def _hang_up(connection: AsyncConnection[TupleRow]) -> None:

@@ -1,0 +1,60 @@
+"""`python -m bench [NAME…] [--quick]`: run all benchmarks, or those named."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import traceback
+from collections.abc import Callable, Mapping
+
+from bench import append, reads, replays, writes
+from bench.ground import Effort, Ground, ground
+from bench.report import Result, show_targets, write
+
+BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
+    "http": writes.http,
+    "append": append.append,
+    "reads": reads.reads,
+    "rebuild": replays.rebuilds,
+    "twin": writes.twin,
+    "verify": replays.verification,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Ratios, measured side by side on this machine. Names: "
+        + "; ".join(f"{name} {(run.__doc__ or '').strip()}" for name, run in BENCHMARKS.items()),
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument(
+        "--quick", action="store_true", help="shorter rounds, fewer of them, and 100 000 Events instead of a million"
+    )
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    results: list[Result] = []
+    broken: list[str] = []
+    with ground(Effort(quick=given.quick)) as stood_on:
+        for name in given.names or BENCHMARKS:
+            print(f"\n{name}: {(BENCHMARKS[name].__doc__ or '').strip()}", flush=True)
+            since = time.perf_counter()
+            try:
+                result = BENCHMARKS[name](stood_on)
+            except Exception:
+                traceback.print_exc()
+                broken.append(name)
+                continue
+            result.raw["took"] = time.perf_counter() - since
+            result.show()
+            results.append(result)
+    show_targets(results)
+    print(f"\nall figures: {write(results, quick=given.quick)}")
+    if broken:
+        raise SystemExit(f"could not be measured: {', '.join(broken)}")
+
+
+if __name__ == "__main__":
+    main()

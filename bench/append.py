@@ -1,0 +1,144 @@
+"""The append path by itself, beside what PostgreSQL's own load generator reaches with single-row INSERTs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from uuid import uuid4
+
+import uvloop
+
+from api.wiring import prepare
+from bench.ground import Ground, in_turns
+from bench.report import Result, Table, Target, middle
+from projections.kernel.database import Database
+from projections.log.append import Appender
+from projections.log.leaf import leaf
+from projections.log.statement import Append, EventRow
+
+_STATE = b'{"timestamp":"2031-01-02T12:00:00Z","title":"' + b"x" * 393 + b'"}'
+_METADATA = (
+    '{"actor":"bench","correlation_id":"00000000-0000-4000-8000-000000000000","command_id":"00000000-0000-4000-8000-000000000000"}'
+)
+_TOPIC = "event.registered"
+_RAW = """
+CREATE TABLE raw (
+    position           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    originator_id      text   COLLATE "C" NOT NULL,
+    originator_version bigint NOT NULL,
+    topic              text   COLLATE "C" NOT NULL,
+    event_id           uuid   NOT NULL,
+    state              bytea  NOT NULL,
+    metadata           json   NOT NULL,
+    recorded_at        timestamptz NOT NULL,
+    link               bytea  NOT NULL,
+    UNIQUE (originator_id, originator_version)
+)
+"""
+_INSERT = """
+INSERT INTO raw (originator_id, originator_version, topic, event_id, state, metadata, recorded_at, link)
+VALUES ('event:' || gen_random_uuid(), 1, :topic, gen_random_uuid(), :state, :metadata, clock_timestamp(), :link);
+"""
+_TPS = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
+_LATENCY = re.compile(r"^latency average = ([0-9.]+) ms", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Rows a second; times in milliseconds. pgbench tells an average only."""
+
+    rate: float
+    p50: float
+    p99: float
+
+
+def append(ground: Ground) -> Result:
+    """(b) One event a command through the Appender, at 1, 32 and 128 in flight, beside pgbench with 1 and 32 clients."""
+    url = ground.database("bench_append")
+    script = ground.home / "insert.sql"
+    script.write_text(_INSERT.strip().replace("\n", " ") + "\n")
+    _run_psql(ground, url)
+    cells: dict[str, Callable[[], Rate]] = {
+        f"pgbench INSERT {clients}": partial(_pgbench, ground, url, clients=clients) for clients in (1, 32)
+    }
+    cells |= {f"append {flying}": partial(_append, url, flying=flying, seconds=ground.effort.seconds) for flying in (1, 32, 128)}
+    ground.settle()
+    seen = in_turns(cells, rounds=ground.effort.rounds)
+    table = Table("(b) Append with hash chain beside pgbench; ratio: of pgbench with 1 or 32 clients", _HEADINGS)
+    for name, rates in seen.items():
+        kind, _, flying = name.rpartition(" ")
+        table.add(
+            kind, flying, *(middle([getattr(rate, part) for rate in rates]) for part in ("rate", "p50", "p99")), _ratio(seen, name)
+        )
+    targets = [
+        Target("append of pgbench, 32 in flight", _ratio(seen, "append 32"), 1.6),
+        Target("append of pgbench, 128 in flight", _ratio(seen, "append 128"), 2.4),
+    ]
+    return Result("append", [table], targets, raw=dict(seen))
+
+
+_HEADINGS = ("", "in flight", "rows/s", "p50 ms", "p99 ms", "ratio")
+
+
+def _ratio(seen: dict[str, list[Rate]], name: str) -> float:
+    beside = seen["pgbench INSERT 1" if name.endswith(" 1") else "pgbench INSERT 32"]
+    return middle([one.rate / other.rate for one, other in zip(seen[name], beside, strict=True)])
+
+
+def _run_psql(ground: Ground, url: str) -> None:
+    subprocess.run([str(ground.programs / "psql"), "--quiet", "--command", _RAW, url], check=True)
+
+
+def _pgbench(ground: Ground, url: str, *, clients: int) -> Rate:
+    """Prepared once per client; the payload goes over the wire with every row, as ours does."""
+    given = {"topic": _TOPIC, "state": "\\x" + _STATE.hex(), "metadata": _METADATA, "link": "\\x" + bytes(32).hex()}
+    command = [
+        *(str(ground.programs / "pgbench"), "--no-vacuum", "--protocol=prepared", f"--client={clients}"),
+        *(f"--jobs={min(clients, 2)}", f"--time={max(round(ground.effort.seconds), 2)}", f"--file={ground.home / 'insert.sql'}"),
+        *(f"--define={name}={value}" for name, value in given.items()),
+        url,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    rate, latency = _TPS.search(done.stdout), _LATENCY.search(done.stdout)
+    if done.returncode or rate is None or latency is None:
+        raise RuntimeError(f"pgbench failed: {done.stderr[-2000:]}")
+    return Rate(float(rate[1]), float(latency[1]), float("nan"))
+
+
+def _append(url: str, *, flying: int, seconds: float) -> Rate:
+    return uvloop.run(_appending(url, flying, seconds))
+
+
+async def _appending(url: str, flying: int, seconds: float) -> Rate:
+    """As the running product: its role, its appender. The leaf of the chain is made for every event, as the ledger does."""
+    database = Database(url, role=await prepare(url))
+    appender = Appender(database)
+    await appender.start()
+    times: list[float] = []
+    since = time.perf_counter()
+    try:
+        await asyncio.gather(*(_client(appender, times, until=since + seconds) for _ in range(flying)))
+    finally:
+        took = time.perf_counter() - since
+        await appender.stop()
+    times.sort()
+    return Rate(len(times) / took, times[len(times) // 2] * 1000, times[len(times) * 99 // 100] * 1000)
+
+
+async def _client(appender: Appender, times: list[float], *, until: float) -> None:
+    now = time.perf_counter()
+    while now < until:
+        await appender.append(Append((_row(),)))
+        before, now = now, time.perf_counter()
+        times.append(now - before)
+
+
+def _row() -> EventRow:
+    stream, event_id = f"event:{uuid4()}", uuid4()
+    mark = leaf(stream=stream, version=1, topic=_TOPIC, event_id=event_id, metadata=_METADATA.encode(), state=_STATE)
+    return EventRow(stream, 1, _TOPIC, event_id, _STATE, _METADATA, mark)

@@ -1,0 +1,106 @@
+"""Fills a log quickly and truthfully: domain events made by the aggregates themselves, appended by the product's own statement.
+
+Only the way there is shorter than a request's: no HTTP, no load, and many aggregates to a statement. Views are then rebuilt.
+Runs as processes of its own (`python -m bench.fill`), one to decide while the other waits for PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice, pairwise
+
+import uvloop
+
+from api.wiring import prepare
+from bench import schedule
+from domain.catalogue import catalogue
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.cause import Cause
+from domain.kernel.clock import system_clock
+from domain.kernel.mapper import EventMapper
+from projections.catalogue import views
+from projections.kernel.database import Database
+from projections.kernel.rebuild import Rebuilder, Rebuilt
+from projections.log.append import Appender
+from projections.log.ledger import Ledger
+from projections.log.statement import Append, statement
+from projections.log.streams import Streams
+
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one process appends: `what` is schedule, lives or beginnings; aggregates `first` to `last`, of `total`."""
+
+    url: str
+    what: str
+    first: int
+    last: int
+    total: int
+
+    def roots(self) -> Iterator[AggregateRoot]:
+        numbers = range(self.first, self.last)
+        if self.what == "schedule":
+            if not self.first:
+                yield from schedule.rooms()
+            yield from schedule.scheduled(numbers, total=self.total)
+        elif self.what == "lives":
+            yield from schedule.lives(numbers, space=3)
+        else:
+            yield from schedule.beginnings(numbers, space=4)
+
+
+def fill(url: str, what: str, *, total: int, processes: int = 2) -> None:
+    """Append `total` aggregates; their events are in the log when this returns, their views are not."""
+    bounds = [total * number // processes for number in range(processes + 1)]
+    shares = [Share(url, what, first, last, total) for first, last in pairwise(bounds)]
+    running = [_started(share) for share in shares]
+    for process in running:
+        if process.wait():
+            raise RuntimeError("filling the log failed")
+
+
+def _started(share: Share) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-m", "bench.fill"], stdin=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(asdict(share)))
+    process.stdin.close()
+    return process
+
+
+async def rebuild(url: str, names: Sequence[str]) -> list[Rebuilt]:
+    """Make views from the log, the way `medialedger projections rebuild` does."""
+    role = await prepare(url)
+    owner = Database(url, size=4)
+    await owner.open()
+    try:
+        rebuilder = Rebuilder(owner, Streams(owner, EventMapper(catalogue())), app_role=role)
+        return [await rebuilder.rebuild(views().by_name[name]) for name in names]
+    finally:
+        await owner.close()
+
+
+async def _append(share: Share) -> None:
+    database, mapper = Database(share.url), EventMapper(catalogue())
+    ledger = Ledger(Appender(database), Streams(database, mapper), mapper=mapper, views=views(), clock=system_clock)
+    connection, roots = await database.connect("fill"), share.roots()
+    try:
+        while batch := list(islice(roots, _BATCH)):
+            appends = [Append(ledger.event_rows(root.collect_events(), Cause.by("bench"))) for root in batch]  # type: ignore[arg-type]
+            text, parameters = statement(appends)
+            await connection.execute(text, parameters, binary=True)
+    finally:
+        await connection.close()
+
+
+def main() -> None:
+    uvloop.run(_append(Share(**json.load(sys.stdin))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""What the benchmarks stand on: one PostgreSQL of their own with real fsync, databases in it, servers, rounds taken in turns."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+import psycopg
+import uvloop
+
+from api.wiring import prepare
+from bench import load, schedule
+from bench.load import Job, Seen
+from bench.serve import KEY
+from workers.adapters.embedded_postgres import DATABASE, EmbeddedPostgres
+
+T = TypeVar("T")
+_serials = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much a run costs. A quick one is for finding out whether something broke, not for figures."""
+
+    quick: bool
+
+    @property
+    def rounds(self) -> int:
+        return 3 if self.quick else 5
+
+    @property
+    def seconds(self) -> float:
+        return 1.5 if self.quick else 4.0
+
+    @property
+    def many(self) -> int:
+        """The size of the large schedule."""
+        return 100_000 if self.quick else 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server that runs, and whom it lets in."""
+
+    port: int
+    key: str | None
+
+    def request(self, method: str, path: str, *, body: str | None = None, kind: str = "application/json") -> str:
+        return load.request(method, path, body=body, kind=kind, key=self.key)
+
+
+class Ground:
+    """Databases and servers for benchmarks; everything is gone afterwards."""
+
+    def __init__(self, home: Path, postgres: EmbeddedPostgres, *, url: str, effort: Effort) -> None:
+        self.home = home
+        self.effort = effort
+        self.programs = postgres._binaries
+        self._url = url
+
+    def database(self, name: str) -> str:
+        """An empty database with the product's schema; its address."""
+        url = self.plain_database(name)
+        uvloop.run(prepare(url))
+        return url
+
+    def plain_database(self, name: str) -> str:
+        with psycopg.connect(self._url, autocommit=True) as admin:
+            admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
+            admin.execute(f'CREATE DATABASE "{name}"'.encode())
+        return self._url.replace(f"/{DATABASE}?", f"/{name}?", 1)
+
+    def settle(self) -> None:
+        """A checkpoint, so that none falls into the middle of a measurement because of what was before it."""
+        with psycopg.connect(self._url, autocommit=True) as admin:
+            admin.execute("CHECKPOINT")
+
+    @contextmanager
+    def server(self, kind: str, url: str = "") -> Iterator[Served]:
+        log = (self.home / f"{kind}.log").open("a+")
+        command = [sys.executable, "-m", "bench.serve", kind, "--home", str(self.home)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{url}\n")
+            process.stdin.close()
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"{kind} did not start: {(self.home / f'{kind}.log').read_text()[-2000:]}")
+            yield Served(int(line), KEY if kind == "product" else None)
+        finally:
+            process.terminate()
+            process.wait()
+            log.close()
+
+
+@contextmanager
+def ground(effort: Effort) -> Iterator[Ground]:
+    with tempfile.TemporaryDirectory(prefix="medialedger-bench-", ignore_cleanup_errors=True) as place:
+        home = Path(place)
+        postgres = EmbeddedPostgres(home)
+        try:
+            yield Ground(home, postgres, url=postgres.start(), effort=effort)
+        finally:
+            postgres.stop()
+
+
+def in_turns(cells: Mapping[str, Callable[[], T]], *, rounds: int) -> dict[str, list[T]]:
+    """Each cell once a round, so that whatever else the machine does falls on all of them; every round starts with another cell."""
+    seen: dict[str, list[T]] = {name: [] for name in cells}
+    names = list(cells)
+    for number in range(rounds):
+        begin = number * (len(names) // 2 + 1) % len(names)
+        for name in (*names[begin:], *names[:begin]):
+            seen[name].append(cells[name]())
+    return seen
+
+
+def driven(server: Served, requests: list[str], *, clients: int, effort: Effort) -> Seen:
+    """Load on a server for the time that the effort allows."""
+    seen = load.run(Job(server.port, requests, clients, effort.seconds, serial=next(_serials) * 10_000_000))
+    if seen.refused:
+        print(f"  warning: {seen.refused} answers were no success and do not count: {seen.statuses}", flush=True)
+    return seen
+
+
+def trivial_posts(server: Served) -> list[str]:
+    return [server.request("POST", "/echo", body=body) for body in schedule.post_bodies(500)]
+
+
+def event_posts(server: Served) -> list[str]:
+    return [server.request("POST", "/api/event/", body=body) for body in schedule.post_bodies(500)]
+
+
+def event_patches(server: Served, keys: list[str]) -> list[str]:
+    return [
+        server.request("PATCH", f"/api/event/{key}", body=schedule.patch_body(), kind="application/json-patch+json") for key in keys
+    ]

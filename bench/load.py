@@ -1,0 +1,187 @@
+"""A load generator: raw HTTP/1.1 over kept-alive connections, lean enough that the server is what is measured.
+
+Run as a process of its own (`python -m bench.load`): takes a job as JSON on standard input, gives a `Seen` as JSON on standard
+output. Requests are made beforehand; the one thing that is put in while the clock runs is a serial number, in place of `MARK`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+import uvloop
+
+MARK = "@@@@@@@@@@@@"
+_DRAIN_SECONDS = 30.0
+_LEAST = 5
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`requests` are complete HTTP requests, taken in turn; `serial` is where the numbers begin that are put in for `MARK`.
+
+    What is so slow that `seconds` see fewer than five answers gets longer.
+    """
+
+    port: int
+    requests: Sequence[str]
+    clients: int
+    seconds: float
+    serial: int = 0
+    warmup: float = 0.5
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one run gave: successes per second within the window, their times in milliseconds, our own processor time for each."""
+
+    rate: float
+    p50: float
+    p99: float
+    cpu_us: float
+    statuses: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> int:
+        return sum(count for status, count in self.statuses.items() if not status.startswith("2"))
+
+
+def request(method: str, path: str, *, body: str | None = None, kind: str = "application/json", key: str | None = None) -> str:
+    """A request as text. `MARK` may stand in path or body: it is as long as the number that takes its place."""
+    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1"]
+    if key is not None:
+        lines.append(f"api-key: {key}")
+    if body is not None:
+        lines += [f"content-type: {kind}", f"content-length: {len(body.encode())}"]
+    return "\r\n".join([*lines, "", body or ""])
+
+
+def run(job: Job) -> Seen:
+    """Carry a job out in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.load"], input=json.dumps(asdict(job)), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"the load generator failed: {done.stderr[-2000:]}")
+    return Seen(**json.loads(done.stdout))
+
+
+class _Feed:
+    """Hands out requests and takes times, for all connections together."""
+
+    def __init__(self, job: Job) -> None:
+        self._pieces: list[tuple[bytes, bytes | None]] = []
+        for text in job.requests:
+            before, mark, after = text.partition(MARK)
+            self._pieces.append((before.encode(), after.encode() if mark else None))
+        self._turn = 0
+        self._serial = job.serial
+        self.measuring = False
+        self.ending = False
+        self.times: list[float] = []
+        self.statuses: dict[bytes, int] = {}
+
+    def next(self) -> bytes:
+        before, after = self._pieces[self._turn]
+        self._turn = (self._turn + 1) % len(self._pieces)
+        if after is None:
+            return before
+        self._serial += 1
+        return b"%b%012d%b" % (before, self._serial, after)
+
+    def took(self, seconds: float, status: bytes) -> None:
+        if self.measuring:
+            self.statuses[status] = self.statuses.get(status, 0) + 1
+            if status.startswith(b"2"):
+                self.times.append(seconds)
+
+
+class _Connection(asyncio.Protocol):
+    """One client: sends, waits for the whole answer, sends the next."""
+
+    def __init__(self, feed: _Feed) -> None:
+        self._feed = feed
+        self._got = b""
+        self._missing = -1
+        self._since = 0.0
+        self._status = b""
+        self._transport: asyncio.Transport
+        self.closed = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._send()
+
+    def _send(self) -> None:
+        request = self._feed.next()
+        self._since = time.perf_counter()
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        if self._missing < 0:
+            data = self._got + data if self._got else data
+            end = data.find(b"\r\n\r\n")
+            if end < 0:
+                self._got = data
+                return
+            self._got = b""
+            self._status = data[9:12]
+            self._missing = _length(data[:end]) - (len(data) - end - 4)
+        else:
+            self._missing -= len(data)
+        if self._missing <= 0:
+            self._missing = -1
+            self._feed.took(time.perf_counter() - self._since, self._status)
+            if self._feed.ending:
+                self._transport.close()
+            else:
+                self._send()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
+def _length(head: bytes) -> int:
+    """An answer without a length has no body (204): every server here gives one otherwise."""
+    at = head.find(b"content-length: ")
+    if at < 0:
+        return 0
+    end = head.find(b"\r\n", at)
+    return int(head[at + 16 : end if end > 0 else len(head)])
+
+
+async def _carry_out(job: Job) -> Seen:
+    loop, feed = asyncio.get_running_loop(), _Feed(job)
+    made = [await loop.create_connection(lambda: _Connection(feed), "127.0.0.1", job.port) for _ in range(job.clients)]
+    await asyncio.sleep(job.warmup)
+    feed.measuring, cpu, since = True, time.process_time(), time.perf_counter()
+    await asyncio.sleep(job.seconds)
+    while len(feed.times) < _LEAST and time.perf_counter() - since < _PATIENCE:  # noqa: ASYNC110 - nobody tells, and it is rare
+        await asyncio.sleep(0.1)
+    feed.measuring, feed.ending = False, True
+    seconds, cpu = time.perf_counter() - since, time.process_time() - cpu
+    await asyncio.wait_for(asyncio.gather(*(connection.closed for _, connection in made)), _DRAIN_SECONDS)
+    times = sorted(feed.times)
+    count = len(times)
+    if not count:
+        raise RuntimeError(f"nothing succeeded within the window; statuses: {feed.statuses}")
+    statuses = {status.decode(): number for status, number in feed.statuses.items()}
+    p50, p99 = times[count // 2] * 1000, times[min(count - 1, count * 99 // 100)] * 1000
+    return Seen(count / seconds, p50, p99, cpu / count * 1e6, statuses)
+
+
+def main() -> None:
+    given: dict[str, Any] = json.load(sys.stdin)
+    print(json.dumps(asdict(uvloop.run(_carry_out(Job(**given))))))
+
+
+if __name__ == "__main__":
+    main()

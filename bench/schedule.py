@@ -1,0 +1,172 @@
+"""A broadcaster's schedule, made up with a fixed seed: bodies for the API, and the same as domain events for filling a log.
+
+The schedule grows in time: a constant number of Events a day, so a hundred times as many Events are a hundred times as many days.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from random import Random
+from uuid import UUID
+
+from bench.load import MARK
+from domain.kernel.aggregate import AggregateRoot
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import EventState, Trigger
+from domain.records.kinds.room import Room
+
+SEED = 20310102
+BEGIN = datetime(2028, 1, 1, tzinfo=UTC)
+A_DAY = 1_000
+ROOMS = 200
+SUBJECTS = (
+    "Premier League",
+    "City Council",
+    "Evening News",
+    "Champions Cup",
+    "Parliament",
+    "Marathon",
+    "Open Air Concert",
+    "Ice Hockey",
+)
+CLUBS = ("Ajax", "Sparta", "Union", "Rovers", "Dynamo", "Olympia", "Wanderers", "Fortuna", "Racing", "Athletic", "Viking", "Slavia")
+_DESCRIPTION = "Live from the main hall with commentary, replays and interviews after the end"
+
+
+def wire(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def post_bodies(count: int) -> list[str]:
+    """Bodies of about 330 bytes for POST /event/; every request has its own references."""
+    random = Random(SEED)
+    return [_post_body(random) for _ in range(count)]
+
+
+def _post_body(random: Random) -> str:
+    start = BEGIN + timedelta(minutes=random.randrange(1_000_000))
+    return json.dumps(
+        {
+            "title": _title(random),
+            "refId": f"schedule-{MARK}",
+            "externalId": f"urn:planning:event:{random.getrandbits(48):012x}",
+            "description": _DESCRIPTION,
+            "scheduledStart": wire(start),
+            "scheduledEnd": wire(start + timedelta(minutes=105)),
+            "autoStart": random.random() < 0.5,
+            "autoEnd": random.random() < 0.5,
+            "autoPublish": True,
+        },
+        separators=(",", ":"),
+    )
+
+
+def patch_body() -> str:
+    """Changes something each time, whatever the Event holds."""
+    return json.dumps([{"op": "replace", "path": "/title", "value": f"Delayed until {MARK}"}], separators=(",", ":"))
+
+
+def _title(random: Random) -> str:
+    return f"{random.choice(SUBJECTS)}: {random.choice(CLUBS)} - {random.choice(CLUBS)}"
+
+
+def key(number: int, *, space: int) -> UUID:
+    """Ids look random, as version 4 does, and can be made again."""
+    return UUID(int=Random(f"{space}:{number}").getrandbits(128), version=4)
+
+
+def room_id(number: int) -> UUID:
+    return key(number, space=1)
+
+
+def room_name(number: int) -> str:
+    return f"Studio {number:03d}"
+
+
+def rooms() -> Iterator[AggregateRoot]:
+    for number in range(ROOMS):
+        yield Room.register(room_id(number), {"name": room_name(number), "reference_id": f"room-{number}"}, at=BEGIN)
+
+
+def reference(number: int) -> str:
+    return f"schedule-{number:012d}"
+
+
+def start_of(number: int) -> datetime:
+    """Day after day, evenly spread over each."""
+    day, slot = divmod(number, A_DAY)
+    return BEGIN + timedelta(days=day, seconds=slot * 86_400 // A_DAY)
+
+
+def scheduled(numbers: range, *, total: int) -> Iterator[AggregateRoot]:
+    """Events of a schedule of `total`. The present is a day before its end: what was before has a state, what comes has none."""
+    present = start_of(max(total - A_DAY, 0))
+    random = Random(f"{SEED}:{numbers.start}")
+    for number in numbers:
+        start = start_of(number)
+        event = MediaEvent.register(key(number, space=2), _facts(number, start, random), at=start - timedelta(days=7))
+        state = _state(start, present, random)
+        if state is not None:
+            event.change_state(state, trigger=Trigger.OPERATOR, at=start)
+        yield event
+
+
+def _facts(number: int, start: datetime, random: Random) -> dict[str, object]:
+    return {
+        "title": f"{_title(random)} {number:07d}",
+        "ref_id": reference(number),
+        "external_id": f"urn:planning:event:{number:012x}",
+        "description": _DESCRIPTION,
+        "scheduled_start": start,
+        "scheduled_end": start + timedelta(minutes=105),
+        "room_id": room_id(random.randrange(ROOMS)),
+        "auto_start": random.random() < 0.5,
+        "auto_publish": True,
+    }
+
+
+def _state(start: datetime, present: datetime, random: Random) -> EventState | None:
+    if start > present:
+        return None
+    if start > present - timedelta(minutes=45):
+        return EventState.LIVE_PUBLISHED
+    draw = random.random()
+    return EventState.STOPPED if draw < 0.8 else EventState.VOD_PUBLIC if draw < 0.9 else EventState.VOD_PRIVATE
+
+
+def lives(numbers: range, *, space: int) -> Iterator[AggregateRoot]:
+    """Whole lives of ten domain events each: registered, described, rescheduled, moved, through the states, described again."""
+    random = Random(f"{SEED}:{space}:{numbers.start}")
+    for number in numbers:
+        start = start_of(number)
+        event = MediaEvent.register(key(number, space=space), _facts(number, start, random), at=start - timedelta(days=7))
+        event.amend({"title": f"{_title(random)} (new)"}, at=start - timedelta(days=6))
+        event.amend({"scheduled_end": start + timedelta(minutes=120)}, at=start - timedelta(days=5))
+        event.amend({"room_id": room_id(ROOMS)}, at=start - timedelta(days=4))
+        _live_through(event, _STATES, start)
+        event.amend({"description": "Recorded. " + _DESCRIPTION}, at=start + timedelta(days=1))
+        yield event
+
+
+def _live_through(event: MediaEvent, states: Sequence[EventState], start: datetime) -> None:
+    for step, state in enumerate(states):
+        event.change_state(state, trigger=Trigger.OPERATOR, at=start + timedelta(minutes=20 * step))
+
+
+_STATES = (
+    EventState.LIVE_UNPUBLISHED,
+    EventState.LIVE_PUBLISHED,
+    EventState.STOPPED,
+    EventState.VOD_PRIVATE,
+    EventState.VOD_PUBLIC,
+)
+
+
+def beginnings(numbers: range, *, space: int) -> Iterator[AggregateRoot]:
+    """Events that were registered, and nothing more."""
+    random = Random(f"{SEED}:{space}:{numbers.start}")
+    for number in numbers:
+        start = start_of(number)
+        yield MediaEvent.register(key(number, space=space), _facts(number, start, random), at=start - timedelta(days=7))

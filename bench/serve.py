@@ -1,0 +1,75 @@
+"""One of the three servers that are compared, in a process of its own: `python -m bench.serve product|trivial|twin`.
+
+All run under the same uvicorn settings, those of the product: uvloop, httptools, no access log, one worker. The database's address
+comes on standard input: it holds a password.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+import uvloop
+
+from api.settings import Settings
+from api.wiring import build
+from bench import crud_twin, trivial
+
+KEY = "bench-admin-key-0123456789"
+_MASTER_KEY = b"a master key for benchmarks only"
+_BACKLOG = 2048
+
+
+@asynccontextmanager
+async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]:
+    if kind == "trivial":
+        yield trivial.application()
+    elif kind == "twin":
+        await crud_twin.create_table(url)
+        yield crud_twin.application(url)
+    else:
+        settings = Settings.from_env({"MEDIALEDGER_HOME": str(home), "MEDIALEDGER_ADMIN_API_KEY": KEY})
+        product = await build(settings, url, _MASTER_KEY)
+        try:
+            await product.start()
+            yield product.app
+        finally:
+            await product.stop()
+
+
+async def _serve(kind: str, *, url: str, home: Path) -> None:
+    async with _application(kind, url=url, home=home) as app:
+        config = uvicorn.Config(
+            app,
+            loop="none",
+            http="httptools",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=_BACKLOG,
+            timeout_graceful_shutdown=5,
+        )
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen(_BACKLOG)
+            print(listening.getsockname()[1], flush=True)
+            await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.serve", description=__doc__)
+    parser.add_argument("kind", choices=("product", "trivial", "twin"))
+    parser.add_argument("--home", type=Path, default=Path())
+    given = parser.parse_args()
+    uvloop.run(_serve(given.kind, url=sys.stdin.readline().strip(), home=given.home))
+
+
+if __name__ == "__main__":
+    main()
