@@ -53,7 +53,7 @@ from projections.log.ledger import Ledger
 from projections.log.streams import Streams
 from projections.media_event.queries import EventQueries
 from projections.records.queries import RecordQueries
-from workers.adapters.keyfiles import fingerprint, write_secret_file
+from workers.adapters.keyfiles import fingerprint, first_secret_file
 
 _log = logging.getLogger(__name__)
 
@@ -182,12 +182,13 @@ class Medialedger:
         if any("admin" in known.roles for known in await self.core.directory.all()):
             return
         place = admin_key_file(self._settings)
-        given = self._settings.admin_api_key or (place.read_text().strip() if place.exists() else None)
-        new, key = client.new_key(given)
-        if given is None:
-            write_secret_file(place, key)
+        key = self._settings.admin_api_key or first_secret_file(place, client.new_key()[1])
+        new, _ = client.new_key(key)
         with suppress(Conflict):  # another process was first
             await self.core.ledger.execute(RegisterClient("admin", ("admin",), new), cause=Cause.by("system"))
+        self.core.directory.forget()
+        if self._settings.admin_api_key is None and await self.core.directory.authenticate(key) is None:
+            place.unlink(missing_ok=True)  # of another home: its file holds the key that counts
 
 
 def admin_key_file(settings: Settings) -> Path:

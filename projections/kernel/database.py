@@ -61,11 +61,24 @@ class Database:
             await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(self._role)))
 
     async def rows(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[TupleRow]:
-        """Ask one question; all its rows. A database that does not answer is `Unavailable`."""
+        """Ask one question; all its rows. A database that does not answer is `Unavailable`.
+
+        A pooled connection may have died since it was last used (the database was started again): then the question is asked
+        once more, on another. It only reads, so asking twice does no harm.
+        """
         with unavailable():
-            async with self._pool.connection() as connection:
-                cursor = await connection.execute(question, parameters, binary=True)
-                return await cursor.fetchall()
+            try:
+                return await self._rows(question, parameters)
+            except psycopg.OperationalError as fault:
+                if isinstance(fault, PoolTimeout) or not (fault.sqlstate or "57P").startswith("57P"):
+                    raise
+                await self._pool.check()
+                return await self._rows(question, parameters)
+
+    async def _rows(self, question: str, parameters: Sequence[Any] | dict[str, Any]) -> list[TupleRow]:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(question, parameters, binary=True)
+            return await cursor.fetchall()
 
     async def row(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> TupleRow | None:
         found = await self.rows(question, parameters)

@@ -30,6 +30,9 @@ from projections.log.statement import Append, statement
 
 _log = logging.getLogger(__name__)
 _SESSION = (("statement_timeout", "10s"), ("lock_timeout", "10s"))
+_DURABLE = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""  # whatever the server's default: what is acknowledged is on disk
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 _SETTLE_TRIES = 3
 
@@ -252,7 +255,9 @@ class Appender:
         return self._connection
 
     async def _connect(self) -> AsyncConnection[TupleRow]:
-        return await self._database.connect("appender", settings=_SESSION)
+        connection = await self._database.connect("appender", settings=_SESSION)
+        await connection.execute(_DURABLE)
+        return connection
 
     async def _reconnect(self) -> None:
         if self._connection is not None:

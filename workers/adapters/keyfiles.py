@@ -48,6 +48,15 @@ def write_secret_file(path: Path, text: str) -> None:
         raise KeyFileError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
+def first_secret_file(path: Path, text: str) -> str:
+    """Puts `text` at `path` unless something is there; what is there then, whoever put it."""
+    try:
+        _put(path, text.encode() + b"\n", place=_link_new)
+    except OSError as error:
+        raise KeyFileError(f"{path} cannot be written: {error.strerror or error}") from error
+    return read_secret_file(path)
+
+
 def read_secret_file(path: Path) -> str:
     """What `write_secret_file` was given."""
     try:

@@ -1,0 +1,150 @@
+"""The product as processes: started as a person or a supervisor starts it, and none left behind, whatever the test came to."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import httpx
+
+from tests.platform.waiting import ROOT, until
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+
+READY = 60.0
+END = 60.0
+
+
+class Product:
+    """One `medialedger` process, and its address once it is ready."""
+
+    def __init__(self, command: str, home: Path, environment: Mapping[str, str]) -> None:
+        self.home = home
+        self.address = ""
+        self._stderr = home.parent / f"{home.name}.{command}.{os.getpid()}.{monotonic()}.log"
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
+        with self._stderr.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "api.cli.main", command],
+                cwd=ROOT,
+                env={**inherited, "PYTHONPATH": str(ROOT), "MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0", **environment},
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    @property
+    def errors(self) -> str:
+        return self._stderr.read_text()
+
+    def until_ready(self) -> Product:
+        """The ready screen is printed when the socket listens, so there is nothing to poll."""
+        screen, deadline = "", monotonic() + READY
+        while "SIGTERM" not in screen:
+            try:
+                line = self._lines.get(timeout=max(deadline - monotonic(), 0.01))
+            except queue.Empty:
+                raise AssertionError(f"not ready within {READY} s\n{self.errors}") from None
+            assert line is not None, f"ended before it was ready\n{screen}{self.errors}"
+            screen += line
+        found = re.search(r"http://127\.0\.0\.1:\d+", screen)
+        assert found is not None, screen
+        self.address = found[0]
+        return self
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(timeout=END)
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        return self.process.wait(timeout=END)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=END)
+        self._reader.join(timeout=END)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it takes no more requests."""
+        try:
+            httpx.get(self.address + "/livez", timeout=5)
+        except httpx.TransportError:
+            return True
+        return False
+
+
+class Products:
+    """Starts products, and remembers them and their homes for the end."""
+
+    def __init__(self) -> None:
+        self._started: list[Product] = []
+        self._homes: set[Path] = set()
+
+    def start(self, home: Path, command: str = "up", **settings: str) -> Product:
+        """`settings` are named without their prefix, in lower case: `database_url`."""
+        environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in settings.items()}
+        self._homes.add(home)
+        self._started.append(Product(command, home, environment))
+        return self._started[-1]
+
+    def close(self) -> None:
+        try:
+            for product in self._started:
+                product.close()
+        finally:
+            for home in self._homes:
+                EmbeddedPostgres(home).stop()
+
+
+@contextmanager
+def products() -> Iterator[Products]:
+    started = Products()
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def client(product: Product, key: str, **options: Any) -> httpx.Client:
+    return httpx.Client(base_url=product.address, headers={"API-KEY": key}, timeout=30, **options)
+
+
+def kill_postgres(home: Path) -> None:
+    """The whole database server, without a word."""
+    postgres = EmbeddedPostgres(home)
+    pid = int((postgres.data / "postmaster.pid").read_text().splitlines()[0])
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not _works_in(pid, postgres.data))
+
+
+def _works_in(pid: int, directory: Path) -> bool:
+    try:
+        return os.path.samefile(f"/proc/{pid}/cwd", directory)
+    except OSError:
+        return False
