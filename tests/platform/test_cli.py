@@ -43,7 +43,8 @@ def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: py
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("projections", {"action": None}),
+        ("projections list", {"action": "list"}),
+        ("load-sample", {"events": 10_000}),
         ("projections rebuild event", {"action": "rebuild", "name": "event"}),
         ("client add a --role keys --role admin", {"action": "add", "name": "a", "roles": ["keys", "admin"]}),
         ("client rotate a", {"action": "rotate", "name": "a", "expire_others_after": None}),
