@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from datetime import datetime
+from typing import Any
 
 from api.cli.opened import opened
 from api.kernel.answer import iso
@@ -61,7 +62,7 @@ def _when(moment: datetime | None) -> str:
     return iso(moment) if moment is not None else "never"
 
 
-async def _execute(wired: Core, command: Command) -> None:  # type: ignore[type-arg]
+async def _execute(wired: Core, command: Command[Any]) -> None:
     await wired.ledger.execute(command, cause=Cause.by("system"))
 
 

@@ -31,7 +31,7 @@ Services = Mapping[Any, object]
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
-class MissingServices(LookupError):  # noqa: N818 - named for what is wrong
+class MissingServices(LookupError):
     """The application cannot start: endpoints ask for what nobody provides."""
 
 

@@ -20,7 +20,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Headers = Mapping[bytes, bytes]
 
 
-class Disconnected(Exception):  # noqa: N818 - named for what happened
+class Disconnected(Exception):
     """The caller went away before its request was complete: there is nobody to answer."""
 
 

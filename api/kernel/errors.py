@@ -11,7 +11,7 @@ from domain.kernel.errors import Conflict, FieldError, Malformed, NotFound, Refu
 Headers = tuple[tuple[str, str], ...]
 
 
-class HttpRefusal(Exception):  # noqa: N818 - named for what it is
+class HttpRefusal(Exception):
     """The request fails by HTTP's own rules, before the domain is asked."""
 
     status = 400

@@ -19,7 +19,7 @@ class RecordedAnswer:
     body: bytes = field(repr=False)
 
 
-class AnswerAlreadyRecorded(DomainError):  # noqa: N818 - named for what happened
+class AnswerAlreadyRecorded(DomainError):
     """Another process wrote an answer under this key first: nothing was written, and its answer is the one that counts."""
 
     def __init__(self, client: str, key: str) -> None:

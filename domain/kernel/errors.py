@@ -18,7 +18,7 @@ class FieldError:
     message: str
 
 
-class Malformed(DomainError):  # noqa: N818 - named for the refusal
+class Malformed(DomainError):
     """The input cannot be understood; nothing was changed."""
 
     def __init__(self, *errors: FieldError) -> None:
@@ -30,7 +30,7 @@ class Malformed(DomainError):  # noqa: N818 - named for the refusal
         return cls(FieldError(field, message))
 
 
-class NotFound(DomainError):  # noqa: N818
+class NotFound(DomainError):
     """There is no such thing. `kind` is an aggregate name (`event`, `room`), `key` what was asked for."""
 
     def __init__(self, kind: str, key: str) -> None:
@@ -39,7 +39,7 @@ class NotFound(DomainError):  # noqa: N818
         self.key = key
 
 
-class Refused(DomainError):  # noqa: N818
+class Refused(DomainError):
     """A rule says no to a well-formed command. `rule` is one sentence for the person who sent it."""
 
     def __init__(self, rule: str) -> None:
@@ -47,7 +47,7 @@ class Refused(DomainError):  # noqa: N818
         self.rule = rule
 
 
-class Conflict(DomainError):  # noqa: N818
+class Conflict(DomainError):
     """Somebody else was first: a name is taken, a version moved on, a race was lost."""
 
     def __init__(self, reason: str) -> None:
@@ -63,7 +63,7 @@ class StaleVersion(Conflict):
         self.current = current
 
 
-class Unavailable(DomainError):  # noqa: N818
+class Unavailable(DomainError):
     """Something that we depend on is down or overloaded; try again after `retry_after` seconds."""
 
     def __init__(self, what: str, *, retry_after: int = 1) -> None:

@@ -12,7 +12,7 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import ENVELOPE, DomainEvent
 
 
-class UnknownTopic(LookupError):  # noqa: N818
+class UnknownTopic(LookupError):
     """The log holds an event that this version of the code does not know."""
 
 

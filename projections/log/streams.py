@@ -74,5 +74,5 @@ class Streams:
         await self._database.execute(_KEEP, (stream, version, to_json({"form": _SNAPSHOT_FORM, **snapshot})))
 
 
-class _ForeignSnapshot(Exception):  # noqa: N818
+class _ForeignSnapshot(Exception):
     """A snapshot of another form of the code: it is left aside and the whole stream is read."""
