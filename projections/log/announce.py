@@ -16,7 +16,7 @@ from projections.kernel.database import Database
 
 CHANNEL = "medialedger_log"
 _log = logging.getLogger(__name__)
-_PAUSE = 0.002
+_PAUSE = 0.02
 
 
 class Announcer:
