@@ -132,9 +132,7 @@ def _append_metrics(registry: CollectorRegistry) -> Callable[[int, float], None]
 
 async def prepare(conninfo: str) -> str | None:
     """Migrate, build missing or outdated views, and make the application's role; its name, if there may be one."""
-    owner = Database(conninfo, size=4)
-    await owner.open()
-    try:
+    async with Database(conninfo, size=4) as owner:
         applied = await migrate(owner, migrations())
         role = APP_ROLE if await grant_application(owner) else None
         rebuilder = Rebuilder(owner, Streams(owner, EventMapper(catalogue())), app_role=role)
@@ -142,15 +140,14 @@ async def prepare(conninfo: str) -> str | None:
         if applied or built:
             _log.info("migrated: %s; built views: %s", ", ".join(applied) or "nothing", ", ".join(built) or "none")
         return role
-    finally:
-        await owner.close()
 
 
 class Medialedger:
     """The product as the command line starts and stops it."""
 
-    def __init__(self, inner: Core, app: Application, request_log: RequestLog, *, settings: Settings) -> None:
+    def __init__(self, inner: Core, app: Application, *, answers: KeptAnswers, request_log: RequestLog, settings: Settings) -> None:
         self.core = inner
+        self._answers = answers
         self.app = app
         self._request_log = request_log
         self._settings = settings
@@ -159,10 +156,9 @@ class Medialedger:
     async def start(self) -> None:
         await self.core.start()
         await self._first_admin()
-        answers = KeptAnswers(self.core.database)
         self._chores = [
             asyncio.create_task(_regularly(self.core.directory.write_use, _EVERY), name="key use"),
-            asyncio.create_task(_regularly(answers.sweep, 3600.0), name="answers sweep"),
+            asyncio.create_task(_regularly(self._answers.sweep, 3600.0), name="answers sweep"),
         ]
 
     async def stop(self) -> None:
@@ -215,18 +211,18 @@ async def build(settings: Settings, database: str, master_key: bytes) -> Mediale
     """Everything, on a database that answers. Raises `StartError` for what a person can mend."""
     role = await prepare(database)
     inner = core(database, role=role)
-    request_log = RequestLog(sys.stderr, clock=inner.clock)
+    answers, request_log = KeptAnswers(inner.database), RequestLog(sys.stderr, clock=inner.clock)
     await _check_master_key(database, master_key)
     app = build_application(
         ROUTES,
         services(inner, database),
         authenticate=partial(authenticate, inner.directory),
-        answers=KeptAnswers(inner.database),
+        answers=answers,
         registry=inner.registry,
         request_log=request_log,
         version=product_version(),
     )
-    return Medialedger(inner, app, request_log, settings=settings)
+    return Medialedger(inner, app, answers=answers, request_log=request_log, settings=settings)
 
 
 def services(inner: Core, conninfo: str) -> dict[Any, object]:
@@ -263,10 +259,6 @@ def _caller(name: str, roles: tuple[str, ...]) -> Caller:
 
 async def _check_master_key(conninfo: str, master_key: bytes) -> None:
     """The key seals what the database holds; another key would find nothing readable, so say it now."""
-    owner = Database(conninfo, size=1)
-    await owner.open()
-    try:
+    async with Database(conninfo, size=1) as owner:
         if not await master_key_fits(owner, fingerprint(master_key)):
             raise StartError("the master key is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE")
-    finally:
-        await owner.close()

@@ -18,7 +18,6 @@ from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
 from projections.kernel.database import Database
 from projections.log.append import Appender
-from projections.log.leaf import leaf
 from projections.log.statement import Append, EventRow
 
 _STATE = b'{"timestamp":"2031-01-02T12:00:00Z","title":"' + b"x" * 393 + b'"}'
@@ -140,5 +139,4 @@ async def _client(appender: Appender, times: list[float], *, until: float) -> No
 
 def _row() -> EventRow:
     stream, event_id = f"event:{uuid4()}", uuid4()
-    mark = leaf(stream=stream, version=1, topic=_TOPIC, event_id=event_id, metadata=_METADATA.encode(), state=_STATE)
-    return EventRow(stream, 1, _TOPIC, event_id, _STATE, _METADATA, mark)
+    return EventRow.of(stream=stream, version=1, topic=_TOPIC, event_id=event_id, state=_STATE, metadata=_METADATA)

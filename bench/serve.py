@@ -1,7 +1,7 @@
 """One of the three servers that are compared, in a process of its own: `python -m bench.serve product|trivial|twin`.
 
-All run under the same uvicorn settings, those of the product: uvloop, httptools, no access log, one worker. The database's address
-comes on standard input: it holds a password.
+All run under the product's own settings of uvicorn and of the cycle collector: uvloop, httptools, no access log, one worker. The
+database's address comes on standard input: it holds a password.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 import uvicorn
 import uvloop
 
+from api.cli.serving import BACKLOG, rest_the_collector, server_config
 from api.settings import Settings
 from api.wiring import build
 from bench import crud_twin, trivial
 
 KEY = "bench-admin-key-0123456789"
 _MASTER_KEY = b"a master key for benchmarks only"
-_BACKLOG = 2048
 
 
 @asynccontextmanager
@@ -45,22 +45,12 @@ async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]
 
 async def _serve(kind: str, *, url: str, home: Path) -> None:
     async with _application(kind, url=url, home=home) as app:
-        config = uvicorn.Config(
-            app,
-            loop="none",
-            http="httptools",
-            ws="none",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            backlog=_BACKLOG,
-            timeout_graceful_shutdown=5,
-        )
+        rest_the_collector()
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
-            listening.listen(_BACKLOG)
+            listening.listen(BACKLOG)
             print(listening.getsockname()[1], flush=True)
-            await uvicorn.Server(config).serve(sockets=[listening])
+            await uvicorn.Server(server_config(app, seconds=5)).serve(sockets=[listening])
 
 
 def main() -> None:

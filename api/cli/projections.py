@@ -21,15 +21,11 @@ from projections.log.tail import head
 async def run(args: Namespace, settings: Settings) -> int:
     async with at_hand(settings) as found:
         role = await prepare(found.url)
-        database = Database(found.url, size=4)
-        await database.open()
-        try:
+        async with Database(found.url, size=4) as database:
             if args.action == "list":
                 await _list(database)
             else:
                 await _rebuild(database, args.name, role=role)
-        finally:
-            await database.close()
     return 0
 
 

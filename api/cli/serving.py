@@ -18,7 +18,7 @@ from api.cli.port import bound
 from api.cli.ready import ready_text
 from api.cli.stopping import Stopping
 from api.settings import Settings
-from api.startup import Product, StartError
+from api.startup import AsgiApplication, Product, StartError
 from workers.adapters.keyfiles import master_key
 
 BACKLOG = 2048
@@ -73,11 +73,11 @@ async def run_product(
     seconds: int,
     listening: Callable[[], None],
 ) -> None:
-    server = Server(_config(product, seconds=seconds), listening=listening)
+    server = Server(server_config(product.app, seconds=seconds), listening=listening)
     insisting = asyncio.create_task(_force(server, stopping))
     try:
         await product.start()
-        _rest_the_collector()
+        rest_the_collector()
         stopping.when_asked(server.drain)
         await server.serve(sockets=sockets)
     except OSError as error:
@@ -90,7 +90,7 @@ async def run_product(
         await _stop(product, stopping=stopping, seconds=seconds)
 
 
-def _rest_the_collector() -> None:
+def rest_the_collector() -> None:
     """What is loaded by now stays for good, and requests leave few cycles behind: look for them seldom, and never among the
     former. Python's own thresholds walk every kept aggregate again and again (seen: 8 % of a write)."""
     gc.collect()
@@ -98,9 +98,9 @@ def _rest_the_collector() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def _config(product: Product, *, seconds: int) -> uvicorn.Config:
+def server_config(app: AsgiApplication, *, seconds: int) -> uvicorn.Config:
     return uvicorn.Config(
-        product.app,
+        app,
         interface="asgi3",
         loop="none",  # we are already in it
         http="httptools",

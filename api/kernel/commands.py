@@ -36,8 +36,8 @@ class CommandBus:
             shown = await show(root)
             if call.idempotency is None:
                 return None
-            call.idempotency.sealed = changes
-            return call.idempotency.render(shown) if changes else None
+            call.idempotency.sealed = False  # of a try that lost its race
+            return call.idempotency.seal(shown) if changes else None
 
         await self._ledger.execute(wanted, cause=call.cause, if_match=call.if_match, seal=seal)
         assert shown is not None, "the ledger always asks for the answer"

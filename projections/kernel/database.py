@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -43,6 +43,13 @@ class Database:
 
     async def close(self) -> None:
         await self._pool.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def connect(self, purpose: str, *, settings: Sequence[tuple[str, str]] = ()) -> AsyncConnection[TupleRow]:
         """A connection outside the pool. `settings` are session settings, such as (`statement_timeout`, `5s`)."""

@@ -20,11 +20,11 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database
 from projections.kernel.view import View
 from projections.log.streams import Streams
+from projections.log.tail import head
 
 _log = logging.getLogger(__name__)
 
@@ -93,16 +93,16 @@ class Rebuilder:
         table = f"{view.name}_next"
         await connection.execute(f"DROP TABLE IF EXISTS {table}".encode())
         await connection.execute(view.create(table).encode())
-        start = await _head(connection)
+        start = await head(self._database)
         events, rows = await self._fill(connection, view, table=table, position=start, progress=progress)
         for statement in view.complete(table):
             await connection.execute(statement.encode())
         if self._app_role is not None:
             await connection.execute(_ACCESS.format(table=table, role=self._app_role).encode())
         position = start
-        while (head := await _head(connection)) - position > _SHORT_TAIL:
-            await self._catch_up(connection, view, table=table, after=position, until=head)
-            position = head
+        while (latest := await head(self._database)) - position > _SHORT_TAIL:
+            await self._catch_up(connection, view, table=table, after=position, until=latest)
+            position = latest
         reached = await self._flip(connection, view, table=table, position=position)
         await connection.execute(f"ANALYZE {view.name}".encode())
         return Rebuilt(events, rows, reached)
@@ -118,8 +118,8 @@ class Rebuilder:
         try:
             async with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN".encode()) as copy:
                 async for page in _pages(reader, view, position):
-                    events += page[0]
-                    for root in page[1](self._streams):
+                    events += len(page)
+                    for root in self._streams.folded(page).values():
                         await copy.write_row(view.row(root))
                         rows += 1
                     progress(events)
@@ -155,17 +155,17 @@ class Rebuilder:
             if await _exists(connection, view.name):
                 await connection.execute(f"LOCK TABLE {view.name} IN ACCESS EXCLUSIVE MODE".encode())
             found = await (await connection.execute("SELECT position FROM log_head FOR UPDATE")).fetchone()
-            head = int(found[0]) if found else 0
-            await self._catch_up(connection, view, table=table, after=position, until=head)
+            reached = int(found[0]) if found else 0
+            await self._catch_up(connection, view, table=table, after=position, until=reached)
             await connection.execute(f"DROP TABLE IF EXISTS {view.name}".encode())
             for statement in _renames(view, table):
                 await connection.execute(statement.encode())
             await connection.execute(
                 "INSERT INTO views (name, version, position) VALUES (%s, %s, %s) ON CONFLICT (name) DO UPDATE "
                 "SET version = excluded.version, position = excluded.position, built_at = now()",
-                (view.name, view.version, head),
+                (view.name, view.version, reached),
             )
-        return head
+        return reached
 
 
 def _renames(view: View, table: str) -> list[str]:
@@ -179,15 +179,7 @@ async def _exists(connection: AsyncConnection[TupleRow], table: str) -> bool:
     return bool(found and found[0])
 
 
-async def _head(connection: AsyncConnection[TupleRow]) -> int:
-    found = await (await connection.execute("SELECT position FROM log_head")).fetchone()
-    return int(found[0]) if found else 0
-
-
-Page = tuple[int, Callable[[Streams], Iterable[AggregateRoot]]]
-
-
-async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -> AsyncIterator[Page]:
+async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -> AsyncIterator[list[tuple[Any, ...]]]:
     """The history in pages that never cut a stream in two."""
     kinds = " OR ".join(f"(originator_id >= '{kind}:' AND originator_id < '{kind};')" for kind in view.kinds)
     carried: list[tuple[Any, ...]] = []
@@ -201,14 +193,10 @@ async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -
             while cut and carried[cut - 1][0] == last:
                 cut -= 1
             if cut:
-                yield cut, _folding(carried[:cut])
+                yield carried[:cut]
                 carried = carried[cut:]
     if carried:
-        yield len(carried), _folding(carried)
-
-
-def _folding(rows: list[tuple[Any, ...]]) -> Callable[[Streams], Iterable[AggregateRoot]]:
-    return lambda streams: streams.folded(rows).values()
+        yield carried
 
 
 def _collector_at_rest() -> Callable[[], None]:

@@ -21,7 +21,6 @@ from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from projections.kernel.view import Views
 from projections.log.append import Appender, ClaimTaken, StaleStream
-from projections.log.leaf import leaf
 from projections.log.statement import Append, EventRow
 from projections.log.streams import SNAPSHOT_EVERY, Streams
 
@@ -209,14 +208,17 @@ class Ledger:
 
     def event_rows(self, events: Sequence[DomainEvent], cause: Cause) -> list[EventRow]:
         metadata = metadata_text(cause)
-        encoded = metadata.encode()
-        rows = []
-        for index, event in enumerate(events):
-            state, event_id = self._mapper.state(event), cause.event_id(index)
-            stream, version, topic = event.originator_id, event.originator_version, event.TOPIC
-            mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=encoded, state=state)
-            rows.append(EventRow(stream, version, topic, event_id, state, metadata, mark))
-        return rows
+        return [
+            EventRow.of(
+                stream=event.originator_id,
+                version=event.originator_version,
+                topic=event.TOPIC,
+                event_id=cause.event_id(index),
+                state=self._mapper.state(event),
+                metadata=metadata,
+            )
+            for index, event in enumerate(events)
+        ]
 
     def _put(self, root: AggregateRoot) -> None:
         self._kept[root.id] = root

@@ -26,7 +26,6 @@ from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from projections.kernel import arrays
 from projections.log.announce import CHANNEL
-from projections.log.leaf import leaf
 from projections.log.ledger import metadata_text
 from projections.log.statement import Append, EventRow, statement
 
@@ -132,16 +131,14 @@ class LogSubscription(ListenNotifySubscription[LogRecorder]):
 
 def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[EventRow]:
     metadata = metadata_text(cause)
-    rows = []
-    for stored in stored_events:
-        stream, event_id = str(stored.originator_id), new_id()
-        mark = leaf(
-            stream=stream,
+    return [
+        EventRow.of(
+            stream=str(stored.originator_id),
             version=stored.originator_version,
             topic=stored.topic,
-            event_id=event_id,
-            metadata=metadata.encode(),
+            event_id=new_id(),
             state=stored.state,
+            metadata=metadata,
         )
-        rows.append(EventRow(stream, stored.originator_version, stored.topic, event_id, stored.state, metadata, mark))
-    return rows
+        for stored in stored_events
+    ]

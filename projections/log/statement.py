@@ -12,6 +12,7 @@ from domain.kernel.aggregate import Claim
 from domain.kernel.answers import RecordedAnswer
 from projections.kernel.arrays import bigints, byte_strings, texts, uuids
 from projections.kernel.view import View
+from projections.log.leaf import leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class EventRow:
     state: bytes
     metadata: str
     leaf: bytes
+
+    @classmethod
+    def of(cls, *, stream: str, version: int, topic: str, event_id: UUID, state: bytes, metadata: str) -> EventRow:
+        mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata.encode(), state=state)
+        return cls(stream, version, topic, event_id, state, metadata, mark)
 
 
 @dataclass(frozen=True, slots=True)
