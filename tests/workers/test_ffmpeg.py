@@ -1,0 +1,112 @@
+"""The transcoder is really run: what is missing, fails or hangs is told in words that name no place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from workers.adapters.ffmpeg import FRESH, Ffmpeg, installed
+from workers.ports import Transcoder
+
+
+class HandTime:
+    """Seconds that stand still until a test moves them."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def script(place: Path, *lines: str, name: str = "ffmpeg", mode: int = 0o755) -> Path:
+    program = place / name
+    program.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    program.chmod(mode)
+    return program
+
+
+def alive(pid: int) -> bool:
+    """A zombie is not: only its parent, whoever that is now, can put it away."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def test_what_came_with_the_product_runs() -> None:
+    transcoder: Transcoder = Ffmpeg(installed(path="/nowhere"))
+    assert await transcoder.check() is None
+
+
+async def test_the_operators_own_is_preferred(tmp_path: Path) -> None:
+    own = script(tmp_path, "exit 0")
+    assert installed(path=f"/nowhere:{tmp_path}") == own
+    bundled = installed(path="/nowhere")
+    assert bundled is not None
+    assert bundled.name in ("ffmpeg-linux-x64", "ffmpeg-linux-arm64"), "the builds for Ubuntu need libraries of the system"
+
+
+async def test_it_is_asked_for_its_version(tmp_path: Path) -> None:
+    assert await Ffmpeg(script(tmp_path, '[ "$*" = "-version" ]')).check() is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        (["exit 1"], "the transcoder ends with status 1"),
+        (["echo no libva >&2", "exit 127"], "the transcoder ends with status 127"),
+        (["kill -9 $$"], "the transcoder ends with status -9"),
+    ],
+)
+async def test_one_that_fails_is_told_by_its_status(tmp_path: Path, lines: list[str], fault: str) -> None:
+    assert await Ffmpeg(script(tmp_path, *lines)).check() == fault
+
+
+async def test_one_that_is_not_there_or_no_program_cannot_be_started(tmp_path: Path) -> None:
+    noise = tmp_path / "noise"
+    noise.write_bytes(b"\x7fELF\x00\xff")
+    noise.chmod(0o755)
+    for program in (tmp_path / "missing", tmp_path, noise):
+        fault = await Ffmpeg(program).check()
+        assert fault == "the transcoder cannot be started"
+    assert await Ffmpeg(None).check() == "there is no transcoder"
+
+
+async def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    os.mkfifo(pids)
+    hangs = script(tmp_path, "sleep 600 &", f"echo $! > {pids}", "wait")
+    asked = asyncio.create_task(Ffmpeg(hangs, seconds=0.2).check())
+    child = int(await asyncio.to_thread(pids.read_text))
+    assert await asked == "the transcoder does not answer"
+    while alive(child):
+        await asyncio.to_thread(os.sched_yield)
+
+
+async def test_an_answer_holds_for_a_while(tmp_path: Path) -> None:
+    time = HandTime()
+    runs = tmp_path / "runs"
+    transcoder = Ffmpeg(script(tmp_path, f"echo run >> {runs}", f"[ ! -e {tmp_path}/broken ]"), now=time)
+    assert await asyncio.gather(*(transcoder.check() for _ in range(5))) == [None] * 5
+    (tmp_path / "broken").touch()
+    time.seconds = FRESH - 0.1
+    assert await transcoder.check() is None
+    assert runs.read_text() == "run\n"
+    time.seconds = FRESH
+    assert await transcoder.check() == "the transcoder ends with status 1"
+    (tmp_path / "broken").unlink()
+    assert await transcoder.check() == "the transcoder ends with status 1"
+    time.seconds = 2 * FRESH
+    assert await transcoder.check() is None
+    assert runs.read_text() == "run\n" * 3
+
+
+async def test_it_is_given_none_of_our_environment(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    await Ffmpeg(script(tmp_path, f"env > {seen}")).check()
+    names = {line.partition("=")[0] for line in seen.read_text().splitlines()}
+    assert names <= {"PATH", "LC_ALL", "PWD", "_", "SHLVL", "OLDPWD"}
