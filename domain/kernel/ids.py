@@ -29,3 +29,12 @@ class IdSource:
 
 
 new_id = IdSource()
+
+
+def canonical(key: str) -> str:
+    """A GUID as this product writes them, in lower case with hyphens, so that it is found however it was spelled; anything else
+    as it is."""
+    try:
+        return str(UUID(key))
+    except ValueError:
+        return key

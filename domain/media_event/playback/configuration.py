@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from domain.configuration.secrets import WRITE_ONLY
 from domain.media_event.playback.stream import StreamPlace, StreamProtocol
-
-WRITE_ONLY: Final = frozenset({"srvaapikey", "apikey", "password"})  # decisions.md, "Everywhere": a GET shows null
 
 _LIVE_KEYS: Final = {
     StreamPlace.CDN_PRIMARY: "liveCdnPrimaryUrl",
@@ -76,9 +75,17 @@ class RampServer:
 
 @dataclass(frozen=True, slots=True)
 class ChannelConfiguration:
+    """What a channel says of playing live."""
+
     encoders: Sequence[Encoder] = ()
     playout_profiles: Sequence[PlayoutProfile] = ()
     ramp_servers: Sequence[RampServer] = ()
+
+    @property
+    def player_address(self) -> str:
+        """Where the operator's player pages lie: the first ramp server's `playerAddress`; "" when none has one."""
+        addresses = (server.settings.get("playerAddress") for server in self.ramp_servers)
+        return next((address.strip() for address in addresses if isinstance(address, str) and address.strip()), "")
 
 
 @dataclass(frozen=True, slots=True)

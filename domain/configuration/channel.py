@@ -1,0 +1,103 @@
+"""The configuration of a channel (decisions.md, "Channel"). Everything in it is optional, null counts as absent, other keys are
+allowed at every level; what is there has the right type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Annotated
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr
+
+from domain.configuration.schema import Section, WriteOnly, checked, named
+from domain.media_event.playback.stream import StreamProtocol
+
+
+class StatusCheckStrategy(IntEnum):
+    """Which of a channel's servers are asked whether it is on the air."""
+
+    ALL = 0
+    SRVA_ARCHIVE = 1
+    SRVA_API = 2
+    STATUS_PHP = 3
+    NONE = 4
+    SRVC_TIMESTAMP = 5
+
+
+class OutputUrl(Section):
+    stream_protocol: Annotated[StreamProtocol, named(StreamProtocol)] | None = None
+    live_cdn_primary_url: StrictStr | None = None
+    live_cdn_secondary_url: StrictStr | None = None
+    live_origin_primary_url: StrictStr | None = None
+    live_origin_secondary_url: StrictStr | None = None
+    vod_cdn_primary_url: StrictStr | None = None
+    vod_cdn_secondary_url: StrictStr | None = None
+    vod_origin_primary_url: StrictStr | None = None
+    vod_origin_secondary_url: StrictStr | None = None
+    vod_private_url: StrictStr | None = None
+
+
+class PublishingPoint(Section):
+    resource: StrictStr | None = None
+    publishing_point_url: StrictStr | None = None
+    srva_api: StrictStr | None = None
+    srva_api_key: WriteOnly = None
+    dvr_window_length: Annotated[StrictInt, Field(ge=0)] | None = None
+
+
+class StreamingServerSpecific(Section):
+    primary_publishing_point: PublishingPoint | None = None
+    secondary_publishing_point: PublishingPoint | None = None
+
+
+class StreamingServer(Section):
+    type: StrictStr | None = None
+    streaming_server_specific: StreamingServerSpecific | None = None
+
+
+class Encoder(Section):
+    name: StrictStr | None = None
+    type: StrictStr | None = None
+    resource: StrictStr | None = None
+    supports_composition: StrictBool | None = None
+    encoder_specific: dict[str, object] | None = Field(None, repr=False)
+    settings: dict[str, object] | None = Field(None, repr=False)
+    streaming_server: StreamingServer | None = None
+    output_urls: tuple[OutputUrl, ...] | None = None
+
+
+class PlayoutProfile(Section):
+    id: StrictStr | None = None
+    name: StrictStr | None = None
+    output_urls: tuple[OutputUrl, ...] | None = None
+
+
+class RampServer(Section):
+    server_address: StrictStr | None = None
+    api_key: WriteOnly = None
+    location: StrictStr | None = None
+    proxy_pass: StrictStr | None = None
+    player_address: StrictStr | None = None
+    proxy_pass_empty: StrictBool | None = None
+
+
+class ChannelDocument(Section):
+    status_check_strategy: Annotated[StatusCheckStrategy, named(StatusCheckStrategy)] | None = None
+    encoders: tuple[Encoder, ...] | None = None
+    playout_profiles: tuple[PlayoutProfile, ...] | None = None
+    ramp_servers: tuple[RampServer, ...] | None = None
+
+
+def resource_names(text: str) -> tuple[str, ...]:
+    """The resources that a channel runs on: per encoder its own, then those of its publishing points; each once."""
+    encoders = checked(ChannelDocument, text).encoders or ()
+    return tuple(dict.fromkeys(name for encoder in encoders for name in _resources(encoder) if name))
+
+
+def _resources(encoder: Encoder) -> Iterator[str | None]:
+    yield encoder.resource
+    server = encoder.streaming_server
+    specific = server.streaming_server_specific if server else None
+    if specific is not None:
+        for point in (specific.primary_publishing_point, specific.secondary_publishing_point):
+            yield point.resource if point else None
