@@ -55,7 +55,7 @@ class Client(AggregateRoot):
     @classmethod
     def register(cls, name: str, roles: Iterable[str], *, at: datetime) -> Self:
         check_name(name)
-        return cls._begin(events.Registered, key=name, at=at, roles=ordered(roles))
+        return cls._begin(events.Registered, name, at, roles=ordered(roles))
 
     def reinstate(self, roles: Iterable[str], *, at: datetime) -> None:
         if not self.removed:

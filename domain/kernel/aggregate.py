@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Self
+from uuid import UUID
 
 from eventsourcing.domain import BaseAggregate
 
@@ -21,6 +22,21 @@ class Claim:
 
 
 NO_CLAIMS: frozenset[Claim] = frozenset()
+NO_LINKS: frozenset[str] = frozenset()
+NO_SECRETS: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What an aggregate, as it now is, has a hold on beyond itself. The append takes and lets go of the difference."""
+
+    claims: frozenset[Claim] = NO_CLAIMS
+    links: frozenset[str] = NO_LINKS
+    secrets: frozenset[UUID] = NO_SECRETS
+    stands: bool = False
+
+
+NOTHING_HELD = Holding()
 
 
 class AggregateRoot(BaseAggregate[str]):
@@ -44,7 +60,7 @@ class AggregateRoot(BaseAggregate[str]):
         """Set up the empty state that the first event fills."""
 
     @classmethod
-    def _begin(cls, event: type[FirstEvent], *, key: object, at: datetime, **facts: Any) -> Self:
+    def _begin(cls, event: type[FirstEvent], key: object, at: datetime, /, **facts: Any) -> Self:
         first = event(originator_id=cls.stream(key), originator_version=cls.INITIAL_VERSION, timestamp=at, **facts)
         root: Self = first.mutate(None)
         root.pending_events.append(first)
@@ -59,9 +75,24 @@ class AggregateRoot(BaseAggregate[str]):
     def when(self, event: DomainEvent) -> None:
         getattr(self, f"_when_{event.verb()}")(event)
 
+    def holding(self) -> Holding:
+        return Holding(self.claims(), self.links(), self.secrets(), self.stands())
+
     def claims(self) -> frozenset[Claim]:
-        """The values that this aggregate, as it now is, holds against all others. The append takes and frees the difference."""
+        """The values that this aggregate holds against all others."""
         return NO_CLAIMS
+
+    def links(self) -> frozenset[str]:
+        """The streams that this aggregate points at, as long as it counts as their user."""
+        return NO_LINKS
+
+    def secrets(self) -> frozenset[UUID]:
+        """References to what lies for this aggregate in the vault."""
+        return NO_SECRETS
+
+    def stands(self) -> bool:
+        """Whether others may point at it. What does not stand, or no longer does, cannot be linked to."""
+        return False
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as JSON-able data, to be stored beside the log and given back to `restored`."""

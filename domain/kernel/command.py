@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import NotFound
+from domain.kernel.sealed import Sealed
 
 R = TypeVar("R", bound=AggregateRoot)
 
@@ -21,6 +23,16 @@ class Command(Generic[R]):
     @property
     def fresh(self) -> bool:
         """Whether the key was made for this very command, so that there can be nothing to load under it."""
+        return False
+
+    @property
+    def sealed(self) -> Sequence[Sealed]:
+        """Secrets that came with the command; those that the aggregate takes are kept in the vault, in the same append."""
+        return ()
+
+    @property
+    def forgiving(self) -> bool:
+        """Whether links to what is gone are let be: something comes back as it was."""
         return False
 
     def kind(self) -> type[R]:

@@ -55,6 +55,13 @@ class Conflict(DomainError):
         self.reason = reason
 
 
+class Overtaken(Conflict):
+    """What a plan was made from has changed since: it must be made again."""
+
+    def __init__(self, kind: str, key: str) -> None:
+        super().__init__(f"the {kind.replace('_', ' ')} {key} was changed by somebody else at the same time")
+
+
 class StaleVersion(Conflict):
     """The version that the caller insists on (`If-Match`) is not the current one."""
 

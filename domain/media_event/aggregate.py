@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
-from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.aggregate import NO_LINKS, AggregateRoot
 from domain.kernel.errors import Conflict, NotFound, Refused
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
+from domain.media_event.links import links_of
 from domain.media_event.values import LIVE, ON_DEMAND, STREAMING, EventDetails, EventState, Mp4State, Trigger
 
 _FACTS_OF = {facet: tuple(name for name in facet.model_fields if name not in DomainEvent.model_fields) for facet in events.FACETS}
@@ -35,7 +36,7 @@ class MediaEvent(AggregateRoot):
     @classmethod
     def register(cls, key: UUID, changes: Mapping[str, Any], *, at: datetime) -> Self:
         known = {name: value for name, value in changes.items() if value != getattr(_EMPTY, name)}
-        return cls._begin(events.Registered, key=key, at=at, **known)
+        return cls._begin(events.Registered, key, at, **known)
 
     def amend(self, changes: Mapping[str, Any], *, at: datetime, provisioning: bool = False) -> None:
         """Set the facts that `changes` names, each to its new value; one domain event for every facet that really changes.
@@ -143,6 +144,13 @@ class MediaEvent(AggregateRoot):
 
     def _when_restored(self, event: events.Restored) -> None:
         self.details.date_deleted = None
+
+    # --- holding
+
+    def links(self) -> frozenset[str]:
+        """A deleted Event is nobody's user: what it pointed at may go."""
+        pointed = () if self.deleted else links_of(self.details)
+        return frozenset(f"{kind}:{key}" for kind, key in pointed) if pointed else NO_LINKS
 
     # --- remembering
 

@@ -146,7 +146,11 @@ class DeleteEvent(_EventCommand):
 
 @dataclass(frozen=True)
 class RestoreEvent(_EventCommand):
-    """PUT /event/restore/{id} (ours); a living Event stays as it is."""
+    """PUT /event/restore/{id} (ours); a living Event stays as it is. What it pointed at may be gone by now."""
+
+    @property
+    def forgiving(self) -> bool:
+        return True
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
         root.restore(at=at)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from pydantic import BaseModel
+
 from domain.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import ENVELOPE, DomainEvent
@@ -35,6 +37,10 @@ def history(aggregate: type[AggregateRoot]) -> list[DomainEvent]:
 
 def value_of(name: str, annotation: Any) -> Any:
     choices = [choice for choice in get_args(annotation) if choice is not type(None)]
+    if get_origin(annotation) is dict:
+        return {f'{name}: "ä" \\': value_of(name, choices[1])}
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation(**{inner: value_of(inner, field.annotation) for inner, field in annotation.model_fields.items()})
     if get_origin(annotation) is tuple:
         return tuple(value_of(f"{name} {number}", choices[0]) for number in (1, 2))
     if choices:

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from domain.kernel.event import DomainEvent
-from domain.records.record import Record, record_events
+from domain.records.record import Record
 
 
 class RoomDetails(BaseModel):
@@ -18,4 +17,3 @@ class RoomDetails(BaseModel):
 class Room(Record):
     KIND: ClassVar[str] = "room"
     DETAILS: ClassVar[type[BaseModel]] = RoomDetails
-    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = record_events("room", RoomDetails)

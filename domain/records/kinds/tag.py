@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from domain.kernel.event import DomainEvent
-from domain.records.record import Record, record_events
+from domain.records.record import Record
 
 
 class TagDetails(BaseModel):
@@ -17,5 +16,4 @@ class TagDetails(BaseModel):
 class Tag(Record):
     KIND: ClassVar[str] = "tag"
     DETAILS: ClassVar[type[BaseModel]] = TagDetails
-    UNIQUE: ClassVar[tuple[str, ...]] = ("name",)
-    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = record_events("tag", TagDetails)
+    UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ("name",)

@@ -9,16 +9,16 @@ import pytest
 from pydantic import BaseModel
 
 from domain.kernel.aggregate import Claim
-from domain.kernel.errors import NotFound
-from domain.kernel.event import DomainEvent
+from domain.kernel.errors import Malformed, NotFound, Overtaken
+from domain.records.kinds.custom_property import CategoryProperty
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
-from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord, record_events
+from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
 KEY = str(UUID(int=7))
-ROOM_REGISTERED, ROOM_AMENDED, ROOM_WITHDRAWN = Room.EVENTS
-TAG_REGISTERED, TAG_AMENDED, TAG_WITHDRAWN = Tag.EVENTS
+ROOM_REGISTERED, ROOM_AMENDED, ROOM_WITHDRAWN, ROOM_REINSTATED = Room.EVENTS
+TAG_REGISTERED, TAG_AMENDED, TAG_WITHDRAWN, _ = Tag.EVENTS
 
 
 def no_room() -> Scenario[Record]:
@@ -46,8 +46,12 @@ def test_registering_a_record_that_stands_amends_it() -> None:
     a_room().when(RegisterRecord(KEY, Room, {"name": "Hall"})).then_nothing()
 
 
-def test_registering_a_record_that_was_withdrawn_finds_nothing() -> None:
-    a_room(fact(ROOM_WITHDRAWN)).when(RegisterRecord(KEY, Room, {"name": "Hall"})).then_refused(NotFound)
+def test_registering_a_record_that_was_withdrawn_makes_it_anew() -> None:
+    given = a_room(fact(ROOM_AMENDED, reference_id="h"), fact(ROOM_WITHDRAWN))
+    room = given.when(RegisterRecord(KEY, Room, {"name": "New hall"})).then(fact(ROOM_REINSTATED, name="New hall"))
+    assert not room.withdrawn
+    assert (room.details.name, room.details.reference_id) == ("New hall", None)
+    assert (room.created_on, room.modified_on) == (THEN, NOW)
 
 
 def test_only_true_changes_are_recorded() -> None:
@@ -75,6 +79,34 @@ def test_a_record_that_is_not_there_can_only_be_registered(command: Any) -> None
     refused = no_room().when(command).then_refused(NotFound)
     assert (refused.kind, refused.key) == ("room", KEY)
     a_room(fact(ROOM_WITHDRAWN)).when(command).then_refused(NotFound)
+
+
+FOUND = {"name": "Hall"}
+RESTING = [
+    AmendRecord(KEY, Room, {}, still=FOUND),
+    AmendRecord(KEY, Room, {"name": "x"}, still=FOUND),
+    WithdrawRecord(KEY, Room, still=FOUND),
+]
+resting = pytest.mark.parametrize("command", RESTING)
+
+
+@resting
+def test_a_command_that_rests_on_what_was_found_is_carried_out_while_that_holds(command: Any) -> None:
+    assert a_room().when(command).refusal is None
+    assert a_room(fact(ROOM_AMENDED, reference_id="h")).when(command).refusal is None
+
+
+@resting
+def test_a_command_that_rests_on_what_has_changed_since_is_overtaken(command: Any) -> None:
+    for now in (a_room(fact(ROOM_AMENDED, name="New hall")), a_room(fact(ROOM_WITHDRAWN)), no_room()):
+        now.when(command).then_refused(Overtaken)
+
+
+def test_a_new_record_has_all_that_a_record_of_its_kind_must_have() -> None:
+    for absent in (no_room(), a_room(fact(ROOM_WITHDRAWN))):
+        for values in ({}, {"reference_id": "h"}, {"name": None}):
+            refused = absent.when(RegisterRecord(KEY, Room, values)).then_refused(Malformed)
+            assert [(error.field, error.message) for error in refused.errors] == [("name", "is required")]
 
 
 def test_only_a_key_made_for_the_command_is_fresh() -> None:
@@ -106,21 +138,54 @@ class Badge(Record):
 
     KIND: ClassVar[str] = "badge_holder"
     DETAILS: ClassVar[type[BaseModel]] = BadgeDetails
-    UNIQUE: ClassVar[tuple[str, ...]] = ("number", "colour")
-    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = record_events("badge_holder", BadgeDetails)
+    UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ("number", "colour", ("number", "colour"))
 
 
 def test_an_empty_value_claims_nothing_and_numbers_are_claimed_as_text() -> None:
     badge = Badge.register(KEY, {"number": 7}, at=NOW)
-    assert badge.claims() == {Claim("badge_holder.number", "7", badge.id)}
+    number = Claim("badge_holder.number", "7", badge.id)
+    assert badge.claims() == {number, Claim("badge_holder.number+colour", '["7", null]', badge.id)}
     badge.amend({"colour": "red"}, at=NOW)
-    assert badge.claims() == {Claim("badge_holder.number", "7", badge.id), Claim("badge_holder.colour", "red", badge.id)}
+    colour, pair = (
+        Claim("badge_holder.colour", "red", badge.id),
+        Claim("badge_holder.number+colour", '["7", "red"]', badge.id),
+    )
+    assert badge.claims() == {number, colour, pair}
+
+
+def test_a_group_of_long_values_is_claimed_by_its_digest_and_no_two_groups_meet() -> None:
+    long = [Badge.register(KEY, {"number": 7, "colour": "x" * size}, at=NOW) for size in (700, 701)]
+    claimed = [next(claim.value for claim in badge.claims() if "+" in claim.scope) for badge in long]
+    assert [len(value) for value in claimed] == [64, 64]
+    assert claimed[0] != claimed[1]
+
+
+def test_a_record_stands_until_it_is_withdrawn() -> None:
+    room, gone = a_room().root, a_room(fact(ROOM_WITHDRAWN)).root
+    assert room is not None
+    assert gone is not None
+    assert (room.stands(), gone.stands()) == (True, False)
+
+
+def test_a_record_links_to_what_its_fields_name_while_it_stands() -> None:
+    values = {"owner_id": UUID(int=1), "category": "a", "key": "b"}
+    one = CategoryProperty.register(KEY, values, at=NOW)
+    assert one.links() == {f"category:{UUID(int=1)}"}
+    one.withdraw(at=NOW)
+    assert one.links() == frozenset()
+    assert a_tag().links() == frozenset()
 
 
 def test_the_events_of_a_kind_are_named_after_it() -> None:
-    assert [event.__name__ for event in Badge.EVENTS] == ["BadgeHolderRegistered", "BadgeHolderAmended", "BadgeHolderWithdrawn"]
+    assert [event.__name__ for event in Badge.EVENTS] == [
+        "BadgeHolderRegistered",
+        "BadgeHolderAmended",
+        "BadgeHolderWithdrawn",
+        "BadgeHolderReinstated",
+    ]
     assert [event.TOPIC for event in Badge.EVENTS] == [
         "badge_holder.registered",
         "badge_holder.amended",
         "badge_holder.withdrawn",
+        "badge_holder.reinstated",
     ]

@@ -1,0 +1,21 @@
+"""Category: a heading under which Events are found. decisions.md, "Records the documents only name": a label is used once."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.records.record import Record
+
+
+class CategoryDetails(BaseModel):
+    name: str
+    label: str
+    description: str | None = None
+
+
+class Category(Record):
+    KIND: ClassVar[str] = "category"
+    DETAILS: ClassVar[type[BaseModel]] = CategoryDetails
+    UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ("label",)

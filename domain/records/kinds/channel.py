@@ -1,0 +1,24 @@
+"""Channel: encoders, streaming servers and the addresses under which they are watched.
+
+decisions.md, "Records the documents only name"."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.configuration.channel import ChannelDocument
+from domain.configuration.schema import Section
+from domain.records.configured import ConfiguredDetails, ConfiguredRecord
+
+
+class ChannelDetails(ConfiguredDetails):
+    configuration_json: str = "{}"
+    reference_id: str | None = None
+
+
+class Channel(ConfiguredRecord):
+    KIND: ClassVar[str] = "channel"
+    DETAILS: ClassVar[type[BaseModel]] = ChannelDetails
+    SCHEMA: ClassVar[type[Section]] = ChannelDocument

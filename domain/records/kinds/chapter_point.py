@@ -1,0 +1,48 @@
+"""Chapter point: a named place in an Event's stream. decisions.md, "Records the documents only name"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from domain.kernel.errors import Conflict, Malformed
+from domain.media_event.stream_point import stream_point
+from domain.records.record import Record
+
+
+class ChapterPointDetails(BaseModel):
+    """Times are ISO 8601 or `hh:mm:ss[.fff]` from the start of the stream, kept as sent."""
+
+    event_id: UUID
+    parent_id: UUID | None = None
+    reference_id: str | None = None
+    title: str | None = None
+    tag: str | None = None
+    start_time: str
+    end_time: str | None = None
+
+
+class ChapterPoint(Record):
+    """Belongs to an Event, which may be deleted and restored without it, so that link binds nobody."""
+
+    KIND: ClassVar[str] = "chapter_point"
+    DETAILS: ClassVar[type[BaseModel]] = ChapterPointDetails
+    LINKS: ClassVar[Mapping[str, str]] = {"parent_id": "chapter_point"}
+    PARENT: ClassVar[str] = "event_id"
+
+    @classmethod
+    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+        if stored is not None and values.get("event_id", stored.event_id) != stored.event_id:
+            raise Conflict("the chapter point belongs to another Event")
+        check_times(values, stored)
+        return values
+
+
+def check_times(values: Mapping[str, Any], stored: Any) -> None:
+    """decisions.md, Everywhere: a chapter point does not end before it starts. A distance and a moment cannot be compared."""
+    start, end = (values.get(name, getattr(stored, name, None)) for name in ("start_time", "end_time"))
+    if stream_point(end, field="endTime").is_before(stream_point(start, field="startTime")):
+        raise Malformed.at("endTime", "is before startTime")

@@ -1,0 +1,22 @@
+"""Event type: what sort of Event it is. Document 2, "Room, Event Type"."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.records.record import Record
+
+
+class EventTypeDetails(BaseModel):
+    """`colour` is #rgb or #rrggbb, as sent."""
+
+    name: str
+    reference_id: str | None = None
+    colour: str | None = None
+
+
+class EventType(Record):
+    KIND: ClassVar[str] = "event_type"
+    DETAILS: ClassVar[type[BaseModel]] = EventTypeDetails

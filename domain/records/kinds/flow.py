@@ -1,0 +1,22 @@
+"""Flow: how the platform reaches a job engine, a streaming server and its output URLs. Document 3, "Flow"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.configuration.flow import FlowDocument, required_secrets
+from domain.configuration.schema import Section
+from domain.records.configured import ConfiguredDetails, ConfiguredRecord
+
+
+class Flow(ConfiguredRecord):
+    KIND: ClassVar[str] = "flow"
+    DETAILS: ClassVar[type[BaseModel]] = ConfiguredDetails
+    SCHEMA: ClassVar[type[Section]] = FlowDocument
+
+    @classmethod
+    def required_secrets(cls, text: str) -> Sequence[str]:
+        return required_secrets(text)

@@ -1,0 +1,23 @@
+"""Infrastructure profile: what an Event needs to be provisioned with. Document 2, "Infrastructure Profile"."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.records.record import Record
+
+
+class InfrastructureProfileDetails(BaseModel):
+    """`configuration_json` is kept as it was sent; its schema: `domain/configuration/profile.py`."""
+
+    name: str
+    reference_id: str | None = None
+    configuration_json: str
+
+
+class InfrastructureProfile(Record):
+    KIND: ClassVar[str] = "infrastructure_profile"
+    DETAILS: ClassVar[type[BaseModel]] = InfrastructureProfileDetails
+    UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ("reference_id",)

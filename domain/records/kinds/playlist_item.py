@@ -1,0 +1,27 @@
+"""Playlist item: an Event's place in a playlist. Document 2, "Playlist and Playlist Item"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from domain.records.record import Record
+
+
+class PlaylistItemDetails(BaseModel):
+    playlist_id: UUID
+    event_id: UUID
+    start_time: datetime
+
+
+class PlaylistItem(Record):
+    """Its Event may be deleted and restored without it, so that link binds nobody."""
+
+    KIND: ClassVar[str] = "playlist_item"
+    DETAILS: ClassVar[type[BaseModel]] = PlaylistItemDetails
+    LINKS: ClassVar[Mapping[str, str]] = {"playlist_id": "playlist"}
+    PARENT: ClassVar[str] = "playlist_id"
