@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from projections.clients.view import CLIENT_VIEW
+from projections.custom_property.view import CUSTOM_PROPERTY_VIEW
 from projections.kernel.migrate import Migration
 from projections.kernel.view import Views
 from projections.media_event.view import EVENT_VIEW
@@ -14,7 +15,7 @@ _HERE = Path(__file__).parent
 
 
 def views() -> Views:
-    return Views((EVENT_VIEW, RECORD_VIEW, CLIENT_VIEW))
+    return Views((EVENT_VIEW, RECORD_VIEW, CUSTOM_PROPERTY_VIEW, CLIENT_VIEW))
 
 
 def migrations() -> list[Migration]:
@@ -23,4 +24,8 @@ def migrations() -> list[Migration]:
         Migration("0001 log", (_HERE / "log" / "schema.sql").read_text()),
         Migration("0002 views", (_HERE / "kernel" / "views.sql").read_text()),
         Migration("0003 key use", (_HERE / "clients" / "schema.sql").read_text()),
+        Migration("0004 links", (_HERE / "log" / "links.sql").read_text()),
+        Migration("0005 logbook", (_HERE / "logbook" / "schema.sql").read_text()),
+        Migration("0006 vault", (_HERE / "vault" / "schema.sql").read_text()),
+        Migration("0007 archiver streams", (_HERE / "archiver_stream" / "schema.sql").read_text()),
     ]

@@ -19,9 +19,13 @@ from api.kernel.log import RequestLog
 from api.wiring import ROUTES, Core, authenticate, core, prepare, services
 from domain.client.commands import NewKey, RegisterClient
 from domain.kernel.cause import Cause
+from domain.kernel.sealed import Marker
 from projections.log.answers import KeptAnswers
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
+EMPTIED = """
+    events, links, standing, vault, claims, answers, snapshots, key_use, event_view, record_view, custom_property_view, client_view
+"""
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 
 
@@ -65,7 +69,9 @@ def database_url(migrated: tuple[str, str | None]) -> str:
 def empty(conninfo: str) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")  # the log's own triggers would refuse
-        connection.execute("TRUNCATE events, claims, answers, snapshots, key_use, event_view, record_view, client_view")
+        connection.execute(f"TRUNCATE {EMPTIED}")
+        connection.execute("TRUNCATE logbook RESTART IDENTITY")
+        connection.execute("ALTER SEQUENCE archiver_stream_numbers RESTART")
         connection.execute("UPDATE log_head SET position = 0, link = decode(repeat('00', 32), 'hex'), recorded_at = '-infinity'")
 
 
@@ -111,9 +117,10 @@ async def introduce(wired: Core, name: str, *roles: str) -> str:
 def application(inner: Core, database_url: str) -> Application:
     return build_application(
         ROUTES,
-        services(inner, database_url),
+        services(inner, database_url, bytes(32)),
         authenticate=partial(authenticate, inner.directory),
         answers=KeptAnswers(inner.database),
+        fingerprint=Marker(bytes(32)),
         registry=inner.registry,
         request_log=RequestLog(open("/dev/null", "w"), clock=inner.clock),
     )

@@ -91,6 +91,17 @@ class Database:
         found = await self.rows(question, parameters)
         return found[0] if found else None
 
+    async def page(
+        self, page: str, count: str, *, parameters: dict[str, Any], prepare: bool | None = None
+    ) -> tuple[list[TupleRow], int]:
+        """The rows of a page and how many there are in all, asked in one round trip."""
+        with unavailable():
+            async with self._pool.connection() as connection, connection.pipeline():
+                rows = await connection.execute(page, parameters, binary=True, prepare=prepare)
+                total = await connection.execute(count, parameters, binary=True, prepare=prepare)
+                counted = await total.fetchone()
+                return await rows.fetchall(), counted[0] if counted else 0
+
     async def execute(self, statement: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
         """Run one statement; how many rows it touched."""
         with unavailable():

@@ -53,6 +53,14 @@ class ClaimTaken(Conflict):
         self.claims = claims
 
 
+class LinkBroken(Conflict):
+    """Something that was to be linked to is gone, or something that was to go is linked to. `fallen` is what was to go."""
+
+    def __init__(self, fallen: Sequence[str]) -> None:
+        super().__init__("something that this points at was deleted at the same time")
+        self.fallen = fallen
+
+
 @dataclass(slots=True)
 class _Waiting:
     append: Append
@@ -183,6 +191,8 @@ class Appender:
                 _settle(waiting, position)
                 return
             last = await self._execute([waiting.append])
+        except psycopg.errors.ForeignKeyViolation:
+            _fail(waiting, LinkBroken(waiting.append.fell))
         except psycopg.errors.UniqueViolation as violation:
             await self._refuse(waiting, violation.diag.constraint_name)
         except psycopg.errors.QueryCanceled:

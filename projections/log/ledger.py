@@ -6,22 +6,23 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic_core import to_json
 
-from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.aggregate import NOTHING_HELD, AggregateRoot, Holding
 from domain.kernel.answers import RecordedAnswer
 from domain.kernel.cause import Cause
 from domain.kernel.clock import Clock
 from domain.kernel.command import Command
-from domain.kernel.errors import DomainError, Malformed, NotFound, StaleVersion
+from domain.kernel.errors import DomainError, Malformed, NotFound, Overtaken, StaleVersion
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from projections.kernel.view import Views
-from projections.log.append import Appender, ClaimTaken, StaleStream
-from projections.log.statement import Append, EventRow
+from projections.log.append import Appender, ClaimTaken, LinkBroken, StaleStream
+from projections.log.statement import Append, EventRow, LinkRow
 from projections.log.streams import SNAPSHOT_EVERY, Streams
 
 _log = logging.getLogger(__name__)
@@ -29,21 +30,23 @@ _TRIES = 4
 
 R = TypeVar("R", bound=AggregateRoot)
 Seal = Callable[[R, bool], Awaitable[RecordedAnswer | None]]
+SealAll = Callable[[Sequence[Any], bool], Awaitable[RecordedAnswer | None]]
 
 
 @dataclass(frozen=True)
 class Plan(Generic[R]):
-    """A command, and new aggregates that must come into being with it (an Event's new tags)."""
+    """A command, and others that are carried out with it, just before it (an Event's new tags), all or nothing."""
 
     command: Command[R]
-    companions: Sequence[AggregateRoot] = ()
+    companions: Sequence[Command[Any]] = ()
 
 
 @dataclass(slots=True)
-class _Decision(Generic[R]):
-    root: R
+class _Decision:
+    command: Command[Any]
+    root: AggregateRoot
     events: Sequence[DomainEvent]
-    before: frozenset[Claim]
+    before: Holding
 
 
 class _Turn:
@@ -132,52 +135,101 @@ class Ledger:
         `wanted` may be a question that gives the plan: it is asked again for every try. `if_match` are the versions that the
         caller insists on. `seal` makes the answer to be kept with the change; it is called before the append, with the
         aggregate as it will be and whether anything changes. Raises what the command refuses with, `StaleVersion`,
-        `Conflict` after lost races, `Unavailable`.
+        `Conflict` after lost races (at once, where asking again would change nothing), `Unavailable`.
         """
         for left in reversed(range(_TRIES)):
             plan = Plan(wanted) if isinstance(wanted, Command) else await wanted()
             try:
-                if plan.command.fresh and left == _TRIES - 1:
-                    decision = self._decide(plan.command, None, if_match)
-                    return await self._carried_out(decision, plan.companions, cause=cause, seal=seal)
-                stream = plan.command.stream
-                async with self._turns.of(stream):
-                    decision = await self._decided(plan.command, stream, if_match)
-                    return await self._carried_out(decision, plan.companions, cause=cause, seal=seal)
+                roots = await self._carry_out(
+                    [*plan.companions, plan.command],
+                    cause=cause,
+                    if_match=if_match,
+                    seal=None if seal is None else _of_last(seal),
+                    first_try=left == _TRIES - 1,
+                )
+                return cast("R", roots[-1])
             except StaleStream:
                 if not left:
                     raise
-            except ClaimTaken:
-                if not left or not plan.companions:
+            except (ClaimTaken, LinkBroken, Overtaken):
+                if not left or isinstance(wanted, Command):
                     raise
         raise AssertionError("unreachable")
 
-    async def _carried_out(
-        self, decision: _Decision[R], companions: Sequence[AggregateRoot], *, cause: Cause, seal: Seal[R] | None
-    ) -> R:
-        root = decision.root
-        answer = await seal(root, bool(decision.events)) if seal is not None else None
-        if decision.events:
-            await self._appender.append(self._appended(decision, companions, cause=cause, answer=answer))
-            self._snapshot_if_due(root, len(decision.events))
-        self._put(root)
-        return root
+    async def execute_all(
+        self, wanted: Callable[[], Awaitable[Sequence[Command[Any]]]], *, cause: Cause, seal: SealAll | None = None
+    ) -> list[Any]:
+        """Carry out any number of commands on as many aggregates, all or nothing; the aggregates, in the same order.
 
-    async def _decided(self, command: Command[R], stream: str, if_match: frozenset[int] | None) -> _Decision[R]:
-        kept = self._kept.pop(stream, None)
+        Otherwise as `execute`."""
+        for left in reversed(range(_TRIES)):
+            commands = await wanted()
+            try:
+                return await self._carry_out(commands, cause=cause, seal=seal, first_try=left == _TRIES - 1)
+            except (StaleStream, ClaimTaken, LinkBroken, Overtaken):
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _carry_out(
+        self,
+        commands: Sequence[Command[Any]],
+        *,
+        cause: Cause,
+        if_match: frozenset[int] | None = None,
+        seal: SealAll | None,
+        first_try: bool,
+    ) -> list[Any]:
+        """A fresh key has nobody else who wants it, so it needs no turn; after a lost race nothing is taken for fresh."""
+        if len(commands) == 1 and not (first_try and commands[0].fresh):
+            async with self._turns.of(commands[0].stream):
+                decisions = [await self._decided(commands[0], if_match)]
+                return await self._settle(decisions, cause=cause, seal=seal)
+        async with AsyncExitStack() as turns:
+            known = [command.stream for command in commands if not (first_try and command.fresh)]
+            for stream in sorted(known):  # in one order for all, so that no two wait for each other
+                await turns.enter_async_context(self._turns.of(stream))
+            decisions = await self._decided_together(commands, known, if_match)
+            return await self._settle(decisions, cause=cause, seal=seal)
+
+    async def _settle(self, decisions: Sequence[_Decision], *, cause: Cause, seal: SealAll | None) -> list[Any]:
+        roots = [decision.root for decision in decisions]
+        changed = any(decision.events for decision in decisions)
+        answer = await seal(roots, changed) if seal is not None else None
+        if changed:
+            await self._appender.append(self._appended(decisions, cause=cause, answer=answer))
+            for decision in decisions:
+                self._snapshot_if_due(decision.root, len(decision.events))
+        for root in roots:
+            self._put(root)
+        return roots
+
+    async def _decided(self, command: Command[Any], if_match: frozenset[int] | None) -> _Decision:
+        kept = self._kept.pop(command.stream, None)
         if kept is not None:
             try:
-                decision = self._decide(command, cast("R", kept), if_match)
+                decision = self._decide(command, kept, if_match)
             except DomainError:
                 pass
             else:
                 if decision.events:
                     return decision
-        return self._decide(command, cast("R | None", await self._streams.load(stream)), if_match)
+        return self._decide(command, await self._streams.load(command.stream), if_match)
 
-    def _decide(self, command: Command[R], root: R | None, if_match: frozenset[int] | None) -> _Decision[R]:
+    async def _decided_together(
+        self, commands: Sequence[Command[Any]], known: Sequence[str], if_match: frozenset[int] | None
+    ) -> list[_Decision]:
+        """All in the order of the commands, so that the first fault is the one that is told. `if_match` is of the last."""
+        for stream in known:
+            self._kept.pop(stream, None)
+        loaded = await self._streams.load.many(known) if known else {}
+        return [
+            self._decide(command, loaded.get(command.stream), if_match if command is commands[-1] else None) for command in commands
+        ]
+
+    def _decide(self, command: Command[Any], root: AggregateRoot | None, if_match: frozenset[int] | None) -> _Decision:
         """400 and 404 come before a failed If-Match, which comes before any other refusal."""
-        before = root.claims() if root is not None else NO_CLAIMS
+        before = root.holding() if root is not None else NOTHING_HELD
         version = root.version if root is not None else 0
         stale = if_match is not None and version not in if_match
         try:
@@ -190,21 +242,18 @@ class Ledger:
             raise
         if stale:
             raise StaleVersion(version)
-        return _Decision(decided, cast("Sequence[DomainEvent]", decided.collect_events()), before)
+        return _Decision(command, decided, cast("Sequence[DomainEvent]", decided.collect_events()), before)
 
-    def _appended(
-        self, decision: _Decision[R], companions: Sequence[AggregateRoot], *, cause: Cause, answer: RecordedAnswer | None
-    ) -> Append:
-        roots: list[AggregateRoot] = [*companions, decision.root]
-        events = [event for other in companions for event in cast("Sequence[DomainEvent]", other.collect_events())]
-        after = frozenset[Claim]().union(*(root.claims() for root in roots))
-        return Append(
-            events=self.event_rows([*events, *decision.events], cause),
-            rows=[row for root in roots for row in self._views.rows(root)],
-            claims=[*(after - decision.before)],
-            releases=[*(decision.before - after)],
+    def _appended(self, decisions: Sequence[_Decision], *, cause: Cause, answer: RecordedAnswer | None) -> Append:
+        changed = [decision for decision in decisions if decision.events]
+        append = Append(
+            events=self.event_rows([event for decision in changed for event in decision.events], cause),
+            rows=[row for decision in changed for row in self._views.rows(decision.root)],
             answer=answer,
         )
+        for decision in changed:
+            _take_hold(append, decision)
+        return append
 
     def event_rows(self, events: Sequence[DomainEvent], cause: Cause) -> list[EventRow]:
         metadata = metadata_text(cause)
@@ -237,6 +286,25 @@ class Ledger:
             await self._streams.keep(stream, version=version, snapshot=snapshot)
         except DomainError as fault:
             _log.warning("no snapshot of %s was kept: %s", stream, fault)
+
+
+def _of_last(seal: Seal[R]) -> SealAll:
+    return lambda roots, changes: seal(roots[-1], changes)
+
+
+def _take_hold(append: Append, decision: _Decision) -> None:
+    """Add to the append what the aggregate takes hold of and lets go by this decision."""
+    root, before, after = decision.root, decision.before, decision.root.holding()
+    if before == after:
+        return
+    append.claims.extend(after.claims - before.claims)
+    append.releases.extend(before.claims - after.claims)
+    append.linked.extend(LinkRow(root.id, target, not decision.command.forgiving) for target in after.links - before.links)
+    append.unlinked.extend(LinkRow(root.id, target) for target in before.links - after.links)
+    append.sealed.extend(secret for secret in decision.command.sealed if secret.reference in after.secrets - before.secrets)
+    append.erased.extend(before.secrets - after.secrets)
+    if after.stands != before.stands:
+        (append.stood if after.stands else append.fell).append(root.id)
 
 
 def metadata_text(cause: Cause) -> str:

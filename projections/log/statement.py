@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from domain.kernel.aggregate import Claim
 from domain.kernel.answers import RecordedAnswer
-from projections.kernel.arrays import bigints, byte_strings, texts, uuids
+from domain.kernel.sealed import Sealed
+from projections.kernel.arrays import bigints, booleans, byte_strings, texts, uuids
 from projections.kernel.view import View
 from projections.log.leaf import leaf
 
@@ -34,13 +35,28 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkRow:
+    """`owner` points at `target`, both streams. One that is not `required` is left out when its target is gone."""
+
+    owner: str
+    target: str
+    required: bool = True
+
+
+@dataclass(slots=True)
 class Append:
-    """What one command writes, all or nothing."""
+    """What one command writes, all or nothing: events, view rows, and what its aggregates take hold of or let go."""
 
     events: Sequence[EventRow]
-    rows: Sequence[tuple[View, tuple[Any, ...]]] = ()
-    claims: Sequence[Claim] = ()
-    releases: Sequence[Claim] = ()
+    rows: list[tuple[View, tuple[Any, ...]]] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    releases: list[Claim] = field(default_factory=list)
+    stood: list[str] = field(default_factory=list)
+    fell: list[str] = field(default_factory=list)
+    linked: list[LinkRow] = field(default_factory=list)
+    unlinked: list[LinkRow] = field(default_factory=list)
+    sealed: list[Sealed] = field(default_factory=list)
+    erased: list[UUID] = field(default_factory=list)
     answer: RecordedAnswer | None = None
 
 
@@ -60,6 +76,24 @@ _CLAIMED = (
 )
 # PostgreSQL runs the parts of a statement in an order of its own; a claim on what is freed beside it has to ask for that first.
 _FREED = "(SELECT count(*) FROM released) AS freed, "
+# A foreign key between links and what stands is checked when the whole statement is done, so the order of these does not matter.
+_STOOD = "stood AS (INSERT INTO standing (stream) SELECT s.stream FROM appended, unnest(%s::text[]) AS s(stream))"
+_FELL = "fell AS (DELETE FROM standing USING appended, unnest(%s::text[]) AS f(stream) WHERE standing.stream = f.stream)"
+_LINKED = (
+    "linked AS (INSERT INTO links (owner, target) SELECT l.owner, l.target "
+    "FROM appended, unnest(%s::text[], %s::text[], %s::boolean[]) AS l(owner, target, required) "
+    "WHERE l.required OR EXISTS (SELECT FROM standing s WHERE s.stream = l.target))"
+)
+_UNLINKED = (
+    "unlinked AS (DELETE FROM links USING appended, unnest(%s::text[], %s::text[]) AS u(owner, target) "
+    "WHERE links.owner = u.owner AND links.target = u.target)"
+)
+_SEALED = (
+    "sealed AS (INSERT INTO vault (reference, owner, key_id, fingerprint, nonce, box) SELECT s.* FROM appended, "
+    "unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::bytea[]) "
+    "AS s(reference, owner, key_id, fingerprint, nonce, box))"
+)
+_ERASED = "erased AS (DELETE FROM vault USING appended, unnest(%s::uuid[]) AS e(reference) WHERE vault.reference = e.reference)"
 _ANSWERED = (
     "answered AS (INSERT INTO answers (client, key, fingerprint, status, headers, body) "
     "SELECT a.client, a.key, a.fingerprint, a.status, a.headers::json, a.body FROM appended, "
@@ -75,6 +109,7 @@ def statement(appends: Sequence[Append]) -> tuple[str, list[Any]]:
         parts.append((_RELEASED, _claims(releases)))
     if claims := [claim for append in appends for claim in append.claims]:
         parts.append((_CLAIMED.format(first=_FREED if releases else ""), _claims(claims)))
+    parts += _holdings(appends)
     if answers := [append.answer for append in appends if append.answer is not None]:
         parts.append((_ANSWERED, _answers(answers)))
     parts += _views(row for append in appends for row in append.rows)
@@ -96,6 +131,36 @@ def _appended(events: Sequence[EventRow]) -> Part:
 
 def _claims(claims: Sequence[Claim]) -> list[Any]:
     return [texts([c.scope for c in claims]), texts([c.value for c in claims]), texts([c.owner for c in claims])]
+
+
+def _holdings(appends: Sequence[Append]) -> Iterable[Part]:
+    """What comes to stand or falls, links that are made or cut, secrets that are kept or erased: rare, so mostly nothing."""
+    if stood := [stream for append in appends for stream in append.stood]:
+        yield _STOOD, [texts(stood)]
+    if fell := [stream for append in appends for stream in append.fell]:
+        yield _FELL, [texts(fell)]
+    if linked := [link for append in appends for link in append.linked]:
+        yield _LINKED, [*_ends(linked), booleans([link.required for link in linked])]
+    if unlinked := [link for append in appends for link in append.unlinked]:
+        yield _UNLINKED, _ends(unlinked)
+    if sealed := [secret for append in appends for secret in append.sealed]:
+        yield (
+            _SEALED,
+            [
+                uuids([secret.reference for secret in sealed]),
+                texts([secret.owner for secret in sealed]),
+                texts([secret.key_id for secret in sealed]),
+                texts([secret.fingerprint for secret in sealed]),
+                byte_strings([secret.nonce for secret in sealed]),
+                byte_strings([secret.box for secret in sealed]),
+            ],
+        )
+    if erased := [reference for append in appends for reference in append.erased]:
+        yield _ERASED, [uuids(erased)]
+
+
+def _ends(links: Sequence[LinkRow]) -> list[Any]:
+    return [texts([link.owner for link in links]), texts([link.target for link in links])]
 
 
 def _answers(answers: Sequence[RecordedAnswer]) -> list[Any]:

@@ -5,7 +5,7 @@ Filters combine with AND, the values of one with OR. Values are always parameter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,8 @@ _LINKED = {"EventType": "event_type", "Room": "room", "Channel": "channel", "Vuf
 
 @dataclass(frozen=True, kw_only=True)
 class EventFilter:
-    """Absent parts filter nothing. Names are whole and exact; `search` is a case-insensitive substring."""
+    """Absent parts filter nothing. Names are whole and exact, a category's is its name or its label; `search` is a
+    case-insensitive substring."""
 
     scheduled_from: datetime | None = None
     scheduled_to: datetime | None = None
@@ -43,6 +44,9 @@ class EventFilter:
     room: str | None = None
     room_id: UUID | None = None
     event_type: str | None = None
+    event_type_id: UUID | None = None
+    tag_id: UUID | None = None
+    category_id: UUID | None = None
     channel: str | None = None
     categories: Sequence[str] = ()
     search: str | None = None
@@ -57,15 +61,51 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Two statements over the same conditions: the page, and how many there are in all."""
+    """Two statements over the same conditions: the page, and how many there are in all. One that asks for any of several links is
+    planned anew each time: how many Events have a tag is known of the tag alone, not of tags in general."""
 
     page: str
     count: str
     parameters: dict[str, Any]
+    prepare: bool | None = None
 
 
-def question(wanted: EventFilter) -> Question:
-    conditions, parameters = _conditions(wanted)
+Ids = Mapping[str, Sequence[UUID]]
+"""The records that a filter's names mean, by the name of the filter; a filter that was not asked for is absent."""
+
+_NAMED = {"room": "room", "event_type": "event_type", "channel": "channel", "tags": "tag", "categories": "category"}
+_NAMES = """
+SELECT n.part, r.id::uuid FROM unnest(%(parts)s::text[], %(kinds)s::text[], %(names)s::text[]) AS n(part, kind, name)
+JOIN record_view r ON r.kind = n.kind AND r.name = n.name AND NOT r.withdrawn
+UNION
+SELECT n.part, r.id::uuid FROM unnest(%(parts)s::text[], %(kinds)s::text[], %(names)s::text[]) AS n(part, kind, name)
+JOIN record_view r ON r.kind = n.kind AND r.label = n.name AND NOT r.withdrawn
+"""
+
+
+def names_question(wanted: EventFilter) -> tuple[str, dict[str, list[str]]] | None:
+    """What the filter's names mean, as a question for (part, id); None when it has none. A category's label is a name too."""
+    found = [(part, kind, name) for part, kind in _NAMED.items() for name in _several(getattr(wanted, part))]
+    if not found:
+        return None
+    parts, kinds, names = (list(column) for column in zip(*found, strict=True))
+    return _NAMES, {"parts": parts, "kinds": kinds, "names": names}
+
+
+def ids_of(wanted: EventFilter, rows: Iterable[Sequence[Any]]) -> Ids:
+    """The answer to `names_question`, with an empty part for names that mean nothing."""
+    ids: dict[str, list[UUID]] = {part: [] for part in _NAMED if _several(getattr(wanted, part))}
+    for part, key in rows:
+        ids[part].append(key)
+    return ids
+
+
+def _several(value: str | Sequence[str] | None) -> Sequence[str]:
+    return (value,) if isinstance(value, str) else value or ()
+
+
+def question(wanted: EventFilter, ids: Ids) -> Question:
+    conditions, parameters = _conditions(wanted, ids)
     where = " AND ".join(conditions)
     joins, order = _order(wanted)
     columns = "e.id, e.version, e.document, e.date_created, e.date_modified"
@@ -75,13 +115,15 @@ def question(wanted: EventFilter) -> Question:
     found = fenced if _searches_everything(wanted) else f"event_view e{joins} WHERE {where}"
     page = f"SELECT {columns} FROM {found} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
     parameters |= {"limit": wanted.window.limit, "offset": wanted.window.offset}
-    return Question(page, f"SELECT count(*) FROM event_view e WHERE {where}", parameters)
+    prepare = False if "tags" in ids or "categories" in ids else None
+    return Question(page, f"SELECT count(*) FROM event_view e WHERE {where}", parameters, prepare)
 
 
 def _searches_everything(wanted: EventFilter) -> bool:
     w = wanted
     times = (w.scheduled_from, w.scheduled_to, w.modified_from, w.modified_to)
-    links = (w.room, w.room_id, w.event_type, w.channel, *w.tags, *w.categories)
+    names = (w.room, w.event_type, w.channel, *w.tags, *w.categories)
+    links = (*names, w.room_id, w.event_type_id, w.tag_id, w.category_id)
     return bool(w.search) and all(part is None for part in (*times, *links))
 
 
@@ -99,7 +141,7 @@ def _order(wanted: EventFilter) -> tuple[str, str]:
     return joins, f"{column} {way} NULLS LAST, e.id {way}"
 
 
-def _conditions(wanted: EventFilter) -> tuple[list[str], dict[str, Any]]:
+def _conditions(wanted: EventFilter, ids: Ids) -> tuple[list[str], dict[str, Any]]:
     conditions = ["e.deleted" if wanted.deleted else "NOT e.deleted"]
     parameters: dict[str, Any] = {}
     for name, value, condition in _parts(wanted):
@@ -107,13 +149,23 @@ def _conditions(wanted: EventFilter) -> tuple[list[str], dict[str, Any]]:
             conditions.append(condition)
             if f"%({name})s" in condition:
                 parameters[name] = value
+    for part, keys in ids.items():
+        conditions.append(_LINKED_BY[part].format("= %(" + part + ")s" if len(keys) == 1 else "= ANY(%(" + part + ")s)"))
+        parameters[part] = keys[0] if len(keys) == 1 and part not in _IN_ARRAYS else list(keys)
     if wanted.provision_states:
         conditions.append("false")
     return conditions, parameters
 
 
-def _named(kind: str, names: str) -> str:
-    return f"SELECT r.id::uuid FROM record_view r WHERE r.kind = '{kind}' AND NOT r.withdrawn AND r.name {names}"
+_IN_ARRAYS = frozenset({"tags", "categories"})
+_LINKED_BY = {
+    "room": "e.room_id {}",
+    "event_type": "e.event_type_id {}",
+    "channel": "e.channel_id {}",
+    "tags": "e.tag_ids && %(tags)s::uuid[]",
+    "categories": "e.category_ids && %(categories)s::uuid[]",
+}
+"""An id that stands alone is compared with `=`: the index of the link then gives the Events in their usual order."""
 
 
 def _parts(wanted: EventFilter) -> list[tuple[str, Any, str]]:
@@ -123,12 +175,10 @@ def _parts(wanted: EventFilter) -> list[tuple[str, Any, str]]:
         ("modified_from", wanted.modified_from, "e.date_modified >= %(modified_from)s"),
         ("modified_to", wanted.modified_to, "e.date_modified <= %(modified_to)s"),
         ("states", [int(state) for state in wanted.states], "e.state = ANY(%(states)s)"),
-        ("tags", list(wanted.tags), f"e.tag_ids && ARRAY({_named('tag', '= ANY(%(tags)s)')})"),
-        ("room", wanted.room, f"e.room_id = ANY(ARRAY({_named('room', '= %(room)s')}))"),
         ("room_id", wanted.room_id, "e.room_id = %(room_id)s"),
-        ("event_type", wanted.event_type, f"e.event_type_id = ANY(ARRAY({_named('event_type', '= %(event_type)s')}))"),
-        ("channel", wanted.channel, f"e.channel_id = ANY(ARRAY({_named('channel', '= %(channel)s')}))"),
-        ("categories", list(wanted.categories), f"e.category_ids && ARRAY({_named('category', '= ANY(%(categories)s)')})"),
+        ("event_type_id", wanted.event_type_id, "e.event_type_id = %(event_type_id)s"),
+        ("tag_id", wanted.tag_id, "e.tag_ids @> ARRAY[%(tag_id)s]"),
+        ("category_id", wanted.category_id, "e.category_ids @> ARRAY[%(category_id)s]"),
         ("search", wanted.search.lower() if wanted.search else None, "strpos(e.search_text, %(search)s) > 0"),
         ("no_scheduled_end", wanted.no_scheduled_end, "e.scheduled_end IS NULL"),
         ("contains_flow", wanted.contains_flow, "e.flow_id IS NOT NULL"),

@@ -13,7 +13,7 @@ from domain.media_event.values import EventDetails
 from projections.kernel.coalesce import Coalesced
 from projections.kernel.database import Database
 from projections.kernel.page import Page
-from projections.media_event.filters import EventFilter, question
+from projections.media_event.filters import EventFilter, ids_of, names_question, question
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,14 @@ class EventQueries:
         return _row(found) if found else None
 
     async def page(self, wanted: EventFilter) -> Page[EventRow]:
-        asked = question(wanted)
-        async with self._database.connection() as connection, connection.pipeline():
-            page = await connection.execute(asked.page, asked.parameters, binary=True)
-            count = await connection.execute(asked.count, asked.parameters, binary=True)
-            rows = await page.fetchall()
-            total = await count.fetchone()
-        return Page(wanted.window.limit, total[0] if total else 0, [_row(row) for row in rows])
-
-    async def users_of(self, column: str, key: UUID, *, limit: int = 5) -> list[tuple[UUID, str]]:
-        """Living Events that link to something through a column such as `room_id`: ids and titles, the first few."""
-        rows = await self._database.rows(
-            f"SELECT id, coalesce(title, '') FROM event_view WHERE {column} = %s AND NOT deleted ORDER BY id LIMIT %s", (key, limit)
-        )
-        return [(event_id, title) for event_id, title in rows]
+        """Names are looked up first: with the ids in hand PostgreSQL knows how many Events to expect."""
+        names = names_question(wanted)
+        ids = ids_of(wanted, await self._database.rows(*names)) if names is not None else {}
+        if not all(ids.values()):
+            return Page(wanted.window.limit, 0, [])
+        asked = question(wanted, ids)
+        rows, total = await self._database.page(asked.page, asked.count, parameters=asked.parameters, prepare=asked.prepare)
+        return Page(wanted.window.limit, total, [_row(row) for row in rows])
 
 
 def _row(row: Sequence[Any]) -> EventRow:

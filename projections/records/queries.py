@@ -9,12 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from domain.kernel.errors import NotFound
+from domain.media_event.links import Link
 from domain.records.record import Record
 from projections.kernel.coalesce import Coalesced
 from projections.kernel.database import Database
-
-Link = tuple[str, str]
-"""A kind and an id: what another record points at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,58 +27,92 @@ class RecordRow:
     date_created: datetime
     date_modified: datetime
 
+    @classmethod
+    def of(cls, record: Record) -> RecordRow:
+        return cls(record.KIND, record.key, record.version, record.details, record.created_on, record.modified_on)
 
-_SELECT = "SELECT kind, id, version, document, date_created, date_modified FROM record_view WHERE NOT withdrawn AND "
+    @property
+    def link(self) -> Link:
+        return self.kind, self.id
+
+
+_COLUMNS = "SELECT kind, id, version, document, date_created, date_modified FROM record_view "
+_AMONG = "JOIN unnest(%s::text[], %s::text[]) AS l(kind, id) USING (kind, id) WHERE NOT withdrawn"
+_SELECT = _COLUMNS + "WHERE NOT withdrawn AND "
 
 
 class RecordQueries:
-    """All reads of the record view. Names of links asked for in the same moment share one query."""
+    """All reads of the record view. Records and names asked for in the same moment share one query."""
 
     def __init__(self, database: Database, kinds: Iterable[type[Record]]) -> None:
         self._database = database
         self._details: Mapping[str, type[BaseModel]] = {kind.KIND: kind.DETAILS for kind in kinds}
+        self._by_link = Coalesced[Link, RecordRow](self._linked)
         self._name = Coalesced[Link, str](self._names)
 
     async def names(self, links: Iterable[Link]) -> dict[Link, str]:
-        """Display names of what is linked; one that is absent is not in the answer."""
+        """Display names alone, without documents that may be large; one that is absent is not in the answer."""
         wanted = dict.fromkeys(links)
-        return await self._name.many([link for link in wanted if link[0] in self._details]) if wanted else {}
+        return await self._name.many(list(wanted)) if wanted else {}
 
     async def _names(self, links: Sequence[Link]) -> dict[Link, str]:
-        rows = await self._database.rows(
-            "SELECT kind, id, coalesce(name, '') FROM record_view JOIN unnest(%s::text[], %s::text[]) AS l(kind, id) "
-            "USING (kind, id) WHERE NOT withdrawn",
-            ([kind for kind, _ in links], [key for _, key in links]),
-        )
-        return {(kind, key): name for kind, key, name in rows}
+        question = "SELECT kind, id, coalesce(label, name, '') FROM record_view " + _AMONG
+        return {(kind, key): name for kind, key, name in await self._database.rows(question, _ends(links))}
+
+    async def linked(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
+        """The records that something points at; one that is absent is not in the answer."""
+        wanted = dict.fromkeys(links)
+        return await self._by_link.many(list(wanted)) if wanted else {}
+
+    async def _linked(self, links: Sequence[Link]) -> dict[Link, RecordRow]:
+        return {row.link: row for row in map(self._row, await self._database.rows(_COLUMNS + _AMONG, _ends(links)))}
 
     async def find(self, kind: str, key: object) -> RecordRow | None:
-        return self._one(await self._database.rows(_SELECT + "kind = %s AND id = %s", (kind, str(key))))
+        return await self._by_link((kind, str(key)))
+
+    async def known(self, kind: str, key: object) -> RecordRow:
+        """The record, or `NotFound`."""
+        found = await self.find(kind, key)
+        if found is None:
+            raise NotFound(kind, str(key))
+        return found
 
     async def by_reference(self, kind: str, reference_id: str) -> RecordRow | None:
         """Reference ids are not unique: the most recently created record that has this one."""
         order = " ORDER BY date_created DESC, id DESC LIMIT 1"
-        return self._one(await self._database.rows(_SELECT + "kind = %s AND reference_id = %s" + order, (kind, reference_id)))
+        rows = await self._database.rows(_SELECT + "kind = %s AND reference_id = %s" + order, (kind, reference_id))
+        return self._row(rows[0]) if rows else None
 
     async def all(self, kind: str) -> list[RecordRow]:
-        rows = await self._database.rows(_SELECT + "kind = %s ORDER BY name, id", (kind,))
-        return [self._row(row) for row in rows]
+        """By name."""
+        return await self._rows(_SELECT + "kind = %s ORDER BY name, id", kind)
+
+    async def of_parent(self, kind: str, parent: object) -> list[RecordRow]:
+        """The standing records of a kind that belong to one parent, in no order."""
+        return await self._rows(_SELECT + "kind = %s AND parent = %s", kind, str(parent))
+
+    async def ever_of_parent(self, kind: str, parent: object) -> list[str]:
+        """Ids of all records of a kind that belong or ever belonged to one parent: where to look for how it stood once."""
+        rows = await self._database.rows("SELECT id FROM record_view WHERE kind = %s AND parent = %s", (kind, str(parent)))
+        return [key for (key,) in rows]
 
     async def named(self, kind: str, names: Sequence[str]) -> dict[str, RecordRow]:
         """Records of a kind by their whole, exact names."""
-        rows = await self._database.rows(_SELECT + "kind = %s AND name = ANY(%s)", (kind, list(names)))
-        return {row.details.name: row for row in map(self._row, rows)}
+        return {row.details.name: row for row in await self._rows(_SELECT + "kind = %s AND name = ANY(%s)", kind, list(names))}
 
-    async def those(self, kind: str, keys: Sequence[object]) -> list[RecordRow]:
+    async def those(self, kind: str, keys: Iterable[object]) -> list[RecordRow]:
         """Records of a kind by their ids, in the order of the ids; unknown ones are left out."""
-        wanted = [str(key) for key in keys]
-        rows = await self._database.rows(_SELECT + "kind = %s AND id = ANY(%s)", (kind, wanted))
-        found = {row.id: row for row in map(self._row, rows)}
-        return [found[key] for key in wanted if key in found]
+        wanted = [(kind, str(key)) for key in keys]
+        found = await self.linked(wanted)
+        return [found[link] for link in wanted if link in found]
 
-    def _one(self, rows: Sequence[Sequence[Any]]) -> RecordRow | None:
-        return self._row(rows[0]) if rows else None
+    async def _rows(self, question: str, *parameters: Any) -> list[RecordRow]:
+        return [self._row(row) for row in await self._database.rows(question, parameters)]
 
     def _row(self, row: Sequence[Any]) -> RecordRow:
         kind, key, version, document, created, modified = row
         return RecordRow(kind, key, version, self._details[kind].model_validate_json(document), created, modified)
+
+
+def _ends(links: Sequence[Link]) -> tuple[list[str], list[str]]:
+    return [kind for kind, _ in links], [key for _, key in links]

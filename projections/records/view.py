@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from domain.catalogue import RECORDS
+from domain.records.kinds.custom_property import PROPERTIES
 from domain.records.record import Record
 from projections.kernel.view import Column, View
 
@@ -17,7 +18,9 @@ _COLUMNS = (
     Column("version", "bigint"),
     Column("withdrawn", "boolean"),
     Column("name", "text"),
+    Column("label", "text"),
     Column("reference_id", "text"),
+    Column("parent", "text"),
     Column("date_created", "timestamptz"),
     Column("date_modified", "timestamptz"),
     Column("document", "text"),
@@ -32,7 +35,9 @@ def row(record: Record) -> tuple[Any, ...]:
         record.version,
         record.withdrawn,
         getattr(details, "name", None),
+        getattr(details, "label", None),
         getattr(details, "reference_id", None),
+        str(getattr(details, record.PARENT)) if record.PARENT else None,
         record.created_on,
         record.modified_on,
         details.model_dump_json(exclude_none=True),
@@ -41,13 +46,15 @@ def row(record: Record) -> tuple[Any, ...]:
 
 RECORD_VIEW = View(
     name="record_view",
-    version=1,
-    kinds=tuple(kind.KIND for kind in RECORDS),
+    version=2,
+    kinds=tuple(kind.KIND for kind in RECORDS if kind not in PROPERTIES),
     columns=_COLUMNS,
     row=row,
     key=("kind", "id"),
     indexes={
         "name": "{table} (kind, name, id) WHERE NOT withdrawn",
+        "label": "{table} (kind, label, id) WHERE NOT withdrawn AND label IS NOT NULL",
+        "parent": "{table} (kind, parent) WHERE parent IS NOT NULL",
         "reference": "{table} (kind, reference_id) WHERE NOT withdrawn AND reference_id IS NOT NULL",
     },
 )

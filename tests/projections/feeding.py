@@ -13,9 +13,10 @@ from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState
+from domain.records.configured import SentConfiguration
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
-from domain.records.record import RegisterRecord
+from domain.records.record import Record, RegisterRecord
 from projections.kernel.database import Database
 from projections.kernel.view import View
 
@@ -33,17 +34,24 @@ async def event(inner: Core, number: int, *, state: EventState | None = None, **
     return key
 
 
-async def room(inner: Core, number: int, name: str, reference_id: str | None = None) -> UUID:
+async def record(inner: Core, kind: type[Record], number: int, **values: Any) -> UUID:
+    """A record of any kind with an id made of a small number."""
     key = UUID(int=number)
-    values = {"name": name} if reference_id is None else {"name": name, "reference_id": reference_id}
-    await do(inner, RegisterRecord(str(key), Room, values))
+    await do(inner, RegisterRecord(key, kind, values))
     return key
+
+
+async def room(inner: Core, number: int, name: str, reference_id: str | None = None) -> UUID:
+    return await record(inner, Room, number, name=name, **({} if reference_id is None else {"reference_id": reference_id}))
 
 
 async def tag(inner: Core, number: int, name: str) -> UUID:
-    key = UUID(int=number)
-    await do(inner, RegisterRecord(str(key), Tag, {"name": name}))
-    return key
+    return await record(inner, Tag, number, name=name)
+
+
+def configured(name: str, text: str = "{}") -> dict[str, Any]:
+    """Values of a channel or flow whose text holds no secrets."""
+    return {"name": name, "configuration_json": SentConfiguration(text, {}, frozenset())}
 
 
 async def table(database: Database, view: View) -> list[tuple[Any, ...]]:

@@ -10,15 +10,20 @@ from uuid import UUID
 import pytest
 
 from api.wiring import Core
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
+from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent, RestoreEvent
 from domain.media_event.values import EventState, ProvisionState
+from domain.records.kinds.category import Category
+from domain.records.kinds.channel import Channel
+from domain.records.kinds.event_type import EventType
+from domain.records.kinds.flow import Flow
 from domain.records.kinds.tag import Tag
 from domain.records.record import WithdrawRecord
 from projections.kernel.page import Window
+from projections.log.links import Links
 from projections.media_event.filters import ORDER_COLUMNS, EventFilter
 from projections.media_event.queries import EventQueries
 from tests.conftest import HandClock
-from tests.projections.feeding import as_superuser, do, event, room, tag
+from tests.projections.feeding import configured, do, event, record, room, tag
 
 NINE = datetime(2031, 6, 1, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -33,22 +38,16 @@ async def found(inner: Core, **parts: Any) -> list[int]:
     return [row.id.int for row in page.results]
 
 
-def other_kinds(conninfo: str) -> None:
-    """Records of kinds that have no commands yet: a type, two channels, a flow, two categories."""
-    rows = [
-        ("event_type", 31, "Sport"),
-        ("channel", 41, "Channel B"),
-        ("channel", 42, "Channel A"),
-        ("flow", 51, "Flow"),
-        ("category", 61, "News"),
-        ("category", 62, "Films"),
-    ]
-    for kind, number, name in rows:
-        as_superuser(
-            conninfo,
-            "INSERT INTO record_view (kind, id, version, withdrawn, name, date_created, date_modified, document)"
-            f" VALUES ('{kind}', '{UUID(int=number)}', 1, false, '{name}', now(), now(), '{{}}')",
-        )
+async def other_kinds(inner: Core) -> None:
+    """Two of each kind that an Event links to, besides rooms and tags."""
+    for number, name in ((31, "Sport"), (32, "Culture")):
+        await record(inner, EventType, number, name=name)
+    for number, name in ((41, "Channel B"), (42, "Channel A")):
+        await record(inner, Channel, number, **configured(name))
+    for number, name in ((51, "Flow"), (52, "Ebb")):
+        await record(inner, Flow, number, **configured(name))
+    for number, name in ((61, "News"), (62, "Films")):
+        await record(inner, Category, number, name=name, label=name.lower())
 
 
 class TestTimes:
@@ -130,15 +129,19 @@ class TestLinks:
         assert await found(inner, tags=["ski", "no such"]) == [2, 3]
         assert await found(inner, tags=["no such"]) == []
         assert await found(inner, tags=["Football"]) == []
+        assert await found(inner, tag_id=ski) == [2, 3]
 
     async def test_a_withdrawn_tag_is_found_by_no_name(self, inner: Core) -> None:
-        await event(inner, 1, tag_ids=(await tag(inner, 21, "football"),))
+        """An Event that comes back keeps the id of a tag that is gone by now."""
+        key = await event(inner, 1, tag_ids=(await tag(inner, 21, "football"),))
+        await do(inner, DeleteEvent(key))
         await do(inner, WithdrawRecord(str(UUID(int=21)), Tag))
+        await do(inner, RestoreEvent(key))
         await event(inner, 2, tag_ids=(await tag(inner, 22, "football"),))
         assert await found(inner, tags=["football"]) == [2]
 
-    async def test_types_channels_categories_and_flows(self, inner: Core, database_url: str) -> None:
-        other_kinds(database_url)
+    async def test_types_channels_categories_and_flows(self, inner: Core) -> None:
+        await other_kinds(inner)
         await event(inner, 1, event_type_id=UUID(int=31), channel_id=UUID(int=41))
         await event(inner, 2, category_ids=(UUID(int=61), UUID(int=62)), flow_id=UUID(int=51))
         await event(inner, 3, category_ids=(UUID(int=62),), remixflow_id=UUID(int=51))
@@ -147,7 +150,12 @@ class TestLinks:
         assert await found(inner, channel="Channel B") == [1]
         assert await found(inner, channel="Channel A") == []
         assert await found(inner, categories=["News"]) == [2]
-        assert await found(inner, categories=["News", "Films"]) == [2, 3]
+        assert await found(inner, categories=["news"]) == [2]
+        assert await found(inner, categories=["NEWS"]) == []
+        assert await found(inner, categories=["News", "films"]) == [2, 3]
+        assert await found(inner, categories=["News", "news"]) == [2]
+        assert await found(inner, category_id=UUID(int=62)) == [2, 3]
+        assert await found(inner, event_type_id=UUID(int=31)) == [1]
         assert await found(inner, contains_flow=True) == [2]
         assert await found(inner, contains_flow=False) == [1, 2, 3]
 
@@ -231,17 +239,11 @@ class TestOrder:
         ],
     )
     async def test_each_column_orders_both_ways_with_nulls_last_and_ties_by_id(
-        self, inner: Core, database_url: str, column: str, low: dict[str, Any], high: dict[str, Any]
+        self, inner: Core, column: str, low: dict[str, Any], high: dict[str, Any]
     ) -> None:
         await room(inner, 11, "Hall")
         await room(inner, 12, "Plaza")
-        other_kinds(database_url)
-        as_superuser(
-            database_url,
-            "INSERT INTO record_view (kind, id, version, withdrawn, name, date_created, date_modified, document) VALUES"
-            f" ('event_type', '{UUID(int=32)}', 1, false, 'Culture', now(), now(), '{{}}'),"
-            f" ('flow', '{UUID(int=52)}', 1, false, 'Ebb', now(), now(), '{{}}')",
-        )
+        await other_kinds(inner)
         for number, changes in ((1, high), (2, {}), (3, low), (4, high), (5, low), (6, {})):
             await event(inner, number, **changes)
         assert await found(inner, order_column=column) == [3, 5, 1, 4, 2, 6]
@@ -311,5 +313,7 @@ class TestSingleEvents:
         for number in range(1, 8):
             await event(inner, number, room_id=hall, title=f"Match {number}" if number > 1 else None)
         await do(inner, DeleteEvent(UUID(int=2)))
-        users = await EventQueries(inner.database).users_of("room_id", hall, limit=3)
-        assert users == [(UUID(int=1), ""), (UUID(int=3), "Match 3"), (UUID(int=4), "Match 4")]
+        users = await Links(inner.database).users_of([f"room:{hall}"], limit=3)
+        assert [(user.id, user.name) for user in users] == [
+            (str(UUID(int=number)), name) for number, name in ((1, ""), (3, "Match 3"), (4, "Match 4"))
+        ]

@@ -14,7 +14,12 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import system_clock
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
 from domain.media_event.values import EventDetails, EventState
+from domain.records.kinds.category import Category
+from domain.records.kinds.channel import Channel
+from domain.records.kinds.event_type import EventType
+from domain.records.kinds.flow import Flow
 from domain.records.kinds.room import Room
+from domain.records.kinds.tag import Tag
 from domain.records.record import AmendRecord, WithdrawRecord
 from projections.catalogue import migrations, views
 from projections.clients.view import CLIENT_VIEW
@@ -23,7 +28,7 @@ from projections.kernel.view import View
 from projections.media_event.view import EVENT_VIEW, search_text
 from projections.records.view import RECORD_VIEW
 from tests.conftest import NOON, HandClock
-from tests.projections.feeding import do, event, room, table
+from tests.projections.feeding import configured, do, event, record, room, table, tag
 
 LATER = NOON + timedelta(hours=1)
 
@@ -50,6 +55,12 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
         "scheduled_end": LATER + timedelta(hours=2),
         **links,
     }
+    for kind, number in ((Room, 10), (EventType, 11), (Tag, 3)):
+        await record(inner, kind, number, name=kind.KIND)
+    await record(inner, Channel, 12, **configured("channel"))
+    await record(inner, Flow, 13, **configured("flow"))
+    for number in (1, 2):
+        await record(inner, Category, number, name=f"{number}", label=f"{number}")
     key = await event(inner, 1, **changes)
     clock.now = LATER
     await do(inner, AddOrUpdateEvent(key, {}, state=EventState.LIVE_PUBLISHED))
@@ -117,7 +128,9 @@ async def test_the_row_of_a_record_shows_its_name_and_the_rest_as_a_document(inn
         "version": 2,
         "withdrawn": False,
         "name": "Hall",
+        "label": None,
         "reference_id": None,
+        "parent": None,
         "date_created": NOON,
         "date_modified": LATER,
         "document": '{"name":"Hall"}',
@@ -146,7 +159,8 @@ async def feed(inner: Core, view: View, *roots: AggregateRoot) -> None:
 
 
 async def test_a_row_fed_twice_or_late_changes_nothing(inner: Core) -> None:
-    key = await event(inner, 1, title="Old")
+    key = await tag(inner, 1, "football")
+    await event(inner, 1, title="Old")
     [old] = (await inner.streams.load.many([f"event:{key}"])).values()
     await do(inner, AddOrUpdateEvent(key, {"title": "New", "tag_ids": (key,)}))
     [new] = (await inner.streams.load.many([f"event:{key}"])).values()
@@ -158,6 +172,7 @@ async def test_a_row_fed_twice_or_late_changes_nothing(inner: Core) -> None:
 
 async def test_rows_of_several_aggregates_go_in_one_statement(inner: Core) -> None:
     for number in (1, 2, 3):
+        await tag(inner, number, f"tag {number}")
         await event(inner, number, tag_ids=(UUID(int=number),) if number > 1 else ())
     expected = await table(inner.database, EVENT_VIEW)
     roots = (await inner.streams.load.many([f"event:{UUID(int=number)}" for number in (3, 1, 2)])).values()

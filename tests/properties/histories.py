@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from domain.client.commands import ChangeClientRoles, IssueClientKey, NewKey, RegisterClient, RemoveClient, RevokeClientKey
 from domain.kernel.command import Command
+from domain.kernel.sealed import SecretRef
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import (
     AddFlowTask,
@@ -27,9 +28,8 @@ from domain.media_event.commands import (
     RestoreEvent,
 )
 from domain.media_event.values import EventState, Mp4State, Particulars
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from domain.records.record import AmendRecord, RegisterRecord, WithdrawRecord
+from domain.records.configured import ConfiguredRecord, SentConfiguration
+from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 keys = st.integers(1, 4).map(lambda number: UUID(int=number))
@@ -81,23 +81,39 @@ def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
 names = st.sampled_from(["football", "Football", "handball", "ski", "%", ""])
 
 
-def room_commands(key: str) -> st.SearchStrategy[Command[Any]]:
-    values = st.fixed_dictionaries({"name": names}, optional={"reference_id": st.none() | texts})
-    some = st.fixed_dictionaries({}, optional={"name": names, "reference_id": st.none() | texts})
+_FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    **_OF_TYPE,
+    "<class 'str'>": names,
+    "<class 'uuid.UUID'>": keys,
+    "<class 'datetime.datetime'>": moments,
+    "tuple[str, ...]": st.lists(st.sampled_from(["HLS", "DASH"]), unique=True).map(tuple),
+}
+_PLACES = ['["encoders",0,"apiKey"]', '["encoders",1,"apiKey"]', '["password"]']
+_refs = st.builds(SecretRef, reference=keys, fingerprint=st.sampled_from(["aa", "bb"]))
+_configurations = st.builds(
+    SentConfiguration,
+    st.sampled_from(['{"encoders": [{}, {}]}', '{"encoders":[{},{}]}']),
+    st.dictionaries(st.sampled_from(_PLACES), st.none() | _refs),
+    st.frozensets(st.sampled_from(["[]", '["encoders",0]', '["encoders",1]'])),
+    st.lists(st.sampled_from(_PLACES), max_size=1).map(tuple),
+)
+
+
+def record_commands(kind: type[Record], key: object) -> st.SearchStrategy[Command[Any]]:
+    """Anything that may be asked of one record, its values made from its fields alone."""
+    fields = {name: field for name, field in kind.DETAILS.model_fields.items() if name != "secrets"}
+    known = {name: _field(kind, name, str(field.annotation)) for name, field in fields.items()}
+    needed = {name: known.pop(name) for name, field in fields.items() if field.is_required()}
     return st.one_of(
-        st.builds(RegisterRecord, st.just(key), st.just(Room), values),
-        st.builds(AmendRecord, st.just(key), st.just(Room), some),
-        st.builds(WithdrawRecord, st.just(key), st.just(Room)),
+        st.builds(RegisterRecord, st.just(key), st.just(kind), st.fixed_dictionaries(needed, optional=known)),
+        st.builds(AmendRecord, st.just(key), st.just(kind), st.fixed_dictionaries({}, optional={**needed, **known})),
+        st.builds(WithdrawRecord, st.just(key), st.just(kind)),
     )
 
 
-def tag_commands(key: str) -> st.SearchStrategy[Command[Any]]:
-    values = st.fixed_dictionaries({"name": names})
-    return st.one_of(
-        st.builds(RegisterRecord, st.just(key), st.just(Tag), values),
-        st.builds(AmendRecord, st.just(key), st.just(Tag), values),
-        st.builds(WithdrawRecord, st.just(key), st.just(Tag)),
-    )
+def _field(kind: type[Record], name: str, annotation: str) -> st.SearchStrategy[Any]:
+    configured = name == "configuration_json" and issubclass(kind, ConfiguredRecord)
+    return _configurations if configured else _FIELDS[annotation]
 
 
 def client_lives(name: str, *, longest: int = 20) -> st.SearchStrategy[list[Command[Any]]]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json, to_json
 
-from domain.catalogue import AGGREGATES, catalogue
+from domain.catalogue import AGGREGATES, RECORDS, catalogue
 from domain.client.aggregate import Client
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
@@ -22,7 +22,7 @@ from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
 from domain.media_event.events import ForceStopped
 from domain.media_event.values import Particulars
 from tests.golden.samples import example
-from tests.properties.histories import client_lives, event_commands, room_commands, tag_commands
+from tests.properties.histories import client_lives, event_commands, record_commands
 
 KEY = UUID(int=9)
 START = datetime.fromisoformat("2031-01-02T12:00:00Z")
@@ -106,7 +106,7 @@ def test_any_sequence_of_commands_on_a_client_keeps_the_invariants(commands: lis
 
 
 @BOUNDED
-@given(st.lists(room_commands("hall"), max_size=12) | st.lists(tag_commands("hall"), max_size=12), cuts)
+@given(st.sampled_from(RECORDS).flatmap(lambda kind: st.lists(record_commands(kind, UUID(int=1)), max_size=12)), cuts)
 def test_any_sequence_of_commands_on_a_record_keeps_the_invariants(commands: list[Command[Any]], cut: int) -> None:
     holds(*lived(commands), cut)
 

@@ -33,7 +33,7 @@ def event(stream: str, version: int = 1, *, state: bytes = b"{}", metadata: str 
 
 
 def one(stream: str, version: int = 1, *, claims: Sequence[Claim] = (), releases: Sequence[Claim] = ()) -> Append:
-    return Append([event(stream, version)], claims=claims, releases=releases)
+    return Append([event(stream, version)], claims=[*claims], releases=[*releases])
 
 
 async def until(condition: Callable[[], object], *, seconds: float = 20) -> None:

@@ -201,8 +201,7 @@ async def test_a_companion_whose_claim_is_taken_meanwhile_is_planned_again(inner
             return Plan(AddOrUpdateEvent(key, {"tag_ids": (UUID(str(known[0][0])),)}))
         await do(other, RegisterRecord(str(uuid4()), Tag, {"name": "football"}))
         mine = uuid4()
-        tag = Tag.register(mine, {"name": "football"}, at=inner.clock())
-        return Plan(AddOrUpdateEvent(key, {"tag_ids": (mine,)}), [tag])
+        return Plan(AddOrUpdateEvent(key, {"tag_ids": (mine,)}), [RegisterRecord(mine, Tag, {"name": "football"}, new=True)])
 
     event = await inner.ledger.execute(plan, cause=ME)
     assert plans == 2

@@ -1,0 +1,19 @@
+-- What callers and the service itself wanted written down: not facts of the domain, so not in the log of events.
+CREATE TABLE logbook (
+    id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    recorded_at  timestamptz NOT NULL,
+    level        smallint    NOT NULL,
+    call_site    text        NOT NULL DEFAULT '',
+    exception    text        NOT NULL DEFAULT '',
+    logger       text        NOT NULL DEFAULT '',
+    machine_name text        NOT NULL DEFAULT '',
+    message      text        NOT NULL,
+    stack_trace  text        NOT NULL DEFAULT '',
+    thread       text        NOT NULL DEFAULT '',
+    username     text        NOT NULL,
+    subject      text        COLLATE "C",
+    tags         text[]      NOT NULL DEFAULT '{}'
+);
+CREATE INDEX logbook_level ON logbook (level, id);
+CREATE INDEX logbook_subject ON logbook (subject, id) WHERE subject IS NOT NULL;
+CREATE INDEX logbook_recorded_at ON logbook USING brin (recorded_at) WITH (autosummarize = on);
