@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import PackageNotFoundError, version
 
 
@@ -10,3 +11,10 @@ def product_version() -> str:
         return version("medialedger")
     except PackageNotFoundError:
         return "0+source"
+
+
+def four_part(version: str) -> str:
+    """The numbers that a version begins with, as document 2, "Versioning", wants them: `0.1.0` is `0.1.0.0`."""
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    parts = numbers.group().split(".") if numbers else []
+    return ".".join((parts + ["0"] * 4)[:4])

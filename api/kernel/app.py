@@ -13,7 +13,7 @@ from urllib.parse import quote
 from prometheus_client import CollectorRegistry
 
 from api.kernel.answer import Answer, encode, is_stream
-from api.kernel.auth import OPEN, Authenticate, Gate
+from api.kernel.auth import OPEN, WRITE, Authenticate, Gate
 from api.kernel.bind import BoundRoute, RefusingRoute, Route, Services
 from api.kernel.body import Disconnected, Receive
 from api.kernel.call import Call, Scope
@@ -45,6 +45,7 @@ def build(
     *,
     authenticate: Authenticate,
     answers: Answers,
+    fingerprint: Callable[[bytes], bytes],
     registry: CollectorRegistry | None = None,
     request_log: RequestLog | None = None,
     on_start: Sequence[Hook] = (),
@@ -55,7 +56,8 @@ def build(
     """Binds every declaration now, so that a missing service or a route declared twice stops the start, not a request."""
     routes = list(routes)
     documentation = Documentation(routes, title=title, version=version)
-    binder = _Binder(services, gate=Gate(authenticate), once=Once(answers), metrics=RequestMetrics(registry or CollectorRegistry()))
+    once, metrics = Once(answers, fingerprint=fingerprint), RequestMetrics(registry or CollectorRegistry())
+    binder = _Binder(services, gate=Gate(authenticate), once=once, metrics=metrics)
     for declared in (*routes, documentation.routes()):
         for declaration in declared.declarations:
             binder.add(declaration)
@@ -90,7 +92,7 @@ class _Binder:
 
     def finish(self, surfaces: Iterable[Surface]) -> tuple[Paths[ByMethod], list[tuple[bytes, Route]]]:
         for leaf in self._leaves:
-            if "GET" in leaf:
+            if "GET" in leaf and leaf["GET"].declaration.permission != WRITE:  # the documents have a GET or two that write
                 leaf.setdefault("HEAD", leaf["GET"])
             refusal = partial(MethodNotAllowed, ", ".join(sorted(leaf)))
             like = next(iter(leaf.values())).declaration

@@ -34,6 +34,7 @@ class BodyType:
 JSON: Final = BodyType(("application/json",))
 FORM: Final = BodyType(("application/x-www-form-urlencoded", "multipart/form-data"))
 JSON_PATCH: Final = BodyType(("application/json-patch+json",))
+PLAIN: Final = BodyType(("text/plain",))
 XML: Final = BodyType(("application/xml", "text/xml"))
 
 _MULTIPART = "multipart/form-data"
@@ -122,6 +123,8 @@ class BodyParser:
             return self._read_form(split_pairs(raw, where=self._where))
         if media_type == _MULTIPART:
             return self._read_form(_multipart_pairs(raw, headers[b"content-type"], where=self._where))
+        if media_type in PLAIN.media_types:
+            return self._validator.read(decode_text(raw, where=self._where))
         return self._validator.read(parse_json(raw, where=self._where))
 
     def _read_form(self, pairs: Pairs) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from hashlib import sha256
 from typing import Final, Protocol
 
 from api.kernel.answer import JSON_TYPE, Answer, PendingAnswer, is_stream
@@ -30,15 +29,17 @@ class Answers(Protocol):
 class Once:
     """Runs an endpoint under a key: the first time for real, then from the record."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Answers, *, fingerprint: Callable[[bytes], bytes]) -> None:
+        """`fingerprint` marks a request, so that a repeat is known. A body may hold a weak password, so the mark has a key."""
         self._answers = answers
+        self._fingerprint = fingerprint
         self._running: set[tuple[str, str]] = set()
 
     async def run(self, call: Call, act: Callable[[], Awaitable[Answer]]) -> Answer:
         sent = call.headers[HEADER]
         if not is_token(sent, 255):
             raise Malformed.at("Idempotency-Key", "must be 1 to 255 printable ASCII characters")
-        pending = PendingAnswer(call.caller.name, sent.decode("ascii"), fingerprint=_fingerprint(call))
+        pending = PendingAnswer(call.caller.name, sent.decode("ascii"), fingerprint=self._fingerprint(_request(call)))
         owner = (pending.client, pending.key)
         if owner in self._running:
             raise _still_running()
@@ -70,9 +71,8 @@ class Once:
         return answer
 
 
-def _fingerprint(call: Call) -> bytes:
-    request = b"%s %s?%s\n" % (call.method.encode(), call.scope["raw_path"], call.scope["query_string"])
-    return sha256(request + call.body).digest()
+def _request(call: Call) -> bytes:
+    return b"%s %s?%s\n%s" % (call.method.encode(), call.scope["raw_path"], call.scope["query_string"], call.body)
 
 
 def _replay(recorded: RecordedAnswer, pending: PendingAnswer) -> Answer:

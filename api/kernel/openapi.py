@@ -21,7 +21,7 @@ from pydantic_core import to_json
 from api.kernel.answer import JSON_TYPE, Answer
 from api.kernel.auth import OPEN
 from api.kernel.bind import Signature, read_signature
-from api.kernel.body import FORM
+from api.kernel.body import FORM, PLAIN
 from api.kernel.call import Call
 from api.kernel.routes import Declaration, Routes
 from api.kernel.surface import OPERATIONS, Surface
@@ -36,6 +36,7 @@ _HEADERS = {
 }
 _LONGEST = {"X-Transaction-ID": 128, "Idempotency-Key": 255}
 _PRINTABLE = "^[ -~]+$"
+_TEXT = {"schema": {"type": "string", "minLength": 1}}
 _ERRORS = {
     400: "The request cannot be understood; nothing was changed",
     401: "No API key, or a wrong one",
@@ -225,6 +226,7 @@ def _correct(operation: dict[str, Any], declaration: Declaration, *, schemas: di
         content = body["content"].pop(JSON_TYPE)
         form = _form(content["schema"], schemas) if FORM in declaration.body_types else content
         body["content"] = {name: form if name in FORM.media_types else content for name in media_types}
+        body["content"].update((name, _TEXT) for name in media_types if name in PLAIN.media_types)
     elif read_signature(declaration).body is not None:
         schema = {"schema": {"type": "string"}}
         operation["requestBody"] = {"required": True, "content": dict.fromkeys(media_types, schema)}

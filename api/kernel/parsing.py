@@ -2,65 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json
 
 from domain.kernel.errors import FieldError, Malformed
+from domain.kernel.strict_json import NotStrict, path_inside, strict_json
 
-_BOM: Final = b"\xef\xbb\xbf"
 _MOST_ERRORS: Final = 50
 _LONGEST_FIELD: Final = 200
-_INFINITE: Final = (float("inf"), float("-inf"))
 
 
 def parse_json(raw: bytes | str, *, where: str = "body") -> Any:
-    """Strict JSON: no NaN or infinity (not even as 1e400), no NUL, no lone surrogate, nesting below 200 levels."""
-    if isinstance(raw, str):
-        raw = raw.encode("utf-8", "surrogatepass")
-    if raw.startswith(_BOM):
-        raw = raw[3:]
+    """Strict JSON; `Malformed` names the member, or `where` for the whole."""
     try:
-        data = from_json(raw, allow_inf_nan=False)
-    except ValueError as error:
-        raise Malformed.at(where, f"is not JSON: {error}") from None
-    if b"\\u0000" in raw or not _finite(data):
-        for path, message in _unstorable(data, ""):
-            raise Malformed.at(path or where, message)
-    return data
-
-
-def _finite(data: Any) -> bool:
-    """One quick pass; the parser turns a number that is too large for a float into infinity without a word."""
-    pending = [data]
-    while pending:
-        node = pending.pop()
-        kind = type(node)
-        if kind is dict:
-            pending.extend(node.values())
-        elif kind is list:
-            pending.extend(node)
-        elif kind is float and node in _INFINITE:
-            return False
-    return True
-
-
-def _unstorable(node: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(node, dict):
-        for key, value in node.items():
-            below = f"{path}.{key}" if path else key
-            if "\0" in key:
-                yield path, "may not have a NUL character in a key"
-            yield from _unstorable(value, below[:_LONGEST_FIELD])
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            yield from _unstorable(value, f"{path}[{index}]")
-    elif isinstance(node, str) and "\0" in node:
-        yield path, "may not have a NUL character"
-    elif isinstance(node, float) and node in _INFINITE:
-        yield path, "is too large a number"
+        return strict_json(raw)
+    except NotStrict as fault:
+        raise Malformed.at(path_inside("", fault.steps) or where, fault.message) from None
 
 
 class Validator:

@@ -97,6 +97,26 @@ class Routes:
         return declare
 
 
+def reading(**kinds: Any) -> Callable[[F], F]:
+    """For endpoints that are declared in a loop or a factory: the types of parameters that differ from one to the next."""
+
+    def tell(endpoint: F) -> F:
+        endpoint.__annotations__.update(kinds)
+        return endpoint
+
+    return tell
+
+
+def told(what: str) -> Callable[[F], F]:
+    """The same for what an endpoint does: its documentation."""
+
+    def tell(endpoint: F) -> F:
+        endpoint.__doc__ = what
+        return endpoint
+
+    return tell
+
+
 def _check(method: str, path: str, *, permission: Permission, absent: int) -> None:
     """A slip in a declaration is found at import, not by a caller."""
     if permission is not None and (not isinstance(permission, frozenset) or not permission):

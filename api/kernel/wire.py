@@ -209,6 +209,8 @@ LONGEST_LABEL = 600
 Label = Annotated[Text, StringConstraints(max_length=LONGEST_LABEL)]
 """Text that things are found and ordered by: names, titles, references. It must fit an index entry of PostgreSQL, which holds
 some 2,700 bytes, in any script; what is longer would fail in the append."""
+Name = Annotated[Label, StringConstraints(min_length=1, pattern=r"\S")]
+"""A label that says something: not empty, not blank."""
 
 
 def _integer(value: Any) -> Any:
@@ -239,3 +241,13 @@ class Between(GroupedMetadata):
 
 Integer = Annotated[int, BeforeValidator(_integer), Between()]
 """A whole number that fits a PostgreSQL bigint, or its digits; true and false are no numbers."""
+
+
+def _parts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return [part for item in value for part in _parts(item)] if isinstance(value, list) else value
+
+
+Listed = BeforeValidator(_parts)
+"""A comma separated list, in one parameter or several."""

@@ -13,6 +13,7 @@ from api.kernel.call import Call
 from api.kernel.dispatch import Paths
 from api.kernel.routes import Routes
 from api.kernel.surface import Surface
+from domain.kernel.sealed import Marker
 from tests.api.kernel.toy import ID, MemoryAnswers, Shelf, Toy, authenticate
 
 
@@ -51,7 +52,7 @@ async def test_an_unknown_path_is_404_without_a_key(toy: Toy, path: str) -> None
 
 async def test_an_unknown_path_answers_in_the_words_of_its_surface() -> None:
     engine = Surface("engine", prefix="/engine", render=lambda failure, call: Answer(failure.status, {"error": "no"}))
-    app = build([Routes(surface=engine)], {}, authenticate=authenticate, answers=MemoryAnswers())
+    app = build([Routes(surface=engine)], {}, authenticate=authenticate, answers=MemoryAnswers(), fingerprint=Marker(bytes(32)))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as http:
         assert (await http.get("/engine/x")).json() == {"error": "no"}
         assert (await http.get("/enginex")).json()["status"] == 404
@@ -101,7 +102,7 @@ async def test_mistakes_in_declarations_are_found_at_the_start() -> None:
         return Answer()
 
     def start(routes: Routes) -> None:
-        build([routes], {}, authenticate=authenticate, answers=MemoryAnswers())
+        build([routes], {}, authenticate=authenticate, answers=MemoryAnswers(), fingerprint=Marker(bytes(32)))
 
     routes = Routes()
     routes.get("/x", READ)(endpoint)

@@ -27,6 +27,7 @@ from api.kernel.wire import Flag, Instant, Integer, NamedInt, Text, Wire
 from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
 from domain.kernel.clock import system_clock
 from domain.kernel.errors import Conflict, NotFound, Refused, StaleVersion, Unavailable
+from domain.kernel.sealed import Marker
 
 ID = "0f0e0d0c-0b0a-4908-8706-050403020100"
 SECRET = "mlk_verysecret"
@@ -230,6 +231,7 @@ class Toy:
             {Shelf: self.shelf, MemoryAnswers: self.answers},
             authenticate=authenticate,
             answers=self.answers,
+            fingerprint=Marker(bytes(32)),
             registry=self.registry,
             request_log=self.log,
         )
