@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
@@ -23,10 +24,15 @@ from api.kernel.auth import Caller, Role
 from api.kernel.commands import CommandBus
 from api.kernel.log import RequestLog
 from api.kernel.routes import Routes
-from api.media import client, room, tag
+from api.media import client, health, log, resources
+from api.media.chapter_point.writes import ChapterPoints
+from api.media.configurations import Configurations
+from api.media.custom_property import PropertyWrites
 from api.media.event import routes as event_routes
 from api.media.event.changes import EventChanges
+from api.media.event.held import EventWrites
 from api.media.event.show import EventAnswers
+from api.media.health import Health
 from api.operations import routes as operations_routes
 from api.operations.routes import LogHead
 from api.settings import Settings
@@ -38,10 +44,14 @@ from domain.kernel.cause import Cause
 from domain.kernel.clock import Clock, system_clock
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.mapper import Catalogue, EventMapper
+from domain.kernel.sealed import Marker, Sealer
+from projections.archiver_stream.numbers import ArchiverStreamNumbers
+from projections.audit.actions import Actions
 from projections.audit.queries import AuditQueries
 from projections.audit.verify import verify
 from projections.catalogue import migrations, views
 from projections.clients.directory import ClientDirectory
+from projections.custom_property.queries import PropertyQueries
 from projections.kernel.database import APP_ROLE, Database
 from projections.kernel.migrate import grant_application, master_key_fits, migrate
 from projections.kernel.rebuild import Rebuilder
@@ -50,18 +60,23 @@ from projections.log.announce import Announcer
 from projections.log.answers import KeptAnswers
 from projections.log.append import Appender
 from projections.log.ledger import Ledger
+from projections.log.links import Links
 from projections.log.streams import Streams
+from projections.logbook.logbook import Logbook
 from projections.media_event.queries import EventQueries
 from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.adapters.ffmpeg import Ffmpeg, installed
 from workers.adapters.keyfiles import fingerprint, first_secret_file
 
 _log = logging.getLogger(__name__)
 
 ROUTES: Sequence[Routes] = (
     event_routes.routes,
-    room.routes,
-    tag.routes,
+    *resources.ROUTES,
     client.routes,
+    log.routes,
+    health.routes,
     audit_routes.routes,
     operations_routes.routes,
 )
@@ -215,9 +230,10 @@ async def build(settings: Settings, database: str, master_key: bytes) -> Mediale
     await _check_master_key(database, master_key)
     app = build_application(
         ROUTES,
-        services(inner, database),
+        services(inner, database, master_key),
         authenticate=partial(authenticate, inner.directory),
         answers=answers,
+        fingerprint=Marker(master_key),
         registry=inner.registry,
         request_log=request_log,
         version=product_version(),
@@ -225,24 +241,37 @@ async def build(settings: Settings, database: str, master_key: bytes) -> Mediale
     return Medialedger(inner, app, answers=answers, request_log=request_log, settings=settings)
 
 
-def services(inner: Core, conninfo: str) -> dict[Any, object]:
+def services(inner: Core, conninfo: str, master_key: bytes) -> dict[Any, object]:
     """What endpoints may ask for, by type."""
-    records = RecordQueries(inner.database, RECORDS)
+    records, properties = RecordQueries(inner.database, RECORDS), PropertyQueries(inner.database)
+    events = EventQueries(inner.database)
     audit = AuditQueries(inner.database, inner.streams, inner.catalogue)
+    bus, answers = CommandBus(inner.ledger, Links(inner.database)), EventAnswers(records, properties)
+    machine = gethostname()
+    logbook = Logbook(inner.database, inner.clock, machine=machine)
     return {
         Database: inner.database,
         Appender: inner.appender,
         Catalogue: inner.catalogue,
         CollectorRegistry: inner.registry,
         ClientDirectory: inner.directory,
-        CommandBus: CommandBus(inner.ledger),
+        CommandBus: bus,
+        Configurations: Configurations(Vault(inner.database, Sealer(master_key))),
         RecordQueries: records,
-        EventQueries: EventQueries(inner.database),
-        EventChanges: EventChanges(records, inner.clock),
-        EventAnswers: EventAnswers(records),
+        PropertyQueries: properties,
+        PropertyWrites: PropertyWrites(bus, records, properties),
+        ChapterPoints: ChapterPoints(bus, events, records, properties),
+        ArchiverStreamNumbers: ArchiverStreamNumbers(inner.database),
+        EventQueries: events,
+        EventChanges: EventChanges(records),
+        EventAnswers: answers,
+        EventWrites: EventWrites(bus, answers, logbook=logbook),
         AuditQueries: audit,
-        PastStates: PastStates(audit),
+        PastStates: PastStates(audit, properties, records),
         Verifier: Verifier(partial(verify, conninfo)),
+        Logbook: logbook,
+        Actions: Actions(inner.database),
+        Health: Health(inner.database, Ffmpeg(installed()), machine=machine),
         LogHead: LogHead(inner.database, inner.registry),
     }
 

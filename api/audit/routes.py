@@ -19,7 +19,9 @@ from api.kernel.pages import Descending, Whole
 from api.kernel.routes import Routes
 from api.kernel.surface import AUDIT_LOG
 from api.kernel.wire import Between, Instant, Integer, Wire
+from domain.client.aggregate import Client
 from domain.kernel.errors import Malformed, NotFound
+from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
 from projections.audit.verify import Verdict
@@ -111,7 +113,7 @@ async def audit_entries(call: Call, query: EntriesQuery, audit: AuditQueries) ->
         after=query.after,
         before=query.before,
         aggregate=query.aggregate,
-        id=_stored(query.id) if query.id is not None else None,
+        id=_sought(query),
         type=query.type,
         actor=query.actor,
         transaction_id=query.transaction_id,
@@ -194,15 +196,11 @@ def entry(one: Entry) -> dict[str, Any]:
 def _key(aggregate: str, key: str, catalogue: Catalogue) -> str:
     if aggregate not in catalogue.aggregates:
         raise NotFound(aggregate, key)
-    return _stored(key)
+    return key if aggregate == Client.KIND else canonical(key)  # a client's name may look like a GUID
 
 
-def _stored(key: str) -> str:
-    """Ids are stored as this product writes them: a GUID in lower case, with hyphens."""
-    try:
-        return str(UUID(key)) if len(key) == 36 else key
-    except ValueError:
-        return key
+def _sought(query: EntriesQuery) -> str | None:
+    return query.id if query.id is None or query.aggregate == Client.KIND else canonical(query.id)
 
 
 def _whole_millisecond(moment: datetime | None) -> datetime | None:

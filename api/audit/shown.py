@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from api.media import client, room, tag
-from api.media.event.shape import links_of, shaped
+from api.media import client
+from api.media.category.shape import category_object
+from api.media.chapter_point.shape import Chapters
+from api.media.event.shape import Linked, shaped
+from api.media.resources import SHAPES
 from domain.client.aggregate import Client
 from domain.kernel.aggregate import AggregateRoot
 from domain.media_event.aggregate import MediaEvent
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
+from domain.media_event.links import links_of
+from domain.records.kinds.category import Category
+from domain.records.kinds.chapter_point import ChapterPoint
+from domain.records.kinds.custom_property import CategoryProperty, ChapterPointProperty, CustomProperty
 from domain.records.record import Record
 from projections.audit.queries import AuditQueries
+from projections.custom_property.queries import PropertyQueries
 from projections.media_event.queries import EventRow
-
-_RECORDS = {Room.KIND: room.shaped, Tag.KIND: tag.shaped}
+from projections.records.queries import RecordQueries, RecordRow
 
 
 class PastStates:
-    """Shows an aggregate as it stood; names of what it pointed at are those of that moment too."""
+    """Shows an aggregate as it stood; names of what it pointed at, and what belonged to it, are those of that moment too."""
 
-    def __init__(self, audit: AuditQueries) -> None:
+    def __init__(self, audit: AuditQueries, properties: PropertyQueries, records: RecordQueries) -> None:
         self._audit = audit
+        self._properties = properties
+        self._records = records
 
     async def shown(self, root: AggregateRoot, *, position: int, base_url: str) -> dict[str, Any]:
         """`position` is how far the log had come."""
@@ -30,13 +38,42 @@ class PastStates:
             return await self._event(root, position, base_url)
         if isinstance(root, Client):
             return client.shaped(root.key, root.roles, root.registered_at, root.keys, {})
+        if isinstance(root, Category):
+            return category_object(RecordRow.of(root), await self._properties_then(CategoryProperty, root.key, position))
+        if isinstance(root, ChapterPoint):
+            return await self._chapter_point(RecordRow.of(root), position)
         if isinstance(root, Record):
-            return _RECORDS[root.KIND](root.key, root.details)
+            return SHAPES[root.KIND](RecordRow.of(root))
         raise LookupError(root.KIND)
 
     async def _event(self, event: MediaEvent, position: int, base_url: str) -> dict[str, Any]:
         row = EventRow.of(event)
-        linked = await self._audit.those_at((f"{kind}:{key}" for kind, key in links_of(row.details)), position)
-        standing = [root for root in linked.values() if isinstance(root, Record) and not root.withdrawn]
-        names = {(root.KIND, root.key): root.details.name for root in standing}
-        return shaped(row, names, base_url=base_url)
+        records = await self._standing((f"{kind}:{key}" for kind, key in links_of(row.details)), position)
+        linked = Linked(
+            {one.link: one.details.name for one in records},
+            {one.link: one for one in records},
+            {
+                one.id: await self._properties_then(CategoryProperty, one.id, position)
+                for one in records
+                if one.kind == Category.KIND
+            },
+        )
+        return shaped(row, linked, base_url=base_url)
+
+    async def _chapter_point(self, point: RecordRow, position: int) -> dict[str, Any]:
+        """With the points that were below it then."""
+        ever = await self._records.ever_of_parent(ChapterPoint.KIND, point.details.event_id)
+        others = await self._standing((ChapterPoint.stream(key) for key in ever if key != point.id), position)
+        chapters = Chapters([*others, point])
+        shown = chapters.within(point)
+        return chapters.one(point, {key: await self._properties_then(ChapterPointProperty, key, position) for key in shown})
+
+    async def _properties_then(self, kind: type[CustomProperty], owner: str, position: int) -> list[RecordRow]:
+        """The properties of an owner at that moment, in the order in which they are always shown."""
+        ever = await self._properties.ever_of_owner(kind.KIND, owner)
+        found = await self._standing((kind.stream(key) for key in ever), position)
+        return sorted(found, key=lambda one: (one.details.category, one.details.key))
+
+    async def _standing(self, streams: Iterable[str], position: int) -> list[RecordRow]:
+        found = await self._audit.those_at(streams, position)
+        return [RecordRow.of(root) for root in found.values() if isinstance(root, Record) and not root.withdrawn]

@@ -50,7 +50,7 @@ class _Loading:
     def __init__(self, wired: Core, done: Callable[[], None]) -> None:
         self._wired = wired
         self._done = done
-        self._changes = EventChanges(RecordQueries(wired.database, RECORDS), wired.clock)
+        self._changes = EventChanges(RecordQueries(wired.database, RECORDS))
 
     async def all(self, loads: Iterable[Awaitable[None]]) -> None:
         places = asyncio.Semaphore(_AT_ONCE)

@@ -11,6 +11,7 @@ import httpx
 
 from api.wiring import Core
 from projections.log.tail import head, read
+from tests.domain.configuration.texts_given import FLOW, PROFILE
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 AWKWARD = ["a/b", "100%", "a+b", "what?", "#1", "é", "日本", '"', "'", "\\", "two words", "a%2Fb", "../x", "a&b=c;d", " ", "🎬"]
@@ -63,6 +64,57 @@ async def add_room(http: httpx.AsyncClient, name: str = "Main hall", **fields: A
     answer = await http.post("/api/room/", json={"name": name, **fields})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["Id"])
+
+
+async def put_tag(http: httpx.AsyncClient, name: str) -> str:
+    answer = await http.put("/api/tag/", json={"name": name})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+async def add_event_type(http: httpx.AsyncClient, name: str = "Match", **fields: Any) -> str:
+    answer = await http.post("/api/eventtype/", json={"name": name, **fields})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
+async def add_playlist(http: httpx.AsyncClient, name: str = "Best of") -> str:
+    answer = await http.post("/api/playlist/", json={"name": name})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
+async def add_playlist_item(http: httpx.AsyncClient, playlist: str, event: str, at: str = "2031-01-02T03:04:05.000Z") -> str:
+    answer = await http.post(f"/api/playlist/{playlist}/playlistItems/", json={"eventId": event, "startTime": at})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+async def add_archiver_stream(http: httpx.AsyncClient, **fields: Any) -> int:
+    times = {"startTime": "2031-01-02T03:00:00.000Z", "endTime": "2031-01-02T05:00:00.000Z"}
+    body = {"profileId": "p", "captureId": "c", "ismUrl": "http://origin/a.ism", **times, **fields}
+    answer = await http.post("/api/archiverstream/", json=body)
+    assert answer.status_code == 201, answer.text
+    return int(answer.json()["id"])
+
+
+async def add_channel(http: httpx.AsyncClient, name: str = "Main channel", **fields: Any) -> str:
+    answer = await http.post("/api/channel/", json={"name": name, **fields})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
+async def add_flow(http: httpx.AsyncClient, name: str = "Main flow", configuration: Any = FLOW, **fields: Any) -> str:
+    answer = await http.post("/api/flow/", json={"name": name, "configurationJson": json.dumps(configuration), **fields})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
+async def add_profile(http: httpx.AsyncClient, name: str = "Main profile", configuration: Any = PROFILE, **fields: Any) -> str:
+    text = json.dumps(configuration)
+    answer = await http.post("/api/infrastructureprofile/", json={"name": name, "configurationJson": text, **fields})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
 
 
 async def event(http: httpx.AsyncClient, key: str) -> dict[str, Any]:

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from api.kernel.parsing import Validator
 from api.media.event.wire import EventParticulars, PatchStep, TagModel
-from domain.kernel.aggregate import AggregateRoot
-from domain.kernel.clock import Clock
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.ids import new_id
 from domain.media_event.commands import Expectation, Replacement
+from domain.media_event.links import LINKS, links
 from domain.records.kinds.tag import Tag
-from projections.records.queries import Link, RecordQueries
-
-LINKS: Mapping[str, str] = {
-    "room_id": "room",
-    "event_type_id": "event_type",
-    "category_ids": "category",
-    "channel_id": "channel",
-    "flow_id": "flow",
-    "remixflow_id": "flow",
-    "archiverflow_id": "flow",
-    "infrastructure_profile_id": "infrastructure_profile",
-}
-"""Details that point at other records, and the kind of record that each points at."""
+from domain.records.record import RegisterRecord
+from projections.records.queries import RecordQueries
 
 _NAMES = {"vod_enable_drm": "vod_drm", "event_state": "state"}
 _IGNORED = frozenset({"id", "refresh_index"})
@@ -47,20 +35,19 @@ _PARTICULARS = Validator(EventParticulars, where="value")
 class EventChanges:
     """Reads bodies of POST and PATCH /event/. Looks at other records, so it is asked again for every try of a command."""
 
-    def __init__(self, records: RecordQueries, clock: Clock) -> None:
+    def __init__(self, records: RecordQueries) -> None:
         self._records = records
-        self._clock = clock
 
-    async def of(self, body: EventParticulars) -> tuple[dict[str, Any], list[AggregateRoot]]:
+    async def of(self, body: EventParticulars) -> tuple[dict[str, Any], list[RegisterRecord]]:
         """Changes to the Event, its states among them, and the tags that must be made with it."""
-        new: dict[str, Tag] = {}
+        new: dict[str, RegisterRecord] = {}
         changes = await self._wanted(body, new)
         return changes, list(new.values())
 
-    async def steps(self, patch: Sequence[PatchStep]) -> tuple[tuple[Expectation | Replacement, ...], list[AggregateRoot]]:
+    async def steps(self, patch: Sequence[PatchStep]) -> tuple[tuple[Expectation | Replacement, ...], list[RegisterRecord]]:
         """A JSON Patch as steps on details. Bad paths and operations are `Malformed`, naming the step."""
         steps: list[Expectation | Replacement] = []
-        new: dict[str, Tag] = {}
+        new: dict[str, RegisterRecord] = {}
         for body, is_test in [(_one(step, index), step.op == "test") for index, step in enumerate(patch)]:
             if is_test:
                 steps += [Expectation(name, value) for name, value in (await self._expected(body, new)).items()]
@@ -68,17 +55,18 @@ class EventChanges:
                 steps += [Replacement(name, value) for name, value in (await self._wanted(body, new)).items()]
         return tuple(steps), list(new.values())
 
-    async def _wanted(self, body: EventParticulars, new: dict[str, Tag]) -> dict[str, Any]:
+    async def _wanted(self, body: EventParticulars, new: dict[str, RegisterRecord]) -> dict[str, Any]:
         """The changes; tags that must be made for them join `new`, by name."""
         changes = plain(body)
         if "tags" in body.model_fields_set:
-            changes["tag_ids"] = await self._tags(body.tags or (), new)
+            changes["tag_ids"] = await self.tags(body.tags or (), new)
         await self.check_links(changes)
         return changes
 
     async def check_links(self, changes: Mapping[str, Any]) -> None:
         """decisions.md, Everywhere: an unknown id as a link in a body is 400, naming the field."""
-        wanted = [(name, link) for name in LINKS.keys() & changes.keys() if changes[name] for link in links(name, changes[name])]
+        pointing = LINKS.keys() & changes.keys() - {"tag_ids"}  # tags are found by name, and made
+        wanted = [(name, link) for name in pointing for link in links(name, changes[name])]
         if not wanted:
             return
         known = await self._records.names(link for _, link in wanted)
@@ -86,7 +74,7 @@ class EventChanges:
         if missing:
             raise Malformed(*(FieldError(_spelled(name), f"there is no such {LINKS[name].replace('_', ' ')}") for name in missing))
 
-    async def _expected(self, body: EventParticulars, new: Mapping[str, Tag]) -> dict[str, Any]:
+    async def _expected(self, body: EventParticulars, new: Mapping[str, RegisterRecord]) -> dict[str, Any]:
         """What a `test` says that the Event holds: a state is never null, and what no answer shows equals nothing."""
         changes = {name: getattr(body, name) for name in _IGNORED & body.model_fields_set} | plain(body)
         if "event_state" in body.model_fields_set:
@@ -94,23 +82,23 @@ class EventChanges:
         if "tags" in body.model_fields_set:
             names = dict.fromkeys(tag.name for tag in body.tags or ())
             known = {name: row.id for name, row in (await self._records.named(Tag.KIND, list(names))).items()}
-            known |= {name: tag.key for name, tag in new.items()}
+            known |= {name: str(tag.key) for name, tag in new.items()}
             changes["tag_ids"] = tuple(UUID(known[name]) for name in names) if known.keys() >= names.keys() else _UNKNOWN
         return changes
 
-    async def _tags(self, tags: Sequence[TagModel], new: dict[str, Tag]) -> tuple[UUID, ...]:
-        """decisions.md, Rooms, tags: the name decides, twins collapse, an unknown name makes a tag."""
+    async def tags(self, tags: Sequence[TagModel], new: dict[str, RegisterRecord]) -> tuple[UUID, ...]:
+        """decisions.md, Rooms, tags: the name decides, twins collapse, an unknown name makes a tag, which joins `new`."""
         named = {tag.name: tag.id for tag in reversed(tags)}
         known = await self._records.named(Tag.KIND, list(named))
         unknown = {name: tag_id for name, tag_id in named.items() if name not in known and name not in new}
         given = [tag_id for tag_id in unknown.values() if tag_id is not None]
-        taken = {UUID(tag.key) for tag in new.values()}
+        taken = {tag.key for tag in new.values()}
         taken |= {UUID(row.id) for row in await self._records.those(Tag.KIND, given)} if given else set()
         for name, tag_id in unknown.items():
-            key = tag_id if tag_id is not None and tag_id not in taken else new_id()
-            taken.add(key)
-            new[name] = Tag.register(key, {"name": name}, at=self._clock())
-        return tuple(dict.fromkeys(UUID(new[tag.name].key if tag.name in new else known[tag.name].id) for tag in tags))
+            given_id = tag_id if tag_id is not None and tag_id not in taken else None
+            new[name] = RegisterRecord(given_id or new_id(), Tag, {"name": name}, new=given_id is None)
+            taken.add(new[name].key)
+        return tuple(dict.fromkeys(UUID(str(new[tag.name].key if tag.name in new else known[tag.name].id)) for tag in tags))
 
 
 def plain(body: EventParticulars) -> dict[str, Any]:
@@ -131,11 +119,6 @@ def plain(body: EventParticulars) -> dict[str, Any]:
         else:
             changes[name] = None if value in ("", 0) else value
     return changes
-
-
-def links(name: str, value: Any) -> Iterable[Link]:
-    """What one detail points at."""
-    return [(LINKS[name], str(key)) for key in (value if isinstance(value, tuple) else (value,))]
 
 
 def _spelled(name: str) -> str:

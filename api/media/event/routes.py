@@ -14,6 +14,7 @@ from api.kernel.pages import ReferenceQuery
 from api.kernel.routes import Routes
 from api.media.event.changes import EventChanges
 from api.media.event.documented import EventCollectionWire, EventWire, IsUniqueWire
+from api.media.event.held import EventWrites
 from api.media.event.show import EventAnswers
 from api.media.event.wire import (
     DvrWindowBody,
@@ -49,7 +50,7 @@ routes = Routes("/event", tag="Events")
 
 
 @routes.post("/", WRITE, answers=EventWire, body_types=(JSON, FORM))
-async def add_or_update_event(call: Call, body: EventBody, bus: CommandBus, changes: EventChanges, answers: EventAnswers) -> Answer:
+async def add_or_update_event(call: Call, body: EventBody, writes: EventWrites, changes: EventChanges) -> Answer:
     """Add an Event, or update the one with this Id."""
     key = body.id or new_id()
 
@@ -58,36 +59,30 @@ async def add_or_update_event(call: Call, body: EventBody, bus: CommandBus, chan
         state = wanted.pop("state", None)
         return Plan(AddOrUpdateEvent(key, wanted, state=state, new=body.id is None), new_tags)
 
-    return await bus.send(call, plan, lambda event: answers.written(call, event))
+    return await writes.send(call, plan)
 
 
 @routes.patch("/{id}", WRITE, answers=EventWire, body_types=(JSON_PATCH,))
-async def patch_event(call: Call, id: UUID, body: Patch, bus: CommandBus, changes: EventChanges, answers: EventAnswers) -> Answer:
+async def patch_event(call: Call, id: UUID, body: Patch, writes: EventWrites, changes: EventChanges) -> Answer:
     """Change fields of an Event by JSON Patch: replace, add, remove and test, all or nothing."""
 
     async def plan() -> Plan[MediaEvent]:
         steps, new_tags = await changes.steps(body)
         return Plan(AmendEvent(id, steps), new_tags)
 
-    return await bus.send(call, plan, lambda event: answers.written(call, event))
+    return await writes.send(call, plan)
 
 
 @routes.patch("/reference/{referenceid}", WRITE, answers=EventWire, body_types=(JSON_PATCH,))
 async def patch_event_by_reference(
-    call: Call,
-    referenceid: str,
-    body: Patch,
-    events: EventQueries,
-    bus: CommandBus,
-    changes: EventChanges,
-    answers: EventAnswers,
+    call: Call, referenceid: str, body: Patch, events: EventQueries, writes: EventWrites, changes: EventChanges
 ) -> Answer:
     """Change the most recently created Event with this reference id by JSON Patch."""
     found = await events.by_reference(referenceid)
     if found is None:
         await changes.steps(body)
         raise NotFound(MediaEvent.KIND, referenceid)
-    return await patch_event(call, found.id, body, bus, changes, answers)
+    return await patch_event(call, found.id, body, writes, changes)
 
 
 @routes.post("/stream/dvrwindowlength/{id}", WRITE, answers=EventWire)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,31 +11,37 @@ from uuid import UUID
 from pydantic_core import from_json
 
 from api.kernel.answer import iso
-from api.media.event.changes import LINKS, links
+from api.media.category.shape import category_object, property_object
+from domain.media_event.links import Link
 from domain.media_event.playback import StreamUrl, Video
 from domain.media_event.stream_point import RequestedStreamTime
-from domain.media_event.values import EventDetails
 from projections.media_event.queries import EventRow
-from projections.records.queries import Link
-
-Names = Mapping[Link, str]
+from projections.records.queries import RecordRow
 
 
-def links_of(details: EventDetails) -> list[Link]:
-    """Everything that an Event points at and shows by name."""
-    known = details.__dict__
-    return [link for name in LINKS if (value := known[name]) for link in links(name, value)]
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What Events point at, as it stands: display names by link; categories and types whole, by id; the categories' properties."""
+
+    names: Mapping[Link, str] = field(default_factory=dict)
+    records: Mapping[Link, RecordRow] = field(default_factory=dict)
+    properties: Mapping[str, Sequence[RecordRow]] = field(default_factory=dict)
 
 
-def shaped(row: EventRow, names: Names, *, base_url: str, video: Video | None = None) -> dict[str, Any]:
+NOTHING_LINKED = Linked()
+
+
+def shaped(row: EventRow, linked: Linked, *, base_url: str, video: Video | None = None) -> dict[str, Any]:
     """The Event object. Strings without a source are "", display names of absent links null."""
     details = row.details
     key = str(row.id)
 
     def name(kind: str, link: UUID | None) -> str | None:
-        return names.get((kind, str(link))) if link is not None else None
+        return linked.names.get((kind, str(link))) if link is not None else None
 
-    category = details.category_ids[0] if details.category_ids else None
+    event_type = linked.records.get(("event_type", str(details.event_type_id))) if details.event_type_id is not None else None
+    categories = [found for one in details.category_ids if (found := linked.records.get(("category", str(one))))]
+    properties = {one.id: linked.properties.get(one.id, ()) for one in categories}
     return {
         "id": key,
         "title": details.title or "",
@@ -53,12 +60,12 @@ def shaped(row: EventRow, names: Names, *, base_url: str, video: Video | None = 
         "infrastructureProfileId": details.infrastructure_profile_id,
         "infrastructureProfile": name("infrastructure_profile", details.infrastructure_profile_id),
         "eventTypeId": details.event_type_id,
-        "eventType": name("event_type", details.event_type_id),
+        "eventType": event_type.details.name if event_type is not None else None,
         "roomId": details.room_id,
         "room": name("room", details.room_id),
         "channelProfileId": None,
         "customPropertyConfigurationId": "",
-        "eventTypeColour": None,
+        "eventTypeColour": event_type.details.colour if event_type is not None else None,
         "state": int(details.state),
         "stateString": details.state.name,
         "mp4State": int(details.mp4_state),
@@ -89,10 +96,10 @@ def shaped(row: EventRow, names: Names, *, base_url: str, video: Video | None = 
         "thumbnailUrl": "",
         "documentUrl": f"{base_url}/api/document/event/{key}",
         "tagUrl": f"{base_url}/api/tag/event/{key}",
-        "customProperties": [],
-        "categories": [],
-        "category": name("category", category),
-        "categoryId": category,
+        "customProperties": [property_object(one) for found in properties.values() for one in found],
+        "categories": [category_object(one, properties[one.id]) for one in categories],
+        "category": categories[0].details.label if categories else None,
+        "categoryId": details.category_ids[0] if details.category_ids else None,
         "provisionInfo": None,
         "archiverCaptureId": "",
         "archiverProfileId": "",

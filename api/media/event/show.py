@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 from api.kernel.answer import Answer
 from api.kernel.call import Call
 from api.kernel.pages import page_body
-from api.media.event.shape import links_of, shaped
+from api.media.event.shape import NOTHING_LINKED, Linked, shaped
 from api.media.event.wire import PlaybackQuery
 from domain.kernel.errors import NotFound
 from domain.media_event.aggregate import MediaEvent
+from domain.media_event.links import links_of
 from domain.media_event.playback import (
     PlayableEvent,
     PlaybackRequest,
@@ -23,42 +27,59 @@ from domain.media_event.playback import (
     video,
 )
 from domain.media_event.stream_point import requested_stream_time
+from projections.custom_property.queries import PropertyQueries
 from projections.kernel.page import Page
 from projections.media_event.queries import EventRow
 from projections.records.queries import RecordQueries
+
+_SHOWN_WHOLE: Final = frozenset({"event_type", "category"})
+"""Kinds of which an Event shows more than the name."""
 
 
 class EventAnswers:
     """Turns Events into answers."""
 
-    def __init__(self, records: RecordQueries) -> None:
+    def __init__(self, records: RecordQueries, properties: PropertyQueries) -> None:
         self._records = records
+        self._properties = properties
 
     async def written(self, call: Call, event: MediaEvent, *, status: int = 200) -> Answer:
         """After a write: the Event as a GET would give it now."""
         row = EventRow.of(event)
-        links = links_of(row.details)
-        names = await self._records.names(links) if links else {}
-        return Answer(status, shaped(row, names, base_url=call.base_url), etag=row.version)
+        return Answer(status, shaped(row, await self._linked([row]), base_url=call.base_url), etag=row.version)
 
     async def single(self, call: Call, row: EventRow | None, *, key: object, query: PlaybackQuery) -> Answer:
         """A single read; 204 where the route says so when there is none."""
         request = playback_request(query)
         if row is None:
             raise NotFound(MediaEvent.KIND, str(key))
-        links = links_of(row.details)
-        names = await self._records.names(links) if links else {}
         shown = await self._video(row, request) if query.process_video else None
-        return Answer(200, shaped(row, names, base_url=call.base_url, video=shown), etag=row.version)
+        return Answer(200, shaped(row, await self._linked([row]), base_url=call.base_url, video=shown), etag=row.version)
 
     async def listed(self, call: Call, page: Page[EventRow]) -> Answer:
-        names = await self._records.names(link for row in page.results for link in links_of(row.details))
-        return Answer(200, page_body(page, [shaped(row, names, base_url=call.base_url) for row in page.results]))
+        linked = await self._linked(page.results)
+        return Answer(200, page_body(page, [shaped(row, linked, base_url=call.base_url) for row in page.results]))
+
+    async def _linked(self, rows: Sequence[EventRow]) -> Linked:
+        """What all of them point at, found at once; nothing is asked for Events that point at nothing."""
+        links = {link for row in rows for link in links_of(row.details) if link[0] != "tag"}
+        if not links:
+            return NOTHING_LINKED
+        whole = [link for link in links if link[0] in _SHOWN_WHOLE]
+        categories = [key for kind, key in whole if kind == "category"]
+        return Linked(
+            *await asyncio.gather(
+                self._records.names(links.difference(whole)),
+                self._records.linked(whole),
+                self._properties.of_owners("category_property", categories),
+            )
+        )
 
     async def _video(self, row: EventRow, request: PlaybackRequest) -> Video:
         details = row.details
         flow_id = next((link for name in flow_links(details.state) if (link := getattr(details, name))), None)
-        channel, flow = await self._configuration("channel", details.channel_id), await self._configuration("flow", flow_id)
+        text, flow = await self._configuration("channel", details.channel_id), await self._configuration("flow", flow_id)
+        channel = channel_configuration(text) if text else None
         return video(
             PlayableEvent(
                 id=row.id,
@@ -70,10 +91,10 @@ class EventAnswers:
                 max_bitrate=details.max_bitrate,
                 min_bitrate=details.min_bitrate,
             ),
-            channel=channel_configuration(channel) if channel else None,
+            channel=channel,
             flow=flow_configuration(flow) if flow else None,
             request=request,
-            player=PlayerAddresses(),
+            player=PlayerAddresses(channel.player_address if channel else ""),
         )
 
     async def _configuration(self, kind: str, key: UUID | None) -> str | None:

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from api.kernel.pages import FreshQuery, PageQuery
 from api.kernel.parsing import parse_json
-from api.kernel.wire import Between, Flag, Instant, Integer, Label, NamedInt, Text, Wire
+from api.kernel.wire import Between, Flag, Instant, Integer, Label, Listed, NamedInt, Text, Wire
 from domain.kernel.errors import FieldError, Malformed
 from domain.media_event.values import EventState, Mp4State, ProvisionState
 from projections.media_event.filters import ORDER_COLUMNS
@@ -60,6 +60,9 @@ class TagModel(Wire):
     name: Annotated[Label, Field(min_length=1, pattern=r"\S")]
 
 
+TagList = Annotated[list[TagModel], Field(max_length=_MOST)]
+
+
 class EventParticulars(Wire):
     """What POST writes and PATCH replaces. null clears; for a flag it means false."""
 
@@ -100,7 +103,7 @@ class EventParticulars(Wire):
     auto_expire_publishing_points: Flag | None = None
     vod_enable_drm: Flag | None = None
     refresh_index: Flag | None = None
-    tags: Annotated[Annotated[list[TagModel], Field(max_length=_MOST)] | None, BeforeValidator(_json_list)] = None
+    tags: Annotated[TagList | None, BeforeValidator(_json_list)] = None
     event_state: State | None = None
     dvr_length: Natural | None = None
     max_bitrate: Natural | None = None
@@ -142,16 +145,6 @@ class StateBody(Wire):
 
 class ProtectionBody(Wire):
     protection: State
-
-
-def _parts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return [part for item in value for part in _parts(item)] if isinstance(value, list) else value
-
-
-Listed = BeforeValidator(_parts)
-"""A comma separated list, in one parameter or several."""
 
 
 def _order_column(value: Any) -> Any:

@@ -20,7 +20,7 @@ from api.media.event.documented import (
     StreamUrlWire,
     VideoWire,
 )
-from api.media.event.shape import shaped
+from api.media.event.shape import NOTHING_LINKED, shaped
 from domain.media_event.playback import (
     ChannelConfiguration,
     Encoder,
@@ -89,7 +89,7 @@ def filled() -> dict[str, Any]:
     row = EventRow(KEY, 1, EventDetails(), NOON, NOON)
     playable = PlayableEvent(KEY, str(KEY), EventState.LIVE_PUBLISHED)
     shown = video(playable, channel=channel, flow=None, request=PlaybackRequest(), player=PlayerAddresses("https://player"))
-    return shaped(row, {}, base_url="http://x", video=shown)
+    return shaped(row, NOTHING_LINKED, base_url="http://x", video=shown)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Chapter points and their custom properties."""

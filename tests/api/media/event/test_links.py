@@ -1,0 +1,170 @@
+"""What an Event points at: shown with its name of now, refused when it is not there, kept from going while it is used."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from api.wiring import Core
+from domain.records.kinds.category import Category
+from domain.records.kinds.channel import Channel
+from domain.records.kinds.custom_property import CategoryProperty
+from domain.records.kinds.event_type import EventType
+from domain.records.kinds.flow import Flow
+from domain.records.kinds.infrastructure_profile import InfrastructureProfile
+from domain.records.kinds.room import Room
+from domain.records.record import AmendRecord, Record, WithdrawRecord
+from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, patch, replace, topics
+from tests.projections.feeding import configured, do, record
+
+LINKS: dict[str, tuple[type[Record], str, str | None]] = {
+    "roomId": (Room, "roomId", "room"),
+    "eventTypeId": (EventType, "eventTypeId", "eventType"),
+    "categoryId": (Category, "categoryId", "category"),
+    "channelId": (Channel, "channelId", "channel"),
+    "flowId": (Flow, "flowId", "flow"),
+    "remixflowId": (Flow, "remixflowId", "remixflow"),
+    "archiverflowId": (Flow, "archiverflowId", "archiverflow"),
+    "infrastructureProfileId": (InfrastructureProfile, "infrastructureProfileId", "infrastructureProfile"),
+}
+"""By the name in a body: the kind, the name of the id in an answer, and of the display name."""
+
+every_link = pytest.mark.parametrize("field", LINKS)
+
+
+def values(kind: type[Record], name: str) -> dict[str, Any]:
+    if kind in (Channel, Flow):
+        return configured(name)
+    more: dict[type[Record], dict[str, Any]] = {
+        Category: {"label": name},
+        InfrastructureProfile: {"configuration_json": "{}"},
+        EventType: {"colour": "#0a0"},
+    }
+    return {"name": name, **more.get(kind, {})}
+
+
+async def target(inner: Core, field: str, name: str = "Old name", *, number: int = 71) -> UUID:
+    kind = LINKS[field][0]
+    return await record(inner, kind, number, **values(kind, name))
+
+
+@every_link
+async def test_a_link_is_shown_by_id_and_by_the_name_of_now(http: httpx.AsyncClient, inner: Core, field: str) -> None:
+    kind, shown_id, shown_name = LINKS[field]
+    key = await target(inner, field)
+    made = await add(http, **{field: str(key)})
+    assert (made[shown_id], made[str(shown_name)]) == (str(key), "Old name")
+    await do(inner, AmendRecord(key, kind, {"name": "New name", **({"label": "New name"} if kind is Category else {})}))
+    for shown in (await event(http, made["id"]), (await http.get("/api/event/")).json()["results"][0]):
+        assert (shown[shown_id], shown[str(shown_name)]) == (str(key), "New name")
+    assert (await http.get(f"/api/audit/event/{made['id']}/state?version=1")).json()["state"] == made
+    assert (await http.get(f"/api/audit/event/{made['id']}/state")).json()["state"] == await event(http, made["id"])
+    cleared = (await patch(http, made["id"], replace(f"/{field}", None))).json()
+    assert (cleared[shown_id], cleared[str(shown_name)]) == (None, None)
+
+
+@every_link
+async def test_a_link_to_what_is_not_there_is_400_and_changes_nothing(http: httpx.AsyncClient, inner: Core, field: str) -> None:
+    kind = LINKS[field][0]
+    gone = await target(inner, field)
+    await do(inner, WithdrawRecord(gone, kind))
+    made = await add(http)
+    before = await last(inner)
+    for key in (UNKNOWN, str(gone)):
+        assert fields_of(await http.post("/api/event/", json={field: key})) == [field]
+        assert fields_of(await http.post("/api/event/", json={"Id": made["id"], "Title": "x", field: key})) == [field]
+        assert fields_of(await patch(http, made["id"], replace("/Title", "x"), replace(f"/{field}", key))) == [field]
+    assert await last(inner) == before
+
+
+async def test_several_unknown_links_are_all_named(http: httpx.AsyncClient) -> None:
+    sent = dict.fromkeys(LINKS, UNKNOWN)
+    assert sorted(fields_of(await http.post("/api/event/", json=sent))) == sorted(LINKS)
+
+
+async def test_an_event_shows_its_type_and_the_type_s_colour(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await record(inner, EventType, 31, name="Sport", colour="#00aa00")
+    shown = await add(http, EventTypeId=str(key))
+    assert (shown["eventType"], shown["eventTypeColour"]) == ("Sport", "#00aa00")
+    await do(inner, AmendRecord(key, EventType, {"colour": None}))
+    assert (await event(http, shown["id"]))["eventTypeColour"] is None
+    plain = await add(http)
+    assert (plain["eventType"], plain["eventTypeColour"]) == (None, None)
+
+
+async def test_an_event_shows_its_category_whole_with_its_custom_properties(http: httpx.AsyncClient, inner: Core) -> None:
+    news = await record(inner, Category, 31, name="News and talk", label="News", description="d")
+    await record(inner, Category, 32, name="Other", label="Other")
+    first = await record(inner, CategoryProperty, 41, owner_id=news, category="b", key="k", value="1")
+    second = await record(inner, CategoryProperty, 42, owner_id=news, category="a", key="z")
+    await record(inner, CategoryProperty, 43, owner_id=UUID(int=32), category="a", key="z", value="not mine")
+    expected = [
+        {"id": str(second), "category": "a", "key": "z", "value": None},
+        {"id": str(first), "category": "b", "key": "k", "value": "1"},
+    ]
+    made = await add(http, CategoryId=str(news))
+    for shown in (made, await event(http, made["id"]), (await http.get("/api/event/")).json()["results"][0]):
+        assert (shown["category"], shown["categoryId"], shown["customProperties"]) == ("News", str(news), expected)
+        assert shown["categories"] == [
+            {"id": str(news), "name": "News and talk", "label": "News", "description": "d", "customProperties": expected}
+        ]
+    assert (await event(http, (await add(http))["id"]))["categories"] == []
+
+
+async def test_a_past_state_shows_the_category_and_its_properties_of_then(http: httpx.AsyncClient, inner: Core) -> None:
+    news = await record(inner, Category, 31, name="News", label="News")
+    first = await record(inner, CategoryProperty, 41, owner_id=news, category="a", key="k", value="1")
+    made = await add(http, CategoryId=str(news))
+    await do(inner, AmendRecord(first, CategoryProperty, {"value": "2"}))
+    await record(inner, CategoryProperty, 42, owner_id=news, category="a", key="new", value="x")
+    await do(inner, WithdrawRecord(first, CategoryProperty))
+    await do(inner, AmendRecord(news, Category, {"label": "Talk"}))
+    then = (await http.get(f"/api/audit/event/{made['id']}/state?version=1")).json()["state"]
+    assert then == made
+    assert (then["category"], [one["value"] for one in then["customProperties"]]) == ("News", ["1"])
+    now = (await http.get(f"/api/audit/event/{made['id']}/state")).json()["state"]
+    assert now == await event(http, made["id"])
+    assert (now["category"], [one["value"] for one in now["customProperties"]]) == ("Talk", ["x"])
+
+
+@every_link
+async def test_what_an_event_uses_is_not_deleted(http: httpx.AsyncClient, inner: Core, field: str) -> None:
+    """The routes of every kind answer alike, because the append refuses; 404 and 412 come first."""
+    kind = LINKS[field][0]
+    key = await target(inner, field)
+    made = await add(http, Title="Final", **{field: str(key)})
+    path = f"/api/{kind.KIND.replace('_', '')}/{key}"
+    refused = await http.delete(path)
+    assert_problem(refused, 409)
+    assert f"event {made['id']} 'Final'" in refused.json()["detail"]
+    assert_problem(await http.delete(path, headers={"If-Match": '"9"'}), 412)
+    assert await topics(inner, kind.stream(key)) == [f"{kind.KIND}.registered"]
+    await http.delete(f"/api/event/{made['id']}")
+    assert (await http.delete(path)).status_code == 200
+    assert await topics(inner, kind.stream(key)) == [f"{kind.KIND}.registered", f"{kind.KIND}.withdrawn"]
+    assert (await http.put(f"/api/event/restore/{made['id']}")).json()[LINKS[field][1]] == str(key)
+    assert (await event(http, made["id"]))[str(LINKS[field][2])] is None
+
+
+async def test_of_many_users_a_few_are_named(http: httpx.AsyncClient) -> None:
+    room = await add_room(http)
+    for number in range(9):
+        await add(http, Title=f"Match {number}", RoomId=room)
+    detail = (await http.delete(f"/api/room/{room}")).json()["detail"]
+    assert detail.count("event ") == 5
+
+
+async def test_a_room_that_is_given_away_and_deleted_at_once_is_one_or_the_other(http: httpx.AsyncClient, inner: Core) -> None:
+    for number in range(15):
+        room, key = await add_room(http), (await add(http))["id"]
+        giving, going = patch(http, key, replace("/RoomId", room)), http.delete(f"/api/room/{room}")
+        given, gone = await asyncio.gather(giving, going)
+        assert (given.status_code, gone.status_code) in ((200, 409), (400, 200)), number
+        if given.status_code == 400:
+            assert fields_of(given) == ["roomId"]
+        shown = await event(http, key)
+        assert shown["room"] == ("Main hall" if shown["roomId"] else None)

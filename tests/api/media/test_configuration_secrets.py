@@ -1,0 +1,165 @@
+"""Keys and passwords of channels and flows: write-only, sealed, and nowhere else. decisions.md, "Everywhere"."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from uuid import UUID
+
+import httpx
+
+from api.wiring import Core
+from domain.kernel.sealed import Sealer
+from projections.vault.vault import Vault
+from tests.api.asking import UNKNOWN, add_channel, add_flow, assert_problem, fields_of, last, logged, new_id, topics
+from tests.domain.configuration.texts_given import FLOW, SRVA
+
+
+def encoder(name: str, key: Any) -> dict[str, Any]:
+    return {"name": name, "encoderSpecific": {"password": key}}
+
+
+def text_with(*encoders: dict[str, Any]) -> str:
+    return json.dumps({"encoders": list(encoders)})
+
+
+async def held(inner: Core, stream: str) -> dict[str, str | None]:
+    """What the vault opens to, by the places that the record knows it by."""
+    vault = Vault(inner.database, Sealer(bytes(32)))
+    said = [event.data["secrets"] for event in await logged(inner, stream) if "secrets" in event.data][-1]
+    return {place: await vault.opened(UUID(ref["reference"])) for place, ref in said.items()}
+
+
+async def rows(inner: Core) -> list[tuple[str, UUID]]:
+    """Whose boxes lie in the vault, and where."""
+    return [
+        (owner, key) for owner, key in await inner.database.rows("SELECT owner, reference FROM vault ORDER BY owner, reference")
+    ]
+
+
+async def put(http: httpx.AsyncClient, key: str, *encoders: dict[str, Any]) -> httpx.Response:
+    answer = await http.put(f"/api/channel/{key}", json={"configurationJson": text_with(*encoders)})
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+async def opened(inner: Core, key: str) -> list[str | None]:
+    """The secrets of a channel, each of which has a box and nobody else has one."""
+    found = await held(inner, f"channel:{key}")
+    assert len(await rows(inner)) == len(found)
+    return list(found.values())
+
+
+async def test_what_a_get_shows_can_be_put_back_and_nothing_happens(http: httpx.AsyncClient, inner: Core) -> None:
+    for path, key in (("channel", await add_channel(http, configurationJson=text_with(encoder("a", "k")))),
+                      ("flow", await add_flow(http))):  # fmt: skip
+        shown = await http.get(f"/api/{path}/{key}")
+        before = await rows(inner)
+        back = await http.put(f"/api/{path}/{key}", json=shown.json())
+        assert (back.status_code, back.json(), back.headers["etag"]) == (200, shown.json(), '"1"')
+        assert await topics(inner, f"{path}:{key}") == [f"{path}.registered"]
+        assert await rows(inner) == before
+
+
+async def test_the_same_secret_again_appends_nothing(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await add_channel(http, configurationJson=text_with(encoder("a", "k")))
+    before = await rows(inner)
+    assert (await put(http, key, encoder("a", "k"))).headers["etag"] == '"1"'
+    assert await rows(inner) == before
+    assert await opened(inner, key) == ["k"]
+
+
+async def test_null_and_absent_keep_and_the_empty_text_clears(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await add_channel(http, configurationJson=text_with(encoder("a", "k"), encoder("b", "l")))
+    before = await rows(inner)
+    await put(http, key, encoder("a", None), {"name": "b", "encoderSpecific": {"more": 1}})
+    assert await opened(inner, key) == ["k", "l"]
+    await http.put(f"/api/channel/{key}", json={"name": "x", "referenceId": "y"})
+    assert await rows(inner) == before
+
+    cleared = await put(http, key, encoder("a", ""), encoder("b", None))
+    assert json.loads(cleared.json()["configurationJson"])["encoders"][0] == encoder("a", None)
+    assert await opened(inner, key) == ["l"]
+    assert (await put(http, key, encoder("a", ""), encoder("b", None))).headers["etag"] == cleared.headers["etag"]
+    assert (await http.put(f"/api/channel/{key}", json=cleared.json())).headers["etag"] == cleared.headers["etag"]
+
+
+async def test_a_changed_secret_takes_the_place_of_the_old_one(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await add_channel(http, configurationJson=text_with(encoder("a", "k"), encoder("b", "l")))
+    before = await rows(inner)
+    assert (await put(http, key, encoder("a", "new"), encoder("b", None))).headers["etag"] == '"2"'
+    assert await opened(inner, key) == ["l", "new"]
+    assert len(set(before) & set(await rows(inner))) == 1
+    assert (await logged(inner, f"channel:{key}"))[1].data.keys() == {"timestamp", "secrets"}
+
+
+async def test_secrets_follow_their_encoders_and_go_with_them(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await add_channel(http, configurationJson=text_with(encoder("a", "k"), encoder("b", "l")))
+    before = await rows(inner)
+    await put(http, key, encoder("b", None), encoder("c", None), encoder("a", None))
+    assert await rows(inner) == before
+    assert [place[:23] for place in await held(inner, f"channel:{key}")] == ['["encoders",{"name":"a"', '["encoders",{"name":"b"']
+    await put(http, key, encoder("b", None))
+    assert await opened(inner, key) == ["l"]
+    await put(http, key, encoder("b", None), encoder("a", None))
+    assert await opened(inner, key) == ["l"]
+
+
+async def test_deleting_erases_all_and_a_flow_made_anew_brings_its_own(http: httpx.AsyncClient, inner: Core) -> None:
+    channel, flow = await add_channel(http, configurationJson=text_with(encoder("a", "k"))), await add_flow(http)
+    assert len(await rows(inner)) == 3
+    await http.delete(f"/api/channel/{channel}")
+    await http.delete(f"/api/flow/{flow}")
+    assert await rows(inner) == []
+    await add_flow(http, id=flow)
+    assert list((await held(inner, f"flow:{flow}")).values()) == ["first-key", "second-key"]
+    other = await add_channel(http, configurationJson=text_with(encoder("a", "k")))
+    await http.put(f"/api/channel/{other}", json={"configurationJson": None})
+    assert [owner for owner, _ in await rows(inner)] == [f"flow:{flow}"] * 2
+
+
+async def test_a_key_that_a_flow_needs_may_be_cleared_and_is_not_asked_for_again(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await add_flow(http)
+    empty = {point: {**settings, "srvaApiKey": ""} for point, settings in SRVA.items()}
+    server = {"type": "SRVA", "streamingServerSpecific": empty}
+    cleared = {"flows": [{**FLOW["flows"][0], "streamingServer": server}]}
+    answer = await http.put(f"/api/flow/{key}", json={"configurationJson": json.dumps(cleared)})
+    assert answer.status_code == 200
+    assert await rows(inner) == []
+    again = await http.put(f"/api/flow/{key}", json=answer.json())
+    assert (again.status_code, again.headers["etag"]) == (200, '"2"')
+
+
+async def test_the_same_secret_of_two_owners_looks_different(http: httpx.AsyncClient, inner: Core) -> None:
+    keys = [await add_channel(http, configurationJson=text_with(encoder("a", "k"))) for _ in range(2)]
+    said = [(await logged(inner, f"channel:{key}"))[0].data["secrets"] for key in keys]
+    marks = [ref["fingerprint"] for one in said for ref in one.values()]
+    assert len(set(marks)) == 2
+    assert sorted(owner for owner, _ in await rows(inner)) == sorted(f"channel:{key}" for key in keys)
+
+
+async def test_of_many_changes_at_once_one_box_is_left(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await add_channel(http, configurationJson=text_with(encoder("a", "k")))
+    await asyncio.gather(*(put(http, key, encoder("a", f"k{n}")) for n in range(10)))
+    assert len(await topics(inner, f"channel:{key}")) == 11
+    [left] = await opened(inner, key)
+    assert left in {f"k{n}" for n in range(10)}
+    flow = new_id()
+    await asyncio.gather(*(add_flow(http, f"{n}", id=flow) for n in range(10)))
+    assert [owner for owner, _ in await rows(inner)] == [f"channel:{key}", f"flow:{flow}", f"flow:{flow}"]
+
+
+async def test_what_is_refused_or_repeated_leaves_no_box_behind(http: httpx.AsyncClient, inner: Core) -> None:
+    body = {"name": "x", "configurationJson": text_with(encoder("a", "k"))}
+    first, again = [await http.post("/api/channel/", json=body, headers={"Idempotency-Key": "1"}) for _ in range(2)]
+    assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
+    before, log = await rows(inner), await last(inner)
+    assert len(before) == 1
+    changed = {"configurationJson": text_with(encoder("a", "other"))}
+    path = f"/api/channel/{first.json()['id']}"
+    assert_problem(await http.put(path, json=changed, headers={"If-Match": '"9"'}), 412)
+    assert_problem(await http.put(f"/api/channel/{UNKNOWN}", json=changed), 404)
+    assert fields_of(await http.put(path, json={**changed, "name": ""})) == ["name"]
+    assert_problem(await http.post("/api/channel/", json={**body, **changed}, headers={"Idempotency-Key": "1"}), 409)
+    assert (await rows(inner), await last(inner)) == (before, log)

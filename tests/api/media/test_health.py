@@ -1,0 +1,95 @@
+"""The service's health and version: document 2, "Health" and "Versioning"; decisions.md, "Health, logs, archiver streams"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from socket import gethostname
+
+import httpx
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from api.media.health import Health
+from api.version import four_part, product_version
+from api.wiring import Core
+from projections.kernel.database import Database
+from tests.api.serving import serving
+from tests.conftest import introduce
+from workers.adapters.ffmpeg import Ffmpeg, installed
+
+WELL = {"api": "ok", "transcoding": "ok", "database": "ok"}
+
+
+def report_of(answer: httpx.Response) -> dict[str, str]:
+    """The report within a problem: RFC 9457 lets a problem have members of its own."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert (answer.status_code, body["status"], body["type"]) == (503, 503, "/problems/unhealthy")
+    return {name: body[name] for name in WELL}
+
+
+async def test_a_healthy_service_says_so(http: httpx.AsyncClient, inner: Core) -> None:
+    headers = {"API-KEY": await introduce(inner, "probe", "viewer")}
+    for path in ("/api/health/", "/api/health"):
+        answer = await http.get(path, headers=headers)
+        assert (answer.status_code, answer.json()) == (200, WELL)
+        assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_transcoder_that_does_not_run_is_503(inner: Core, database_url: str, tmp_path: Path) -> None:
+    health = Health(inner.database, Ffmpeg(tmp_path / "ffmpeg"), machine="m")
+    async with serving(inner, database_url, lambda _: {Health: health}) as http:
+        answer = await http.get("/api/health/")
+    assert report_of(answer) == WELL | {"transcoding": "the transcoder cannot be started"}
+    assert (answer.headers["retry-after"], answer.headers["cache-control"]) == ("5", "no-store")
+    assert str(tmp_path) not in answer.text
+
+
+async def test_a_database_that_is_gone_is_503(inner: Core, database_url: str, postgres: str) -> None:
+    """Who asks was known a moment ago, so that much works without a database."""
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE short_lived")
+        async with Database(make_conninfo(database_url, dbname="short_lived"), size=1) as gone:
+            connection.execute("DROP DATABASE short_lived WITH (FORCE)")
+            health = Health(gone, Ffmpeg(installed()), machine="m", seconds=0.2)
+            async with serving(inner, database_url, lambda _: {Health: health}) as http:
+                answer = await http.get("/api/health/")
+    assert report_of(answer) == WELL | {"database": "the database does not answer"}
+
+
+async def test_a_database_that_is_too_slow_is_503(inner: Core, database_url: str) -> None:
+    async with Database(database_url, size=1) as busy, busy.connection():
+        health = Health(busy, Ffmpeg(installed()), machine="m", seconds=0.05)
+        async with serving(inner, database_url, lambda _: {Health: health}) as http:
+            answer = await http.get("/api/health/")
+    assert report_of(answer)["database"] == "the database does not answer"
+
+
+async def test_the_version_has_four_parts_and_says_who_asks(http: httpx.AsyncClient, inner: Core) -> None:
+    headers = {"API-KEY": await introduce(inner, "probe", "viewer")}
+    version = four_part(product_version())
+    assert (await http.get("/api/health/version", headers=headers)).json() == {
+        "client": "probe",
+        "machineName": gethostname(),
+        "assemblyVersion": version,
+        "fileVersion": version,
+        "productVersion": version,
+    }
+    assert [part.isdigit() for part in version.split(".")] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [
+        ("0.1.0", "0.1.0.0"),
+        ("1", "1.0.0.0"),
+        ("1.2.3.4.5", "1.2.3.4"),
+        ("1.2.dev3", "1.2.0.0"),
+        ("2.0rc1", "2.0.0.0"),
+        ("0+source", "0.0.0.0"),
+        ("unknown", "0.0.0.0"),
+    ],
+)
+def test_any_version_becomes_four_parts(version: str, shown: str) -> None:
+    assert four_part(version) == shown

@@ -1,0 +1,282 @@
+"""The log store over HTTP: document 2, "Logs"; decisions.md, "Health, logs, archiver streams"."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from api.wiring import Core
+from tests.api.asking import UNKNOWN, add, add_room, assert_problem, fields_of, last, new_id
+from tests.conftest import HandClock, introduce
+
+EMPTY = {"callSite": "", "exception": "", "logger": "", "machineName": "", "stackTrace": "", "thread": ""}
+
+
+async def write(http: httpx.AsyncClient, message: str = "x", level: Any = "Info", **fields: Any) -> dict[str, Any]:
+    """An entry, about something if `Id` is among the fields."""
+    path = "/api/log/loggable/" if fields else "/api/log/"
+    answer = await http.post(path, json={"Message": message, "Level": level, **fields})
+    assert answer.status_code == 201, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+async def ids(http: httpx.AsyncClient, path: str = "/api/log/", **asked: Any) -> list[int]:
+    answer = await http.get(path, params=asked)
+    if answer.status_code == 204:
+        assert answer.content == b""
+        return []
+    assert answer.status_code == 200, answer.text
+    return [entry["id"] for entry in answer.json()["results"]]
+
+
+async def test_a_message_is_written_down_and_read_back(http: httpx.AsyncClient, inner: Core) -> None:
+    before = await last(inner)
+    written = await http.post("/api/log/", json={"message": "  It's <b>on</b> 🎬\r\n", "LEVEL": "warn"})
+    assert written.status_code == 201
+    assert written.json() == EMPTY | {
+        "id": 1,
+        "date": "2031-01-02T12:00:00.000Z",
+        "level": "Warn",
+        "message": "  It's <b>on</b> 🎬\r\n",
+        "username": "admin",
+    }
+    assert written.headers["location"] == "/api/log/1"
+    for path in ("/api/log/1", "/api/log/1/"):
+        assert (await http.get(path)).json() == written.json()
+    assert (await http.get("/api/log/")).json() == {"pageSize": 20, "totalCount": 1, "results": [written.json()]}
+    assert await last(inner) == before, "a log store is no domain fact"
+
+
+async def test_it_says_who_wrote_it(http: httpx.AsyncClient, inner: Core) -> None:
+    headers = {"API-KEY": await introduce(inner, "studio", "operator")}
+    answer = await http.post("/api/log/", json={"Message": "x", "Level": 2}, headers=headers)
+    assert answer.json()["username"] == "studio"
+
+
+async def test_levels_have_a_number_and_a_name_in_any_case(http: httpx.AsyncClient) -> None:
+    for number, name in enumerate(("Trace", "Debug", "Info", "Warn", "Error", "Fatal", "Off")):
+        for level in (number, str(number), name, name.upper(), name.lower()):
+            assert (await write(http, level=level))["level"] == name
+
+
+@pytest.mark.parametrize("path", ["/api/log/", "/api/log/loggable/"])
+async def test_message_and_level_are_required(http: httpx.AsyncClient, path: str) -> None:
+    good = {"Id": "x", "Message": "x", "Level": "Info"}
+    wrong: dict[str, list[Any]] = {
+        "message": [None, "", " \t\n", 7, [], {}, True],
+        "level": [None, "", "Warning", "7", 7, -1, 1.5, True, [], "None"],
+    }
+    for name, values in wrong.items():
+        rest = {key: value for key, value in good.items() if key.lower() != name}
+        assert fields_of(await http.post(path, json=rest)) == [name]
+        for value in values:
+            assert fields_of(await http.post(path, json={**rest, name: value})) == [name], (name, value)
+    assert await ids(http) == []
+
+
+async def test_a_loggable_has_an_id_of_600_characters_at_most(http: httpx.AsyncClient) -> None:
+    good: dict[str, Any] = {"Message": "x", "Level": "Info"}
+    for wrong in (None, "", "  ", 7, "x" * 601, ["x"]):
+        assert fields_of(await http.post("/api/log/loggable/", json={**good, "Id": wrong})) == ["id"], wrong
+    assert fields_of(await http.post("/api/log/loggable/", json=good)) == ["id"]
+    assert (await write(http, Id="🎬" * 600))["id"] == 1
+
+
+async def test_the_tags_of_a_loggable_are_texts(http: httpx.AsyncClient) -> None:
+    for tags in (None, [], ["a", "", "b,c"], ["x"] * 1000):
+        await write(http, Id="x", Tag=tags)
+    for wrong in ("a", [7], [None], {"a": 1}, ["x"] * 1001):
+        answer = await http.post("/api/log/loggable/", json={"Id": "x", "Message": "x", "Level": 1, "Tag": wrong})
+        assert fields_of(answer)[0].partition("[")[0] == "tag", wrong
+    assert await ids(http) == [1, 2, 3, 4]
+
+
+async def test_logs_of_an_event_are_those_with_its_id_however_it_is_spelled(http: httpx.AsyncClient) -> None:
+    key, other = new_id(), new_id()
+    for spelled in (key, key.upper(), key.replace("-", ""), f"{{{key}}}", other, f"{key}x", "x"):
+        await write(http, spelled, Id=spelled)
+    await write(http, key)
+    for asked in (key, key.upper()):
+        assert await ids(http, f"/api/log/event/{asked}") == [1, 2, 3, 4]
+    assert await ids(http, f"/api/log/event/{key}/", startIndex=1, pageSize=2, queryOrder="DESC") == [3, 2]
+    assert await ids(http, f"/api/log/event/{UNKNOWN}") == []
+    assert fields_of(await http.get("/api/log/event/x")) == ["eventId"]
+    assert len(await ids(http)) == 8
+
+
+async def test_a_page_of_logs(http: httpx.AsyncClient) -> None:
+    for number in range(25):
+        await write(http, f"{number + 1}", level=number % 5)
+    everything = list(range(1, 26))
+    cases: list[tuple[dict[str, Any], list[int], int]] = [
+        ({}, everything[:20], 25),
+        ({"STARTINDEX": 20}, everything[20:], 25),
+        ({"startIndex": 3, "pageSize": 4}, [4, 5, 6, 7], 25),
+        ({"queryOrder": "desc", "pageSize": 3}, [25, 24, 23], 25),
+        ({"queryOrder": "DESC", "startIndex": 24}, [1], 25),
+        ({"queryOrder": "ASC", "pageSize": 2}, [1, 2], 25),
+        ({"logLevels": "Fatal,off"}, [], 0),
+        ({"logLevels": "warn, 4"}, [4, 5, 9, 10, 14, 15, 19, 20, 24, 25], 10),
+        ({"logLevels": "Trace", "startIndex": 4}, [21], 5),
+        ({"logLevels": ""}, everything[:20], 25),
+        ({"startIndex": 25}, [], 25),
+        ({"startIndex": 2**63 - 1}, [], 25),
+    ]
+    for asked, found, total in cases:
+        answer = await http.get("/api/log/", params=asked)
+        if not found:
+            assert (answer.status_code, answer.content) == (204, b""), asked
+            continue
+        body = answer.json()
+        assert ([entry["id"] for entry in body["results"]], body["totalCount"]) == (found, total), asked
+    for asked_size, size in ((1, 1), (1000, 1000), (1001, 1000), (2**63 - 1, 1000)):
+        assert (await http.get("/api/log/", params={"pageSize": asked_size})).json()["pageSize"] == size
+
+
+async def test_dates_are_inclusive_and_backwards_find_nothing(http: httpx.AsyncClient, clock: HandClock) -> None:
+    dates = []
+    for _ in range(4):
+        dates.append((await write(http))["date"])
+        clock.forward(milliseconds=1)
+    assert await ids(http, fromDate=dates[1]) == [2, 3, 4]
+    assert await ids(http, toDate=dates[1]) == [1, 2]
+    assert await ids(http, fromDate=dates[1], toDate=dates[2]) == [2, 3]
+    assert await ids(http, fromDate=dates[2], toDate=dates[1]) == []
+    assert await ids(http, fromDate="2031-01-02T13:00:00.003+01:00") == [4]
+    assert await ids(http, fromDate="2031-01-02", toDate="2031-01-03") == [1, 2, 3, 4]
+
+
+async def test_what_cannot_be_asked_is_400(http: httpx.AsyncClient) -> None:
+    await write(http)
+    for path in ("/api/log/", f"/api/log/event/{UNKNOWN}", "/api/log/useraudit/", "/api/log/usermanagement/"):
+        for name, values in {
+            "startIndex": ["-1", "x", "1.5", "", str(2**63)],
+            "pageSize": ["0", "-1", "x", str(2**63)],
+            "fromDate": ["soon", "", "12:00"],
+            "toDate": ["99999-01-01"],
+            "queryOrder": ["UP", ""],
+        }.items():
+            for value in values:
+                assert fields_of(await http.get(path, params={name: value})) == [name], (path, name, value)
+        for value in ("Loud", "7", "Info,-1"):
+            assert fields_of(await http.get(path, params={"logLevels": value}))[0].startswith("logLevels"), (path, value)
+
+
+async def test_an_entry_that_is_not_there_is_204(http: httpx.AsyncClient) -> None:
+    for path in ("1", "0", str(2**63 - 1)):
+        answer = await http.get(f"/api/log/{path}")
+        assert (answer.status_code, answer.content) == (204, b""), path
+    for path in ("x", "-1", str(2**63), UNKNOWN, "1.0"):
+        assert fields_of(await http.get(f"/api/log/{path}")) == ["id"], path
+    assert (await http.get("/api/log/")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/log/", {"Message": "x", "Level": "Info"}),
+        ("/api/log/loggable/", {"Id": "x", "Message": "x", "Level": "Info"}),
+        ("/api/log/exception/", {"Message": "x"}),
+    ],
+)
+async def test_the_same_post_with_the_same_key_is_written_down_once(http: httpx.AsyncClient, path: str, body: Any) -> None:
+    """Nothing is appended to the log of events, so the kernel itself keeps the answer."""
+    headers = {"Idempotency-Key": "k"}
+    first = await http.post(path, json=body, headers=headers)
+    again = await http.post(path, json=body, headers=headers)
+    assert (first.status_code, again.status_code, again.content) == (201, 201, first.content)
+    assert again.headers["location"] == first.headers["location"]
+    assert again.headers["idempotency-replayed"] == "true"
+    assert_problem(await http.post(path, json={**body, "Message": "y"}, headers=headers), 409)
+    assert await ids(http) == [1]
+
+
+async def test_the_same_post_at_the_same_moment_is_written_down_once(http: httpx.AsyncClient) -> None:
+    body, headers = {"Message": "x", "Level": "Info"}, {"Idempotency-Key": "k"}
+    answers = await asyncio.gather(*(http.post("/api/log/", json=body, headers=headers) for _ in range(5)))
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert await ids(http) == [1]
+
+
+async def test_user_audit_shows_every_change_and_who_made_it(http: httpx.AsyncClient, inner: Core) -> None:
+    headers = {"API-KEY": await introduce(inner, "studio", "operator")}
+    event = (await http.post("/api/event/", json={"EventState": 1}, headers=headers)).json()["id"]
+    room = await add_room(http)
+    body = (await http.get("/api/log/useraudit/", params={"pageSize": 3, "startIndex": 4})).json()
+    log = (await http.get("/api/audit/events/", params={"after": 4})).json()["results"]
+    assert [entry["position"] for entry in log] == [5, 6, 7]
+    assert body == {
+        "pageSize": 3,
+        "totalCount": 7,
+        "results": [
+            EMPTY
+            | {
+                "id": one["position"],
+                "date": one["recordedAt"],
+                "level": "Info",
+                "logger": "audit",
+                "message": message,
+                "username": username,
+            }
+            for one, message, username in zip(
+                log,
+                [f"event.registered event {event}", f"event.state_changed event {event}", f"room.registered room {room}"],
+                ["studio", "studio", "admin"],
+                strict=True,
+            )
+        ],
+    }
+
+
+async def test_a_date_read_in_the_user_audit_finds_its_entry(http: httpx.AsyncClient) -> None:
+    """The log keeps microseconds and shows milliseconds."""
+    for number in range(10):
+        await add(http, Title=f"{number}")
+    entries = (await http.get("/api/log/useraudit/")).json()["results"]
+    for date in {entry["date"] for entry in entries}:
+        found = await ids(http, "/api/log/useraudit/", fromDate=date, toDate=date)
+        assert found == [entry["id"] for entry in entries if entry["date"] == date]
+
+
+async def test_user_management_shows_what_was_done_to_clients(http: httpx.AsyncClient) -> None:
+    await add(http)
+    await http.post("/api/client/", json={"name": "studio", "roles": ["viewer"]})
+    await add(http)
+    await http.delete("/api/client/studio")
+    body = (await http.get("/api/log/usermanagement/")).json()
+    assert [(entry["id"], entry["message"], entry["username"]) for entry in body["results"]] == [
+        (1, "client.registered client admin", "system"),
+        (2, "client.key_issued client admin", "system"),
+        (4, "client.registered client studio", "admin"),
+        (5, "client.key_issued client studio", "admin"),
+        (7, "client.removed client studio", "admin"),
+    ]
+    assert body["totalCount"] == 5
+    assert await ids(http, "/api/log/usermanagement/", queryOrder="DESC", startIndex=1, pageSize=2) == [5, 4]
+
+
+@pytest.mark.parametrize("path", ["/api/log/useraudit/", "/api/log/usermanagement/"])
+async def test_actions_are_of_level_info(http: httpx.AsyncClient, path: str) -> None:
+    assert await ids(http, path, logLevels="Info") == [1, 2]
+    assert await ids(http, path, logLevels="Error,2") == [1, 2]
+    assert await ids(http, path, logLevels="Error,Warn") == []
+    assert await ids(http, path, fromDate="2101-01-01") == []
+    assert await ids(http, path, fromDate="2101-01-01", toDate="2001-01-01") == []
+    assert await ids(http, path, startIndex=2) == []
+
+
+async def test_the_two_audit_logs_are_for_auditors(http: httpx.AsyncClient, inner: Core) -> None:
+    viewer, auditor = [{"API-KEY": await introduce(inner, role, role)} for role in ("viewer", "auditor")]
+    await write(http)
+    for path in ("/api/log/useraudit/", "/api/log/usermanagement/"):
+        assert_problem(await http.get(path, headers=viewer), 403)
+        assert (await http.get(path, headers=auditor)).status_code == 200
+    for path in ("/api/log/", "/api/log/1"):
+        for headers in (viewer, auditor):
+            assert (await http.get(path, headers=headers)).status_code == 200
+    for headers in (viewer, auditor):
+        assert_problem(await http.post("/api/log/", json={"Message": "x", "Level": 1}, headers=headers), 403)

@@ -1,0 +1,97 @@
+"""For each route that takes a body, one that would be carried out; and the things that those bodies and paths are about."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+
+from tests.api.asking import (
+    add,
+    add_archiver_stream,
+    add_channel,
+    add_event_type,
+    add_flow,
+    add_playlist,
+    add_playlist_item,
+    add_room,
+)
+from tests.api.media.owners import OWNERS, add_category, add_point
+from tests.domain.configuration.texts_given import FLOW, PROFILE
+
+EVENT = "0f0e0d0c-0b0a-4908-8706-050403020100"
+PROPERTY = "0f0e0d0c-0b0a-4908-8706-050403020101"
+STREAM = {"profileId": "p", "captureId": "c", "startTime": "2031-01-02", "endTime": "2031-01-03", "ismUrl": "http://o/a.ism"}
+VALID: dict[str, dict[str, Any]] = {
+    "POST /api/event/": {"Title": "x", "RefId": "r"},
+    "PATCH /api/event/{id}": {"op": "replace", "path": "/Title", "value": "x"},
+    "PATCH /api/event/reference/{referenceid}": {"op": "replace", "path": "/Title", "value": "x"},
+    "POST /api/event/stream/dvrwindowlength/{id}": {"dvrWindowLength": 7},
+    "POST /api/event/flow/add/": {"taskEngineJson": "{}"},
+    "PUT /api/event/state/{id}": {"state": 11},
+    "PUT /api/event/flow/protection/{contentId}": {"protection": 11},
+    "POST /api/room/": {"name": "x"},
+    "PUT /api/room/{id}": {"name": "x"},
+    "PUT /api/tag/": {"name": "x"},
+    "PUT /api/tag/event/{id}": {"name": "x"},
+    "POST /api/eventtype/": {"name": "x", "colour": "#fff"},
+    "PUT /api/eventtype/{id}": {"name": "x", "colour": "#fff"},
+    "PUT /api/eventtype/event/{id}": {"eventTypeId": None},
+    "POST /api/category/": {"name": "x"},
+    "PUT /api/category/{id}": {"name": "x"},
+    "POST /api/category/customproperty/": {"id": PROPERTY, "value": "x"},
+    "POST /api/category/customproperty/bulk/{id}": {"category": "x", "key": "y", "value": "z"},
+    "POST /api/chapterpoint/": {"eventId": EVENT, "startTime": "00:00:00", "propertyModels": [{"category": "x", "key": "y"}]},
+    "POST /api/chapterpoint/customproperty/": {"id": PROPERTY, "value": "x"},
+    "POST /api/chapterpoint/customproperty/bulk/{id}": {"category": "x", "key": "y", "value": "z"},
+    "POST /api/playlist/": {"name": "x"},
+    "PUT /api/playlist/{id}": {"name": "x"},
+    "POST /api/playlist/{id}/playlistItems/": {"eventId": EVENT, "startTime": "2031-01-02"},
+    "POST /api/archiverstream/": STREAM,
+    "PUT /api/archiverstream/{id}": {"uploaded": True, "streamingFormats": ["HLS"]},
+    "POST /api/log/": {"Message": "x", "Level": "Info"},
+    "POST /api/log/loggable/": {"Id": "x", "Message": "x", "Level": 3, "Tag": ["a"]},
+    "POST /api/channel/": {"name": "x", "configurationJson": "{}"},
+    "PUT /api/channel/{id}": {"name": "x", "configurationJson": "{}"},
+    "POST /api/flow/": {"name": "x", "configurationJson": json.dumps(FLOW)},
+    "PUT /api/flow/{id}": {"name": "x", "configurationJson": json.dumps(FLOW)},
+    "POST /api/infrastructureprofile/": {"name": "x", "configurationJson": json.dumps(PROFILE)},
+    "POST /api/client/": {"name": "x", "roles": ["viewer"]},
+    "PUT /api/client/{name}": {"roles": ["viewer"]},
+    "POST /api/client/{name}/keys/": {"expireOthersAfter": 1},
+}
+"""A body that would be carried out; the attacks spoil it in one place each."""
+
+
+async def things(http: httpx.AsyncClient) -> dict[str, str]:
+    """Things that exist, so that no attack is stopped by a 404."""
+    shown = await add(http, Id=EVENT, Title="Final", RefId="r", EventState=10)
+    room, channel = await add_room(http), await add_channel(http)
+    playlist = await add_playlist(http)
+    category = await add_category(http, "Hostile")
+    point = await add_point(http, shown["id"], id=category)  # two kinds may share an id, and here the paths before it are alike
+    for of in OWNERS:
+        await http.post(f"{of.path}/bulk/{category}", json=[{"id": PROPERTY, "category": "a", "key": "b"}])
+    await http.post("/api/client/", json={"name": "studio", "roles": ["operator"]})
+    return {
+        "id": shown["id"],
+        "contentId": shown["id"],
+        "eventId": shown["id"],
+        "referenceid": "r",
+        "name": "studio",
+        "keyId": "k",
+        "aggregate": "event",
+        "room": room,
+        "channel": channel,
+        "channelId": channel,
+        "flow": await add_flow(http),
+        "eventtype": await add_event_type(http),
+        "playlist": playlist,
+        "category": category,
+        "chapterpoint": point,
+        "bulk": category,
+        "customproperty": PROPERTY,
+        "itemId": await add_playlist_item(http, playlist, shown["id"]),
+        "archiverstream": str(await add_archiver_stream(http)),
+    }
