@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 
-from bench import append, reads, replays, writes
+from bench import append, links, reads, replays, writes
 from bench.ground import Effort, Ground, ground
 from bench.report import Result, show_targets, write
 
@@ -15,6 +15,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "http": writes.http,
     "append": append.append,
     "reads": reads.reads,
+    "links": links.links,
     "rebuild": replays.rebuilds,
     "twin": writes.twin,
     "verify": replays.verification,

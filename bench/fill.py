@@ -35,7 +35,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one process appends: `what` is schedule, lives or beginnings; aggregates `first` to `last`, of `total`."""
+    """What one process appends: `what` is schedule, catalogued, lives or beginnings; aggregates `first` to `last`, of `total`."""
 
     url: str
     what: str
@@ -45,10 +45,12 @@ class Share:
 
     def roots(self) -> Iterator[AggregateRoot]:
         numbers = range(self.first, self.last)
-        if self.what == "schedule":
+        if self.what in ("schedule", "catalogued"):
+            catalogued = self.what == "catalogued"
             if not self.first:
                 yield from schedule.rooms()
-            yield from schedule.scheduled(numbers, total=self.total)
+                yield from schedule.catalogue() if catalogued else ()
+            yield from schedule.scheduled(numbers, total=self.total, catalogued=catalogued)
         elif self.what == "lives":
             yield from schedule.lives(numbers, space=3)
         else:

@@ -38,7 +38,7 @@ def reads(ground: Ground) -> Result:
     """(c) GET by id and lists, on 10 000 Events and on a million (a hundred thousand when quick)."""
     many = ground.effort.many
     result = Result("reads")
-    urls = {total: _filled(ground, total, result) for total in (_FEW, many)}
+    urls = {total: filled(ground, total, result) for total in (_FEW, many)}
     with (
         ground.server("trivial") as trivial,
         ground.server("product", urls[_FEW]) as small,
@@ -87,10 +87,11 @@ def _tell_lists(result: Result, pages: dict[str, list[Seen]], many: int) -> None
     result.tables.append(table)
 
 
-def _filled(ground: Ground, total: int, result: Result) -> str:
-    url = ground.database(f"bench_reads_{total}")
+def filled(ground: Ground, total: int, result: Result, *, what: str = "schedule") -> str:
+    """A database with so many Events and their views; its address."""
+    url = ground.database(f"bench_{what}_{total}")
     since = time.perf_counter()
-    fill(url, "schedule", total=total)
+    fill(url, what, total=total)
     filled = time.perf_counter()
     _, events = uvloop.run(rebuild(url, ("record_view", "event_view")))
     rebuilt = time.perf_counter()

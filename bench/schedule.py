@@ -15,12 +15,25 @@ from bench.load import MARK
 from domain.kernel.aggregate import AggregateRoot
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.values import EventState, Trigger
+from domain.records.configured import SentConfiguration
+from domain.records.kinds.category import Category
+from domain.records.kinds.channel import Channel
+from domain.records.kinds.event_type import EventType
+from domain.records.kinds.flow import Flow
 from domain.records.kinds.room import Room
+from domain.records.kinds.tag import Tag
+from domain.records.record import Record
+
+_SPACES: dict[type[Record], int] = {EventType: 11, Tag: 12, Category: 13, Channel: 14, Flow: 15}
 
 SEED = 20310102
 BEGIN = datetime(2028, 1, 1, tzinfo=UTC)
 A_DAY = 1_000
 ROOMS = 200
+TYPES = 50
+TAGS = 2_000
+CATEGORIES = 40
+CHANNELS = 20
 SUBJECTS = (
     "Premier League",
     "City Council",
@@ -85,9 +98,33 @@ def room_name(number: int) -> str:
     return f"Studio {number:03d}"
 
 
+def linked_id(kind: type[Record], number: int) -> UUID:
+    """Of a type, tag, category, channel or flow."""
+    return key(number, space=_SPACES[kind])
+
+
+def linked_name(kind: type[Record], number: int) -> str:
+    return f"{kind.KIND} {number:04d}"
+
+
 def rooms() -> Iterator[AggregateRoot]:
     for number in range(ROOMS):
         yield Room.register(room_id(number), {"name": room_name(number), "reference_id": f"room-{number}"}, at=BEGIN)
+
+
+def catalogue() -> Iterator[AggregateRoot]:
+    """Everything besides rooms that the Events of a catalogued schedule point at."""
+    for kind, many in ((EventType, TYPES), (Tag, TAGS)):
+        for number in range(many):
+            yield kind.register(linked_id(kind, number), {"name": linked_name(kind, number)}, at=BEGIN)
+    for number in range(CATEGORIES):
+        name = linked_name(Category, number)
+        yield Category.register(linked_id(Category, number), {"name": name, "label": name}, at=BEGIN)
+    for other, many in ((Channel, CHANNELS), (Flow, 1)):
+        for number in range(many):
+            text = SentConfiguration("{}", {}, frozenset())
+            values = {"name": linked_name(other, number), "configuration_json": text}
+            yield other.register(linked_id(other, number), values, at=BEGIN)
 
 
 def reference(number: int) -> str:
@@ -100,13 +137,14 @@ def start_of(number: int) -> datetime:
     return BEGIN + timedelta(days=day, seconds=slot * 86_400 // A_DAY)
 
 
-def scheduled(numbers: range, *, total: int) -> Iterator[AggregateRoot]:
+def scheduled(numbers: range, *, total: int, catalogued: bool = False) -> Iterator[AggregateRoot]:
     """Events of a schedule of `total`. The present is a day before its end: what was before has a state, what comes has none."""
     present = start_of(max(total - A_DAY, 0))
     random = Random(f"{SEED}:{numbers.start}")
     for number in numbers:
         start = start_of(number)
-        event = MediaEvent.register(key(number, space=2), _facts(number, start, random), at=start - timedelta(days=7))
+        facts = _facts(number, start, random) | (_links(random) if catalogued else {})
+        event = MediaEvent.register(key(number, space=2), facts, at=start - timedelta(days=7))
         state = _state(start, present, random)
         if state is not None:
             event.change_state(state, trigger=Trigger.OPERATOR, at=start)
@@ -124,6 +162,21 @@ def _facts(number: int, start: datetime, random: Random) -> dict[str, object]:
         "room_id": room_id(random.randrange(ROOMS)),
         "auto_start": random.random() < 0.5,
         "auto_publish": True,
+    }
+
+
+def _links(random: Random) -> dict[str, object]:
+    """A type, a channel and a category each, two or three tags, and a flow for one in ten."""
+
+    def one(kind: type[Record], many: int) -> UUID:
+        return linked_id(kind, random.randrange(many))
+
+    return {
+        "event_type_id": one(EventType, TYPES),
+        "channel_id": one(Channel, CHANNELS),
+        "category_ids": (one(Category, CATEGORIES),),
+        "tag_ids": tuple(dict.fromkeys(one(Tag, TAGS) for _ in range(random.choice((2, 3))))),
+        "flow_id": one(Flow, 1) if random.random() < 0.1 else None,
     }
 
 
