@@ -16,6 +16,8 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 from uuid import UUID
 
+from pydantic import BaseModel
+
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # run as a script, not imported by the test
     sys.path.insert(0, str(ROOT))
@@ -166,7 +168,8 @@ def _aggregate(aggregate: type[AggregateRoot]) -> Iterator[str]:
     yield from (f"## {aggregate.KIND}", "", f"Aggregate `{aggregate.__name__}`, stream `{aggregate.KIND}:<key>`.")
     unique = aggregate.UNIQUE if issubclass(aggregate, Record) else ()
     if unique:
-        yield f"Unique (a claim in the same commit): {', '.join(map(code, unique))}."
+        groups = (code(names) if isinstance(names, str) else f"({', '.join(map(code, names))})" for names in unique)
+        yield f"Unique (a claim in the same commit): {', '.join(groups)}."
     yield ""
 
 
@@ -194,6 +197,10 @@ def words(annotation: Any) -> str:
         return " or ".join("null" if part is NoneType else words(part) for part in parts)
     if get_origin(annotation) is tuple:
         return f"list of {words(parts[0])}"
+    if get_origin(annotation) is dict:
+        return f"{words(parts[1])} by {words(parts[0])}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "{" + ", ".join(f"{name}: {words(field.annotation)}" for name, field in annotation.model_fields.items()) + "}"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         form = "number" if issubclass(annotation, IntEnum) else "text"
         return f"[{annotation.__name__}](#{annotation.__name__.lower()}) ({form})"
@@ -218,8 +225,7 @@ def _settings() -> Iterator[str]:
         "in use, with secrets masked, and names every `MEDIALEDGER_…` variable that does not exist.",
         "`HOME` in a default stands for the value of `MEDIALEDGER_HOME`.",
         "",
-        "Nothing uses `MEDIALEDGER_MEDIA_ROOT` and `MEDIALEDGER_OUTBOUND_ALLOW` yet. The master key is made and its fingerprint "
-        "is kept in the database, but nothing is sealed with it yet.",
+        "Nothing uses `MEDIALEDGER_MEDIA_ROOT` and `MEDIALEDGER_OUTBOUND_ALLOW` yet.",
         "",
     )
     rows = [(code(one.name), one.meaning, code(one.default) if one.default else "empty") for one in VARIABLES]

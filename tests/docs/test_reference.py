@@ -83,7 +83,7 @@ def test_every_problem_is_explained(refusal: DomainError) -> None:
 def test_every_kind_of_aggregate_is_in_the_glossary() -> None:
     kinds: list[type[AggregateRoot]] = list(AGGREGATES)
     for kind in kinds:
-        assert f"**{kind.KIND}**" in page("glossary.md").lower()
+        assert f"**{kind.KIND.replace('_', ' ')}**" in page("glossary.md").lower()
 
 
 def test_every_place_and_protocol_is_in_playback() -> None:
