@@ -11,6 +11,12 @@ from domain.kernel.strict_json import NotStrict, path_inside, strict_json
 
 _MOST_ERRORS: Final = 50
 _LONGEST_FIELD: Final = 200
+_MESSAGES: Final = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "uuid_parsing": "must be a GUID",  # pydantic's own words quote what was sent
+    "uuid_type": "must be a GUID",
+}
 
 
 def parse_json(raw: bytes | str, *, where: str = "body") -> Any:
@@ -45,7 +51,7 @@ def _malformed(error: ValidationError, data: Any, where: str) -> Malformed:
         if entry["type"] == "twin":
             location.append(entry["ctx"]["field"])
         missing = entry["type"] in ("missing", "twin", "extra_forbidden")
-        message = entry["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        message = _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         field = _field(location, data, missing=missing) or where
         found[FieldError(field[:_LONGEST_FIELD], message)] = None
     return Malformed(*found)

@@ -5,10 +5,12 @@ colour, as for every name of an absent link."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from api.kernel.answer import Answer
 from api.kernel.auth import WRITE
@@ -29,7 +31,16 @@ from projections.records.queries import RecordRow
 
 routes = Routes("/eventtype", tag="Event types")
 
-Colour = Annotated[str, StringConstraints(pattern="^(#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}))?$")]
+_COLOUR = "^(#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}))?$"
+
+
+def _colour(text: str) -> str:
+    if not re.fullmatch(_COLOUR, text):
+        raise PydanticCustomError("colour", "must be #rgb or #rrggbb")
+    return text
+
+
+Colour = Annotated[str, AfterValidator(_colour), WithJsonSchema({"type": "string", "pattern": _COLOUR})]
 """#rgb or #rrggbb, kept as sent; the empty text is none."""
 
 

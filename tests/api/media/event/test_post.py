@@ -10,7 +10,6 @@ import pytest
 
 from api.wiring import Core
 from tests.api.asking import (
-    UNKNOWN,
     add,
     add_room,
     assert_problem,
@@ -60,16 +59,6 @@ FLAGS = {
     "VodEnableDrm": "vodDrm",
 }
 LIMITS = {"DvrLength": "dvrLength", "MaxBitrate": "maxBitrateUrlParam", "MinBitrate": "minBitrateUrlParam"}
-LINKS = {
-    "RoomId": "roomId",
-    "EventTypeId": "eventTypeId",
-    "CategoryId": "categoryId",
-    "ChannelId": "channelId",
-    "FlowId": "flowId",
-    "RemixflowId": "remixflowId",
-    "InfrastructureProfileId": "infrastructureProfileId",
-    "ArchiverflowId": "archiverflowId",
-}
 
 
 def everything(room: str) -> dict[str, Any]:
@@ -252,21 +241,6 @@ async def test_an_unknown_state_is_400(http: httpx.AsyncClient, inner: Core) -> 
     for given in wrong:
         assert fields_of(await http.post("/api/event/", json={"EventState": given})) == ["eventState"], given
     assert await last(inner) == before
-
-
-async def test_an_unknown_link_is_400_and_names_the_field(http: httpx.AsyncClient, inner: Core) -> None:
-    key = (await add(http))["id"]
-    before = await last(inner)
-    for name, shown in LINKS.items():
-        for body in ({name: UNKNOWN}, {"Id": key, name: UNKNOWN}, {name: "no guid"}, {name: 7}):
-            answer = await http.post("/api/event/", json=body)
-            assert [field.lower() for field in fields_of(answer)] == [shown.lower()], body
-    assert await last(inner) == before
-
-
-async def test_every_unknown_link_is_named(http: httpx.AsyncClient) -> None:
-    answer = await http.post("/api/event/", json=dict.fromkeys(LINKS, UNKNOWN))
-    assert sorted(fields_of(answer)) == sorted(LINKS.values())
 
 
 async def test_tags_are_made_once_and_reused_by_name(http: httpx.AsyncClient, inner: Core) -> None:
