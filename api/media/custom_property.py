@@ -21,7 +21,7 @@ from api.kernel.wire import Flag, Text, Wire
 from api.media.property_upserts import Upserts, Wanted, found_pair, pair_of, upserts
 from api.media.resource import Resource, Shape
 from domain.kernel.command import Command
-from domain.kernel.errors import FieldError, Malformed, NotFound
+from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
 from domain.kernel.ids import new_id
 from domain.records.kinds.custom_property import CustomProperty
 from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
@@ -30,6 +30,7 @@ from projections.log.ledger import Plan
 from projections.records.queries import RecordQueries, RecordRow
 
 MOST: Final = 1000
+MOST_AT_ONCE: Final = 5000
 _NOT_STORED: Final = (("cache-control", "no-store"),)
 
 PropertyName = Annotated[Text, StringConstraints(max_length=300)]
@@ -167,7 +168,7 @@ class PropertyWrites:
             nonlocal copies
             await self._must_exist(of, query.source_id)
             await self._must_exist(of, query.target_id)
-            source = await self._of(of, query.source_id)
+            source = _not_too_many(await self._of(of, query.source_id))
             copies = len(source)
             if query.source_id == query.target_id:
                 return [AmendRecord(row.id, of.kind, {}, still={}) for row in source]
@@ -197,7 +198,7 @@ class PropertyWrites:
         given = {name: value for name in ("category", "key", "value") if (value := getattr(wanted, name)) is not None}
 
         async def plan() -> Sequence[Command[Any]]:
-            found = await self._properties.matching(of.kind.KIND, wanted)
+            found = _not_too_many(await self._properties.matching(of.kind.KIND, wanted))
             return [WithdrawRecord(row.id, of.kind, still=given) for row in found]
 
         async def show(properties: Sequence[Record]) -> Answer:
@@ -217,6 +218,13 @@ def _values(entry: PropertyEntry) -> dict[str, str | None]:
     """What is to be set. A category or key that is null is as good as absent; a value may be null."""
     sent = {name: getattr(entry, name) for name in entry.model_fields_set & {"category", "key", "value"}}
     return {name: value for name, value in sent.items() if value is not None or name == "value"}
+
+
+def _not_too_many(rows: list[RecordRow]) -> list[RecordRow]:
+    """All of them are one decision and one append, which holds up others meanwhile."""
+    if len(rows) > MOST_AT_ONCE:
+        raise Refused(f"that are {len(rows)} properties; at most {MOST_AT_ONCE} are copied or deleted at once")
+    return rows
 
 
 def _copy(row: RecordRow, twin: RecordRow | None, kind: type[CustomProperty], target: UUID, /) -> Command[Any]:

@@ -185,6 +185,8 @@ class Ledger:
             async with self._turns.of(commands[0].stream):
                 decisions = [await self._decided(commands[0], if_match)]
                 return await self._settle(decisions, cause=cause, seal=seal)
+        if len({command.stream for command in commands}) < len(commands):
+            raise ValueError("a plan asks twice of one aggregate")  # it would wait for itself
         async with AsyncExitStack() as turns:
             known = [command.stream for command in commands if not (first_try and command.fresh)]
             for stream in sorted(known):  # in one order for all, so that no two wait for each other

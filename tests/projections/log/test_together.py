@@ -117,6 +117,13 @@ async def test_plans_that_share_aggregates_in_any_order_do_not_wait_for_each_oth
     whole(database_url)
 
 
+async def test_a_plan_that_asks_twice_of_one_aggregate_is_a_fault_and_does_not_hang(inner: Core, database_url: str) -> None:
+    await room(inner, 1, "Hall")
+    with pytest.raises(ValueError, match="twice"):
+        await inner.ledger.execute_all(fixed(named(1, "a"), named(1, "b")), cause=ME)
+    assert whole(database_url) == 1
+
+
 async def test_a_companion_comes_before_its_command_and_only_the_command_insists_on_a_version(
     inner: Core, database_url: str
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from api.media.custom_property import MOST_AT_ONCE
 from api.wiring import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, assert_problem, fields_of, last, logged, new_id, topics
 from tests.api.media.owners import CATEGORY, add_category
@@ -154,3 +155,21 @@ async def test_a_category_is_shown_with_the_properties_that_it_had_then(http: ht
     await http.delete(f"/api/category/{key}")
     for version, shown in ((1, first), (2, second), (3, {**second, "customProperties": []})):
         assert (await http.get(f"/api/audit/category/{key}/state?version={version}")).json()["state"] == shown
+
+
+async def test_too_many_properties_are_not_deleted_or_copied_at_once_but_go_with_their_category(
+    http: httpx.AsyncClient, inner: Core
+) -> None:
+    source, target = await add_category(http, "Many"), await add_category(http, "None")
+    for start in range(0, MOST_AT_ONCE + 1, 1000):
+        end = min(start + 1000, MOST_AT_ONCE + 1)
+        bulk = [{"category": "a", "key": f"{number}"} for number in range(start, end)]
+        assert (await http.post(f"/api/category/customproperty/bulk/{source}", json=bulk)).status_code == 200
+    before = await last(inner)
+    assert_problem(await http.delete(f"/api/category/customproperty/?categoryId={source}"), 409)
+    clone = {"sourceCategoryId": source, "targetCategoryId": target}
+    assert_problem(await http.get("/api/category/customproperty/clone/", params=clone), 409)
+    assert await last(inner) == before
+    assert (await http.delete(f"/api/category/customproperty/?categoryId={source}&key=7")).json() == {"deletedCount": 1}
+    assert (await http.delete(f"/api/category/{source}")).status_code == 200
+    assert await last(inner) == before + MOST_AT_ONCE + 2
