@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import TypeVar
+from urllib.request import Request, urlopen
 
 import psycopg
 import uvloop
@@ -138,6 +141,33 @@ def trivial_posts(server: Served) -> list[str]:
 
 def event_posts(server: Served) -> list[str]:
     return [server.request("POST", "/api/event/", body=body) for body in schedule.post_bodies(500)]
+
+
+def linked_posts(server: Served) -> list[str]:
+    """The same with a room, a type, a category and two tags each, made over HTTP so that they can be linked to."""
+    rooms = [_made(server, "room", {"name": f"Studio {number}"}) for number in range(20)]
+    types = [_made(server, "eventtype", {"name": f"Type {number}"}) for number in range(10)]
+    categories = [_made(server, "category", {"name": f"Category {number}"}) for number in range(10)]
+    random = Random(schedule.SEED)
+    links = (
+        {
+            "roomId": random.choice(rooms),
+            "eventTypeId": random.choice(types),
+            "categoryId": random.choice(categories),
+            "tags": [{"name": f"tag {number}"} for number in random.sample(range(200), 2)],
+        }
+        for _ in range(500)
+    )
+    bodies = (json.dumps({**json.loads(body), **linked}) for body, linked in zip(schedule.post_bodies(500), links, strict=True))
+    return [server.request("POST", "/api/event/", body=body) for body in bodies]
+
+
+def _made(server: Served, path: str, body: dict[str, str]) -> str:
+    headers = {"Content-Type": "application/json", "API-KEY": server.key or ""}
+    address = f"http://127.0.0.1:{server.port}/api/{path}/"
+    with urlopen(Request(address, data=json.dumps(body).encode(), headers=headers)) as answer:
+        made = json.load(answer)
+    return str(made.get("id") or made["Id"])
 
 
 def event_patches(server: Served, keys: list[str]) -> list[str]:

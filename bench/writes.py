@@ -8,7 +8,7 @@ from functools import partial
 import psycopg
 
 from bench import schedule
-from bench.ground import Ground, Served, driven, event_patches, event_posts, in_turns, trivial_posts
+from bench.ground import Ground, Served, driven, event_patches, event_posts, in_turns, linked_posts, trivial_posts
 from bench.load import Seen
 from bench.report import Result, Table, Target, middle
 
@@ -29,6 +29,7 @@ def http(ground: Ground) -> Result:
             for clients in _CLIENTS
             for name, (server, requests) in kinds.items()
         }
+        cells["POST with five links 32"] = partial(driven, product, linked_posts(product), clients=32, effort=ground.effort)
         cells["PATCH one Event 32"] = partial(driven, product, patches[:1], clients=32, effort=ground.effort)
         ground.settle()
         seen = in_turns(cells, rounds=ground.effort.rounds)

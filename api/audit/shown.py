@@ -50,7 +50,6 @@ class PastStates:
         row = EventRow.of(event)
         records = await self._standing((f"{kind}:{key}" for kind, key in links_of(row.details)), position)
         linked = Linked(
-            {one.link: one.details.name for one in records},
             {one.link: one for one in records},
             {
                 one.id: await self._properties_then(CategoryProperty, one.id, position)

@@ -42,8 +42,17 @@ class Coalesced(Generic[K, V]):
 
     async def many(self, keys: Sequence[K]) -> dict[K, V]:
         """Several keys at once, within the same shared queries."""
-        found = await asyncio.gather(*(self(key) for key in keys))
-        return {key: value for key, value in zip(keys, found, strict=True) if value is not None}
+        answers = [(key, self(key)) for key in keys]
+        found: dict[K, V] = {}
+        try:
+            for key, answer in answers:
+                value = await answer
+                if value is not None:
+                    found[key] = value
+        finally:
+            for _, answer in answers:
+                answer.cancel()  # after a fault nobody asks for the rest; what has been answered stays so
+        return found
 
     async def _run(self) -> None:
         """A lane is free from the moment at which it has found nothing waiting; its task ends a little later."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -36,8 +36,20 @@ class RecordRow:
         return self.kind, self.id
 
 
+class Named(NamedTuple):
+    """The details of a record of which no more is needed."""
+
+    name: str
+
+
 _COLUMNS = "SELECT kind, id, version, document, date_created, date_modified FROM record_view "
 _AMONG = "JOIN unnest(%s::text[], %s::text[]) AS l(kind, id) USING (kind, id) WHERE NOT withdrawn"
+_SHOWN_WHOLE = ["event_type", "category"]
+_SHOWN = (
+    "SELECT kind, id, version, CASE WHEN kind = ANY(l.whole) THEN document END, date_created, date_modified, coalesce(name, '') "
+    "FROM record_view JOIN (SELECT u.kind, u.id, %s::text[] AS whole FROM unnest(%s::text[], %s::text[]) AS u(kind, id)) AS l "
+    "USING (kind, id) WHERE NOT withdrawn"
+)
 _SELECT = _COLUMNS + "WHERE NOT withdrawn AND "
 
 
@@ -48,16 +60,18 @@ class RecordQueries:
         self._database = database
         self._details: Mapping[str, type[BaseModel]] = {kind.KIND: kind.DETAILS for kind in kinds}
         self._by_link = Coalesced[Link, RecordRow](self._linked)
-        self._name = Coalesced[Link, str](self._names)
+        self._shown = Coalesced[Link, RecordRow](self._those_shown)
+        self._by_name = Coalesced[tuple[str, str], RecordRow](self._named)
 
-    async def names(self, links: Iterable[Link]) -> dict[Link, str]:
-        """Display names alone, without documents that may be large; one that is absent is not in the answer."""
+    async def shown(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
+        """The records that something points at, as far as it shows them: of most kinds the name alone, without a document that may
+        be large. One that is absent is not in the answer."""
         wanted = dict.fromkeys(links)
-        return await self._name.many(list(wanted)) if wanted else {}
+        return await self._shown.many(list(wanted)) if wanted else {}
 
-    async def _names(self, links: Sequence[Link]) -> dict[Link, str]:
-        question = "SELECT kind, id, coalesce(label, name, '') FROM record_view " + _AMONG
-        return {(kind, key): name for kind, key, name in await self._database.rows(question, _ends(links))}
+    async def _those_shown(self, links: Sequence[Link]) -> dict[Link, RecordRow]:
+        rows = await self._database.rows(_SHOWN, (_SHOWN_WHOLE, *_ends(links)))
+        return {row.link: row for row in map(self._shown_row, rows)}
 
     async def linked(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
         """The records that something points at; one that is absent is not in the answer."""
@@ -96,9 +110,15 @@ class RecordQueries:
         rows = await self._database.rows("SELECT id FROM record_view WHERE kind = %s AND parent = %s", (kind, str(parent)))
         return [key for (key,) in rows]
 
-    async def named(self, kind: str, names: Sequence[str]) -> dict[str, RecordRow]:
-        """Records of a kind by their whole, exact names."""
-        return {row.details.name: row for row in await self._rows(_SELECT + "kind = %s AND name = ANY(%s)", kind, list(names))}
+    async def named(self, kind: str, names: Iterable[str]) -> dict[str, RecordRow]:
+        """Records of a kind by their whole, exact names; of several of one name any."""
+        found = await self._by_name.many([(kind, name) for name in dict.fromkeys(names)])
+        return {name: row for (_, name), row in found.items()}
+
+    async def _named(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RecordRow]:
+        question = _COLUMNS + "JOIN unnest(%s::text[], %s::text[]) AS n(kind, name) USING (kind, name) WHERE NOT withdrawn"
+        rows = [self._row(row) for row in await self._database.rows(question, _ends(names))]
+        return {(row.kind, row.details.name): row for row in rows}
 
     async def those(self, kind: str, keys: Iterable[object]) -> list[RecordRow]:
         """Records of a kind by their ids, in the order of the ids; unknown ones are left out."""
@@ -108,6 +128,13 @@ class RecordQueries:
 
     async def _rows(self, question: str, *parameters: Any) -> list[RecordRow]:
         return [self._row(row) for row in await self._database.rows(question, parameters)]
+
+    def _shown_row(self, row: Sequence[Any]) -> RecordRow:
+        *known, name = row
+        if known[3] is not None:
+            return self._row(known)
+        kind, key, version, _, created, modified = known
+        return RecordRow(kind, key, version, Named(name), created, modified)
 
     def _row(self, row: Sequence[Any]) -> RecordRow:
         kind, key, version, document, created, modified = row

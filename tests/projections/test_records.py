@@ -45,7 +45,7 @@ async def test_a_withdrawn_record_is_in_no_answer_but_keeps_its_row(inner: Core)
     assert await queries.find("room", key) is await queries.by_reference("room", "h") is None
     assert await queries.all("room") == await queries.those("room", [key]) == []
     assert await queries.named("room", ["Hall"]) == {}
-    assert await queries.names([("room", str(key))]) == {}
+    assert await queries.shown([("room", str(key))]) == {}
     assert [row[2:4] for row in await table(inner.database, RECORD_VIEW)] == [(2, True)]
 
 
@@ -84,5 +84,9 @@ async def test_those_come_in_the_order_in_which_they_were_asked_for(inner: Core)
 async def test_names_of_links_of_several_kinds_are_found_together(inner: Core) -> None:
     hall, football = await room(inner, 1, "Hall"), await tag(inner, 1, "football")
     links = [("room", str(hall)), ("tag", str(football)), ("tag", str(UUID(int=9))), ("starship", "1"), ("room", str(hall))]
-    assert await asked(inner).names(links) == {("room", str(hall)): "Hall", ("tag", str(football)): "football"}
-    assert await asked(inner).names([]) == {}
+    found = await asked(inner).shown(links)
+    assert {link: row.details.name for link, row in found.items()} == {
+        ("room", str(hall)): "Hall",
+        ("tag", str(football)): "football",
+    }
+    assert await asked(inner).shown([]) == {}

@@ -69,7 +69,7 @@ class EventChanges:
         wanted = [(name, link) for name in pointing for link in links(name, changes[name])]
         if not wanted:
             return
-        known = await self._records.names(link for _, link in wanted)
+        known = await self._records.shown(link for _, link in wanted)
         missing = [name for name, link in wanted if link not in known]
         if missing:
             raise Malformed(*(FieldError(_spelled(name), f"there is no such {LINKS[name].replace('_', ' ')}") for name in missing))

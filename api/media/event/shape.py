@@ -21,9 +21,8 @@ from projections.records.queries import RecordRow
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """What Events point at, as it stands: display names by link; categories and types whole, by id; the categories' properties."""
+    """What Events point at, as it stands, and the custom properties of their categories, by the category's id."""
 
-    names: Mapping[Link, str] = field(default_factory=dict)
     records: Mapping[Link, RecordRow] = field(default_factory=dict)
     properties: Mapping[str, Sequence[RecordRow]] = field(default_factory=dict)
 
@@ -37,7 +36,8 @@ def shaped(row: EventRow, linked: Linked, *, base_url: str, video: Video | None 
     key = str(row.id)
 
     def name(kind: str, link: UUID | None) -> str | None:
-        return linked.names.get((kind, str(link))) if link is not None else None
+        found = linked.records.get((kind, str(link))) if link is not None else None
+        return found.details.name if found is not None else None
 
     event_type = linked.records.get(("event_type", str(details.event_type_id))) if details.event_type_id is not None else None
     categories = [found for one in details.category_ids if (found := linked.records.get(("category", str(one))))]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from typing import Final
 from uuid import UUID
 
 from api.kernel.answer import Answer
@@ -27,13 +25,12 @@ from domain.media_event.playback import (
     video,
 )
 from domain.media_event.stream_point import requested_stream_time
+from domain.records.kinds.category import Category
+from domain.records.kinds.custom_property import CategoryProperty
 from projections.custom_property.queries import PropertyQueries
 from projections.kernel.page import Page
 from projections.media_event.queries import EventRow
 from projections.records.queries import RecordQueries
-
-_SHOWN_WHOLE: Final = frozenset({"event_type", "category"})
-"""Kinds of which an Event shows more than the name."""
 
 
 class EventAnswers:
@@ -65,15 +62,9 @@ class EventAnswers:
         links = {link for row in rows for link in links_of(row.details) if link[0] != "tag"}
         if not links:
             return NOTHING_LINKED
-        whole = [link for link in links if link[0] in _SHOWN_WHOLE]
-        categories = [key for kind, key in whole if kind == "category"]
-        return Linked(
-            *await asyncio.gather(
-                self._records.names(links.difference(whole)),
-                self._records.linked(whole),
-                self._properties.of_owners("category_property", categories),
-            )
-        )
+        categories = [key for kind, key in links if kind == Category.KIND]
+        records = await self._records.shown(links)
+        return Linked(records, await self._properties.of_owners(CategoryProperty.KIND, categories) if categories else {})
 
     async def _video(self, row: EventRow, request: PlaybackRequest) -> Video:
         details = row.details
