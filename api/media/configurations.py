@@ -31,5 +31,5 @@ class Configurations:
         found = split(text)
         sealed = {place: self._vault.seal(secret, owner=kind.stream(key)) for place, secret in found.sent.items() if secret}
         sent = {place: sealed[place].ref if place in sealed else None for place in found.sent}
-        brought = SentConfiguration(found.text, sent, found.holders, kind.required_secrets(text))
+        brought = SentConfiguration(found.text, sent, found.holders, found.nulls, kind.required_secrets(text))
         return {**values, "configuration_json": brought}, list(sealed.values())

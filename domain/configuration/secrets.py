@@ -20,6 +20,7 @@ from domain.kernel.strict_json import path_inside
 
 T = TypeVar("T")
 Step: TypeAlias = str | int | dict[str, str]
+Entries: TypeAlias = Mapping[str, Sequence[Step]]
 
 _SPELLINGS: Final = {"srvaapikey": "srvaApiKey", "apikey": "apiKey", "password": "password"}
 WRITE_ONLY: Final = frozenset(_SPELLINGS)
@@ -35,11 +36,12 @@ _MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<colon>\s*+:\s*+)(?P<value>{
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A text without its secrets, the secrets that were sent (`""` to clear one; a null is not sent), by path, and the paths of
-    all objects that are there, each of which may hold one."""
+    """A text without its secrets, the secrets that were sent (`""` to clear one), by path, the paths of those that are null, and
+    the paths of all objects that are there, each of which may hold one."""
 
     text: str
     sent: Mapping[str, str] = field(repr=False)
+    nulls: frozenset[str]
     holders: frozenset[str]
 
 
@@ -48,13 +50,40 @@ def split(text: str, *, field: str = "configurationJson") -> Split:
     json_object(text, field=field)
     found = _Finder()
     found.visit(json.loads(text, object_pairs_hook=_members), _ROOT, field)
-    return Split(_masked(text, field), found.sent, frozenset(found.holders))
+    return Split(_masked(text, field), found.sent, frozenset(found.nulls), frozenset(found.holders))
 
 
 def settled(stored: Mapping[str, T], sent: Mapping[str, T | None], *, holders: AbstractSet[str]) -> dict[str, T]:
     """The secrets that a record has after a write: those sent, and those stored of holders that are still there. None clears."""
-    kept = {path: secret for path, secret in stored.items() if path not in sent and _holder(path) in holders}
+    kept = {path: secret for path, secret in stored.items() if path not in sent and holder_of(path) in holders}
     return kept | {path: secret for path, secret in sent.items() if secret is not None}
+
+
+def holder_of(path: str) -> str:
+    return path_of(json.loads(path)[:-1])
+
+
+def entries_of(holders: Iterable[str]) -> Entries:
+    """The named entries of every array of a text, by the array's path."""
+    found: dict[str, list[Step]] = {}
+    for holder in holders:
+        *array, last = json.loads(holder) or [None]
+        if isinstance(last, dict):
+            found.setdefault(path_of(array), []).append(last)
+    return found
+
+
+def after_renaming(path: str, *, old: Entries, new: Entries) -> str:
+    """Where something of an old text lies in a new one: an entry that is the only one gone from its array has become the only one
+    that has come there."""
+    before: list[Step] = []
+    after: list[Step] = []
+    for step in json.loads(path):
+        there, here = old.get(path_of(before), ()), new.get(path_of(after), ())
+        gone, come = [one for one in there if one not in here], [one for one in here if one not in there]
+        after.append(come[0] if gone == [step] and len(come) == 1 else step)
+        before.append(step)
+    return path_of(after)
 
 
 def path_of(steps: Iterable[Step]) -> str:
@@ -84,6 +113,7 @@ class _Finder:
 
     def __init__(self) -> None:
         self.sent: dict[str, str] = {}
+        self.nulls: set[str] = set()
         self.holders: set[str] = set()
 
     def visit(self, node: object, path: str | None, place: str) -> None:
@@ -102,6 +132,7 @@ class _Finder:
 
     def _take(self, value: object, path: str | None, place: str) -> None:
         if value is None:
+            self.nulls.update(() if path is None else (path,))
             return
         if not isinstance(value, str):
             raise Malformed.at(place, "must be a string")
@@ -132,10 +163,6 @@ def _below(path: str | None, step: Step) -> str | None:
         return None
     longer = f"{path[:-1]}{'' if path == _ROOT else ','}{_compact(step)}]"
     return longer if len(longer) <= _LONGEST_PATH else None
-
-
-def _holder(path: str) -> str:
-    return path_of(json.loads(path)[:-1])
 
 
 def _compact(value: object) -> str:

@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from domain.configuration.schema import Section
-from domain.configuration.secrets import path_of, settled, split
+from domain.configuration.secrets import after_renaming, entries_of, holder_of, settled, split
 from domain.kernel.aggregate import NO_SECRETS
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.sealed import SecretRef
@@ -31,11 +31,13 @@ class ConfiguredDetails(BaseModel):
 @dataclass(frozen=True, slots=True)
 class SentConfiguration:
     """A text as a command brings it: `text` without its secrets, `sent` those secrets (None: cleared), `holders` the places of
-    all objects in the text, `required` the places where there must be a secret once their holder is there."""
+    all objects in the text, `nulls` those of secrets that are null in it, `required` the places where there must be a secret once
+    their holder is there."""
 
     text: str
     sent: Mapping[str, SecretRef | None]
     holders: frozenset[str]
+    nulls: frozenset[str] = frozenset()
     required: Sequence[str] = ()
 
 
@@ -55,12 +57,12 @@ class ConfiguredRecord(Record):
         if brought is None:
             return values
         assert isinstance(brought, SentConfiguration)
-        held: Mapping[str, SecretRef] = stored.secrets if stored is not None else {}
+        held = _held(stored, brought)
         sent = {place: _known(held.get(place), ref) for place, ref in brought.sent.items()}
         kept = settled(held, sent, holders=brought.holders)
         missing = [place for place in brought.required if place not in kept and place not in sent]
         if missing:
-            _check_new(missing, brought.text, stored=stored)
+            _check_new(missing, brought, stored=stored)
         return {**values, "configuration_json": brought.text, "secrets": kept}
 
     def secrets(self) -> frozenset[UUID]:
@@ -69,13 +71,33 @@ class ConfiguredRecord(Record):
         return frozenset(ref.reference for ref in self.details.secrets.values())
 
 
-def _check_new(missing: Sequence[str], text: str, *, stored: Any) -> None:
+def _held(stored: Any, brought: SentConfiguration) -> Mapping[str, SecretRef]:
+    """The secrets that are stored, by their places in the new text. What was renamed keeps its secret where the text has null for
+    it, as a GET shows it; an entry that says nothing of a secret may be another one, and gets none."""
+    if stored is None:
+        return {}
+    held: Mapping[str, SecretRef] = stored.secrets
+    if all(holder_of(place) in brought.holders for place in held):
+        return held
+    old, new = entries_of(split(stored.configuration_json).holders), entries_of(brought.holders)
+    places = ((place, after_renaming(place, old=old, new=new)) for place in held)
+    return {moved if moved in brought.nulls else place: held[place] for place, moved in places}
+
+
+def _check_new(missing: Sequence[str], brought: SentConfiguration, *, stored: Any) -> None:
     """A required secret must come with its holder. One that was cleared since is not asked for again, or what a GET shows could
     not be sent back."""
     known = split(stored.configuration_json).holders if stored is not None else frozenset()
-    new = [place for place in missing if path_of(json.loads(place)[:-1]) not in known]
-    if new:
-        raise Malformed(*(FieldError(path_inside("configurationJson", _counted(place, text)), "is required") for place in new))
+    old, new = entries_of(known), entries_of(brought.holders)
+
+    def was_there(place: str) -> bool:
+        holder = holder_of(place)
+        return holder in known or (place in brought.nulls and after_renaming(holder, old=new, new=old) in known)
+
+    asked = [place for place in missing if not was_there(place)]
+    if asked:
+        fields = (path_inside("configurationJson", _counted(place, brought.text)) for place in asked)
+        raise Malformed(*(FieldError(field, "is required") for field in fields))
 
 
 def _counted(place: str, text: str) -> Iterator[int | str]:

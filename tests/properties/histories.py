@@ -95,6 +95,7 @@ _configurations = st.builds(
     st.sampled_from(['{"encoders": [{}, {}]}', '{"encoders":[{},{}]}']),
     st.dictionaries(st.sampled_from(_PLACES), st.none() | _refs),
     st.frozensets(st.sampled_from(["[]", '["encoders",0]', '["encoders",1]'])),
+    st.frozensets(st.sampled_from(_PLACES)),
     st.lists(st.sampled_from(_PLACES), max_size=1).map(tuple),
 )
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.configuration.secrets import WRITE_ONLY, path_of, settled, split
+from domain.configuration.secrets import WRITE_ONLY, after_renaming, entries_of, path_of, settled, split
 from domain.kernel.errors import Malformed
 from tests.domain.configuration.texts_given import CHANNEL, FLOW, spelled
 
@@ -205,3 +205,26 @@ def test_the_masked_text_is_the_same_value_without_any_secret(
     again = split(found.text)
     assert again.text == found.text
     assert settled(found.sent, again.sent, holders=again.holders) == found.sent
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moved"),
+    [
+        ('{"a":[{"name":"x","b":[{"name":"y"}]}]}', '{"a":[{"name":"z","b":[{"name":"y"}]}]}', "a[z].b[y].apiKey"),
+        ('{"a":[{"name":"x","b":[{"name":"y"}]}]}', '{"a":[{"name":"z","b":[{"name":"w"}]}]}', "a[z].b[w].apiKey"),
+        ('{"a":[{"name":"x","b":[{"name":"y"}]}]}', '{"a":[{"name":"x","b":[]}]}', "a[x].b[y].apiKey"),
+        ('{"a":[{"name":"x","b":[{"name":"y"}]}]}', '{"a":[{"name":"v"},{"name":"w"}]}', "a[x].b[y].apiKey"),
+        ('{"a":[{"name":"x","b":[{"name":"y"}]},{"name":"v"}]}', '{"a":[{"name":"v"},{"name":"w"}]}', "a[w].b[y].apiKey"),
+    ],
+)
+def test_an_entry_that_alone_was_renamed_is_followed_at_every_depth(old: str, new: str, moved: str) -> None:
+    path = '["a",{"name":"x"},"b",{"name":"y"},"apiKey"]'
+    entries = [entries_of(split(text).holders) for text in (old, new)]
+    assert spelled(after_renaming(path, old=entries[0], new=entries[1])) == moved
+
+
+def test_secrets_that_are_null_are_known() -> None:
+    assert split('{"apiKey":null,"a":[{"name":"x","PASSWORD":null,"n":null}]}').nulls == {
+        '["apiKey"]',
+        '["a",{"name":"x"},"password"]',
+    }

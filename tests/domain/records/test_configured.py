@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -32,7 +33,9 @@ def ref(number: int, mark: str = "") -> SecretRef:
 def brought(text: str = TEXT, required: list[str] | None = None, **sent: SecretRef | None) -> SentConfiguration:
     """`a` and `b` are the secrets of the encoders."""
     places = {"a": A, "b": B}
-    return SentConfiguration(text, {places[name]: one for name, one in sent.items()}, split(text).holders, required or ())
+    found = split(text)
+    given_places = {places[name]: one for name, one in sent.items()}
+    return SentConfiguration(text, given_places, found.holders, found.nulls, required or ())
 
 
 def no_record(kind: type[Record], *since: Fact) -> Scenario[Record]:
@@ -92,6 +95,38 @@ def test_a_secret_goes_with_its_holder_and_moves_with_it() -> None:
     assert holds(both.when(amend(configuration_json=brought(less))).then(happened)) == {2}
 
 
+def renamed(*names: str, password: bool = True) -> SentConfiguration:
+    """Encoders of these names, each with null for its password, or without one."""
+    return brought(json.dumps({"encoders": [{"name": name} | ({"password": None} if password else {}) for name in names]}))
+
+
+def place(name: str) -> str:
+    return f'["encoders",{{"name":"{name}"}},"password"]'
+
+
+@pytest.mark.parametrize("names", [("a", "new"), ("new", "a")])
+def test_the_one_that_was_renamed_keeps_its_secret_where_it_shows_null(names: tuple[str, ...]) -> None:
+    both = a_channel(a=ref(1), b=ref(2))
+    text = renamed(*names)
+    happened = fact(AMENDED, configuration_json=text.text, secrets={A: ref(1), place("new"): ref(2)})
+    assert holds(both.when(amend(configuration_json=text)).then(happened)) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (renamed("a", "new", password=False), {1}),  # says nothing of a secret: it may be another encoder
+        (renamed("new", "newer"), set()),  # nobody can say which is which
+        (renamed("a", "b", "new"), {1, 2}),
+        (renamed("a"), {1}),
+        (renamed("a", "new", "newer"), {1}),
+    ],
+)
+def test_nobody_else_is_given_a_secret(text: SentConfiguration, left: set[int]) -> None:
+    after = a_channel(a=ref(1), b=ref(2)).when(amend(configuration_json=text)).after
+    assert holds(after) == left
+
+
 def test_a_withdrawn_record_holds_no_secrets_and_comes_back_without_them() -> None:
     gone = a_channel(a=ref(1)).when(WithdrawRecord(KEY, Channel)).then(fact(WITHDRAWN))
     assert holds(gone) == set()
@@ -124,9 +159,11 @@ def test_a_required_secret_is_not_asked_for_again() -> None:
     a_channel(a=ref(1)).when(amend(configuration_json=brought(required=[A]))).then_nothing()
     a_channel().when(amend(configuration_json=brought(required=[A]))).then_nothing()
     more = json.dumps({"encoders": [7, {"name": "c"}, {"name": "a"}]})
-    place = '["encoders",{"name":"c"},"password"]'
-    refused = a_channel().when(amend(configuration_json=brought(more, [A, place]))).then_refused(Malformed)
+    refused = a_channel().when(amend(configuration_json=brought(more, [A, place("c")]))).then_refused(Malformed)
     assert [error.field for error in refused.errors] == ["configurationJson.encoders[1].password"]
+    text = renamed("a", "c")
+    command = amend(configuration_json=replace(text, required=[A, place("c")]))
+    a_channel().when(command).then(fact(AMENDED, configuration_json=text.text))
 
 
 def test_a_flow_needs_the_keys_of_its_publishing_points_and_a_channel_none() -> None:
