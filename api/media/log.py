@@ -19,7 +19,7 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ids import canonical
 from projections.audit.actions import Actions
 from projections.kernel.page import Page
-from projections.logbook.logbook import Level, Logbook, LogEntry, LogFilter
+from projections.logbook.logbook import Level, Logbook, LogEntry, LogFilter, Seal
 
 routes = Routes("/log", tag="Logs")
 
@@ -95,7 +95,7 @@ _PARTICULARS = Validator(_Particulars, where="body")
 @routes.post("/", WRITE, answers=LogWire, status=201)
 async def add_log(call: Call, body: LogBody, logbook: Logbook) -> Answer:
     """Write a message down."""
-    return _added(await logbook.add(body.level, body.message, username=call.caller.name))
+    return _added(await logbook.add(body.level, body.message, username=call.caller.name, seal=_sealing(call)))
 
 
 @routes.post("/exception/", WRITE, answers=LogWire, status=201, body_types=(JSON, PLAIN))
@@ -106,6 +106,7 @@ async def add_exception(call: Call, body: Any, query: ContextQuery, logbook: Log
         Level.ERROR,
         query.message or _first_text(said.message),
         username=call.caller.name,
+        seal=_sealing(call),
         exception=body if isinstance(body, str) else call.body.decode("utf-8-sig"),
         stack_trace=_first_text(said.stack_trace, said.stack_trace_string),
     )
@@ -115,7 +116,9 @@ async def add_exception(call: Call, body: Any, query: ContextQuery, logbook: Log
 @routes.post("/loggable/", WRITE, answers=LogWire, status=201)
 async def add_loggable(call: Call, body: LoggableBody, logbook: Logbook) -> Answer:
     """Write a message about something down, such as an Event."""
-    added = await logbook.add(body.level, body.message, username=call.caller.name, subject=body.id, tags=body.tag or ())
+    added = await logbook.add(
+        body.level, body.message, username=call.caller.name, subject=body.id, tags=body.tag or (), seal=_sealing(call)
+    )
     return _added(added)
 
 
@@ -186,6 +189,12 @@ def _first_text(*values: Any) -> str:
 
 def _added(entry: LogEntry) -> Answer:
     return Answer(201, shaped(entry), location=f"/api/log/{entry.id}")
+
+
+def _sealing(call: Call) -> Seal | None:
+    """The answer is kept with the entry, so that there is never the one without the other."""
+    pending = call.idempotency
+    return (lambda entry: pending.seal(_added(entry))) if pending is not None else None
 
 
 def _listed(page: Page[LogEntry]) -> Answer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
 
 from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
 from projections.kernel.database import Database
@@ -16,6 +18,15 @@ FROM answers WHERE client = %s AND key = %s
 _FORGET = "DELETE FROM answers WHERE client = %s AND key = %s AND recorded_at < now() - interval '24 hours'"
 _KEEP = "INSERT INTO answers (client, key, fingerprint, status, headers, body) VALUES (%s, %s, %s, %s, %s, %s)"
 _SWEEP = "DELETE FROM answers WHERE recorded_at < now() - interval '24 hours'"
+
+
+async def keep(connection: AsyncConnection[TupleRow], answer: RecordedAnswer) -> None:
+    """In the caller's transaction, when it writes what is not in the log."""
+    values = (answer.client, answer.key, answer.fingerprint, answer.status, json.dumps(answer.headers), answer.body)
+    try:
+        await connection.execute(_KEEP, values)
+    except psycopg.errors.UniqueViolation:
+        raise AnswerAlreadyRecorded(answer.client, answer.key) from None
 
 
 class KeptAnswers:
@@ -35,11 +46,8 @@ class KeptAnswers:
         return RecordedAnswer(client, key, fingerprint, status, json.loads(headers), body)
 
     async def record(self, answer: RecordedAnswer) -> None:
-        values = (answer.client, answer.key, answer.fingerprint, answer.status, json.dumps(answer.headers), answer.body)
-        try:
-            await self._database.execute(_KEEP, values)
-        except psycopg.errors.UniqueViolation:
-            raise AnswerAlreadyRecorded(answer.client, answer.key) from None
+        async with self._database.connection() as connection:
+            await keep(connection, answer)
 
     async def sweep(self) -> int:
         """Forget what is older than a day; how many answers that were."""

@@ -6,15 +6,17 @@ a table of its own, and the application's role can neither change nor remove it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
+from domain.kernel.answers import RecordedAnswer
 from domain.kernel.clock import Clock
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST, Page
+from projections.log.answers import keep
 
 
 class Level(IntEnum):
@@ -67,6 +69,8 @@ class LogFilter:
         return "DESC" if self.descending else "ASC"
 
 
+Seal = Callable[[LogEntry], RecordedAnswer | None]
+
 _COLUMNS = (
     "SELECT id, recorded_at, level, call_site, exception, logger, machine_name, message, stack_trace, thread, username FROM logbook"
 )
@@ -96,24 +100,30 @@ class Logbook:
         machine_name: str = "",
         subject: str | None = None,
         tags: Sequence[str] = (),
+        seal: Seal | None = None,
     ) -> LogEntry:
-        """Write an entry down. `subject` is the id of what it is about, `tags` are kept and not shown."""
+        """Write an entry down. `subject` is the id of what it is about, `tags` are kept and not shown; `seal` makes the answer
+        that is to be kept with it."""
         at = self._clock()
         values = (at, int(level), message, username, exception, stack_trace, logger, machine_name, subject, list(tags))
-        async with self._database.connection() as connection:
+        async with self._database.connection() as connection, connection.transaction():
             added = await (await connection.execute(_ADD, values)).fetchone()
-        assert added is not None, "RETURNING gives a row"
-        return LogEntry(
-            id=added[0],
-            recorded_at=at,
-            level=level,
-            exception=exception,
-            logger=logger,
-            machine_name=machine_name,
-            message=message,
-            stack_trace=stack_trace,
-            username=username,
-        )
+            assert added is not None, "RETURNING gives a row"
+            entry = LogEntry(
+                id=added[0],
+                recorded_at=at,
+                level=level,
+                exception=exception,
+                logger=logger,
+                machine_name=machine_name,
+                message=message,
+                stack_trace=stack_trace,
+                username=username,
+            )
+            answer = seal(entry) if seal is not None else None
+            if answer is not None:
+                await keep(connection, answer)
+        return entry
 
     async def note(self, level: Level, message: str, *, subject: str) -> LogEntry:
         """The service's own entry about something."""

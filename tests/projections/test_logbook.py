@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,9 @@ import psycopg
 import pytest
 
 from api.wiring import Core
+from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
 from projections.kernel.database import APP_ROLE
+from projections.log.answers import KeptAnswers
 from projections.logbook.logbook import Level, Logbook, LogEntry, LogFilter
 from tests.conftest import NOON, HandClock
 
@@ -135,3 +138,19 @@ async def test_every_read_has_its_index(inner: Core, logbook: Logbook, database_
         connection.execute("VACUUM ANALYZE logbook")
         plan = connection.execute(f"EXPLAIN SELECT * FROM logbook WHERE {where}".encode()).fetchall()
     assert index in "\n".join(line for (line,) in plan)
+
+
+async def test_an_entry_and_its_kept_answer_are_there_together_or_not_at_all(logbook: Logbook, inner: Core) -> None:
+    """Two processes that are sent the same request at once write it down once."""
+
+    def seal(entry: LogEntry) -> RecordedAnswer:
+        return RecordedAnswer("studio", "k", b"mark", 201, {}, b"%d" % entry.id)
+
+    twice = (logbook.add(Level.INFO, "once", username="studio", seal=seal) for _ in range(2))
+    written, refused = sorted(await asyncio.gather(*twice, return_exceptions=True), key=lambda one: isinstance(one, Exception))
+    assert isinstance(refused, AnswerAlreadyRecorded)
+    assert isinstance(written, LogEntry)
+    assert [entry.id for entry in (await logbook.page(LogFilter())).results] == [written.id]
+    kept = await KeptAnswers(inner.database).recorded("studio", "k")
+    assert kept is not None
+    assert kept.body == b"%d" % written.id
