@@ -28,4 +28,5 @@ def migrations() -> list[Migration]:
         Migration("0005 logbook", (_HERE / "logbook" / "schema.sql").read_text()),
         Migration("0006 vault", (_HERE / "vault" / "schema.sql").read_text()),
         Migration("0007 archiver streams", (_HERE / "archiver_stream" / "schema.sql").read_text()),
+        Migration("0008 view kinds", (_HERE / "kernel" / "view_kinds.sql").read_text()),
     ]

@@ -66,19 +66,21 @@ class Rebuilder:
             return await self._rebuild(connection, view, progress or (lambda _: None))
 
     async def ensure(self, views: Iterable[View]) -> list[str]:
-        """Build what is missing or of another version, as start-up needs it; the names of the views that were built."""
+        """Build what is missing, of another version or without a kind, as start-up needs it; the names of the views that were
+        built."""
         built = []
         for view in views:
-            if await self._version(view) != view.version:
+            if not await self._fits(view):
                 async with self._alone(view) as connection:
-                    if await self._version(view) != view.version:
+                    if not await self._fits(view):
                         await self._rebuild(connection, view, lambda _: None)
                         built.append(view.name)
         return built
 
-    async def _version(self, view: View) -> int | None:
-        found = await self._database.row("SELECT version FROM views WHERE name = %s", (view.name,))
-        return int(found[0]) if found else None
+    async def _fits(self, view: View) -> bool:
+        """A view of more kinds than this release knows is a newer one's, and is left alone."""
+        found = await self._database.row("SELECT version, kinds FROM views WHERE name = %s", (view.name,))
+        return found is not None and found[0] == view.version and (found[1] is None or {*view.kinds} <= {*found[1]})
 
     @asynccontextmanager
     async def _alone(self, view: View) -> AsyncIterator[AsyncConnection[TupleRow]]:
@@ -161,9 +163,9 @@ class Rebuilder:
             for statement in _renames(view, table):
                 await connection.execute(statement.encode())
             await connection.execute(
-                "INSERT INTO views (name, version, position) VALUES (%s, %s, %s) ON CONFLICT (name) DO UPDATE "
-                "SET version = excluded.version, position = excluded.position, built_at = now()",
-                (view.name, view.version, reached),
+                "INSERT INTO views (name, version, position, kinds) VALUES (%s, %s, %s, %s) ON CONFLICT (name) DO UPDATE "
+                "SET version = excluded.version, position = excluded.position, kinds = excluded.kinds, built_at = now()",
+                (view.name, view.version, reached, list(view.kinds)),
             )
         return reached
 

@@ -236,6 +236,19 @@ class TestEnsure:
         assert await rebuilder.ensure([TOY]) == ["room_name_view"], "an older product builds its own again"
         assert await inner.database.rows("SELECT * FROM room_name_view") == [(str(UUID(int=1)), 1, "Hall")]
 
+    async def test_a_view_that_lacks_a_kind_is_built_again_and_one_that_has_more_is_left_alone(
+        self, inner: Core, rebuilder: Rebuilder
+    ) -> None:
+        await room(inner, 1, "Hall")
+        await tag(inner, 2, "ski")
+        await rebuilder.ensure([TOY])
+        wider = replace(TOY, kinds=("room", "tag"))
+        assert await rebuilder.ensure([wider]) == ["room_name_view"]
+        assert [name for _, _, name in await inner.database.rows("SELECT * FROM room_name_view ORDER BY id")] == ["Hall", "ski"]
+        assert await rebuilder.ensure([TOY]) == [], "an older release does not take a kind away"
+        await rebuilder.rebuild(TOY)
+        assert await rebuilder.ensure([wider]) == ["room_name_view"], "unless somebody told it to"
+
     async def test_of_two_that_start_together_one_builds(self, inner: Core, rebuilder: Rebuilder) -> None:
         await room(inner, 1, "Hall")
         built = await asyncio.gather(rebuilder.ensure([TOY]), rebuilder.ensure([TOY]))
