@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
 from projections.kernel.database import Database
+from projections.kernel.where import Part, where
 from projections.log.streams import Streams
 
 _COLUMNS = (
@@ -74,20 +75,20 @@ class AuditQueries:
 
     async def entries(self, wanted: EntryFilter) -> list[Entry]:
         """One more than `limit`, where there is more: how the caller knows that there is a next page."""
-        conditions, parameters = self._conditions(wanted)
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        conditions, parameters = where(self._parts(wanted))
+        asked = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         order = "ASC" if wanted.ascending else "DESC"
         rows = await self._database.rows(
-            f"{_COLUMNS}{where} ORDER BY position {order} LIMIT %(limit)s", {**parameters, "limit": wanted.limit + 1}
+            f"{_COLUMNS}{asked} ORDER BY position {order} LIMIT %(limit)s", {**parameters, "limit": wanted.limit + 1}
         )
         return [_entry(row) for row in rows]
 
-    def _conditions(self, wanted: EntryFilter) -> tuple[list[str], dict[str, Any]]:
+    def _parts(self, wanted: EntryFilter) -> list[Part]:
         streams = None
         if wanted.id is not None:
             kinds = [wanted.aggregate] if wanted.aggregate else list(self._catalogue.aggregates)
             streams = [f"{kind}:{wanted.id}" for kind in kinds]
-        parts: list[tuple[str, Any, str]] = [
+        return [
             ("after", wanted.after, "position > %(after)s"),
             ("before", wanted.before, "position < %(before)s"),
             ("streams", streams, "originator_id = ANY(%(streams)s)"),
@@ -98,8 +99,6 @@ class AuditQueries:
             ("recorded_from", wanted.recorded_from, "recorded_at >= %(recorded_from)s"),
             ("recorded_to", wanted.recorded_to, "recorded_at <= %(recorded_to)s"),
         ]
-        given = [(name, value, condition) for name, value, condition in parts if value is not None]
-        return [condition for _, _, condition in given], {name: value for name, value, _ in given}
 
     async def history(self, aggregate: str, key: str) -> list[Entry]:
         """Everything that ever happened to one aggregate, oldest first."""

@@ -16,6 +16,7 @@ from domain.kernel.answers import RecordedAnswer
 from domain.kernel.clock import Clock
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST, Page
+from projections.kernel.where import Part, where
 from projections.log.answers import keep
 
 
@@ -135,23 +136,23 @@ class Logbook:
 
     async def page(self, wanted: LogFilter) -> Page[LogEntry]:
         """Entries by id, and how many there are in all."""
-        conditions, parameters = _conditions(wanted)
-        page = f"{_COLUMNS}{conditions} ORDER BY id {wanted.direction} LIMIT %(limit)s OFFSET %(start)s"
-        count = f"SELECT count(*) FROM logbook{conditions}"
-        rows, total = await self._database.page(page, count, parameters=parameters)
+        conditions, parameters = where(_parts(wanted))
+        asked = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        page = f"{_COLUMNS}{asked} ORDER BY id {wanted.direction} LIMIT %(limit)s OFFSET %(start)s"
+        count = f"SELECT count(*) FROM logbook{asked}"
+        rows, total = await self._database.page(
+            page, count, parameters={**parameters, "limit": wanted.limit, "start": wanted.start}
+        )
         return Page(wanted.limit, total, [_entry(row) for row in rows])
 
 
-def _conditions(wanted: LogFilter) -> tuple[str, dict[str, Any]]:
-    parts: list[tuple[str, Any, str]] = [
+def _parts(wanted: LogFilter) -> list[Part]:
+    return [
         ("recorded_from", wanted.recorded_from, "recorded_at >= %(recorded_from)s"),
         ("recorded_to", wanted.recorded_to, "recorded_at <= %(recorded_to)s"),
-        ("levels", [int(level) for level in wanted.levels] or None, "level = ANY(%(levels)s::smallint[])"),
+        ("levels", [int(level) for level in wanted.levels], "level = ANY(%(levels)s::smallint[])"),
         ("subject", wanted.subject, "subject = %(subject)s"),
     ]
-    given = [(name, value, condition) for name, value, condition in parts if value is not None]
-    where = " WHERE " + " AND ".join(condition for _, _, condition in given) if given else ""
-    return where, {"limit": wanted.limit, "start": wanted.start, **{name: value for name, value, _ in given}}
 
 
 def _entry(row: Sequence[Any]) -> LogEntry:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from domain.media_event.values import EventState, ProvisionState
 from projections.kernel.page import FIRST_PAGE, Window
+from projections.kernel.where import Part, where
 
 ORDER_COLUMNS: dict[str, str] = {
     "Title": "e.title",
@@ -106,17 +107,17 @@ def _several(value: str | Sequence[str] | None) -> Sequence[str]:
 
 def question(wanted: EventFilter, ids: Ids) -> Question:
     conditions, parameters = _conditions(wanted, ids)
-    where = " AND ".join(conditions)
+    all_of = " AND ".join(conditions)
     joins, order = _order(wanted)
     columns = "e.id, e.version, e.document, e.date_created, e.date_modified"
     # PostgreSQL takes a substring to be in every third row. Where nothing else narrows the search it would walk the order's index
     # row by row until the page is full; OFFSET 0 makes it find what the filters find first, and put that in order.
-    fenced = f"(SELECT * FROM event_view e WHERE {where} OFFSET 0) e{joins}"
-    found = fenced if _searches_everything(wanted) else f"event_view e{joins} WHERE {where}"
+    fenced = f"(SELECT * FROM event_view e WHERE {all_of} OFFSET 0) e{joins}"
+    found = fenced if _searches_everything(wanted) else f"event_view e{joins} WHERE {all_of}"
     page = f"SELECT {columns} FROM {found} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
     parameters |= {"limit": wanted.window.limit, "offset": wanted.window.offset}
     prepare = False if "tags" in ids or "categories" in ids else None
-    return Question(page, f"SELECT count(*) FROM event_view e WHERE {where}", parameters, prepare)
+    return Question(page, f"SELECT count(*) FROM event_view e WHERE {all_of}", parameters, prepare)
 
 
 def _searches_everything(wanted: EventFilter) -> bool:
@@ -142,13 +143,8 @@ def _order(wanted: EventFilter) -> tuple[str, str]:
 
 
 def _conditions(wanted: EventFilter, ids: Ids) -> tuple[list[str], dict[str, Any]]:
-    conditions = ["e.deleted" if wanted.deleted else "NOT e.deleted"]
-    parameters: dict[str, Any] = {}
-    for name, value, condition in _parts(wanted):
-        if value is not None and value != [] and value is not False:
-            conditions.append(condition)
-            if f"%({name})s" in condition:
-                parameters[name] = value
+    conditions, parameters = where(_parts(wanted))
+    conditions.insert(0, "e.deleted" if wanted.deleted else "NOT e.deleted")
     for part, keys in ids.items():
         conditions.append(_LINKED_BY[part].format("= %(" + part + ")s" if len(keys) == 1 else "= ANY(%(" + part + ")s)"))
         parameters[part] = keys[0] if len(keys) == 1 and part not in _IN_ARRAYS else list(keys)
@@ -168,7 +164,7 @@ _LINKED_BY = {
 """An id that stands alone is compared with `=`: the index of the link then gives the Events in their usual order."""
 
 
-def _parts(wanted: EventFilter) -> list[tuple[str, Any, str]]:
+def _parts(wanted: EventFilter) -> list[Part]:
     return [
         ("scheduled_from", wanted.scheduled_from, "e.scheduled_start >= %(scheduled_from)s"),
         ("scheduled_to", wanted.scheduled_to, "e.scheduled_start <= %(scheduled_to)s"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 import pytest
 
-from api.wiring import Core, core
+from api.wiring import Core
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.answers import RecordedAnswer
 from domain.kernel.cause import Cause
@@ -25,19 +25,9 @@ from projections.kernel.database import Database
 from projections.log.append import ClaimTaken, StaleStream
 from projections.log.ledger import Ledger, Plan
 from projections.log.streams import SNAPSHOT_EVERY, Streams
-from tests.conftest import HandClock
 from tests.projections.log.helpers import appenders, head_held, logged, rows, until, whole
 
 ME = Cause.by("tester")
-
-
-@pytest.fixture
-async def other(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
-    """A second process on the same database."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    yield wired
-    await wired.stop()
 
 
 def room(key: object, name: str) -> RegisterRecord:

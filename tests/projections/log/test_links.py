@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 from uuid import UUID
@@ -12,7 +11,7 @@ import psycopg
 import pytest
 
 import projections.log
-from api.wiring import Core, core
+from api.wiring import Core
 from domain.kernel.cause import Cause
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, RestoreEvent
@@ -23,21 +22,11 @@ from domain.records.record import RegisterRecord, WithdrawRecord
 from projections.log.append import LinkBroken
 from projections.log.ledger import Plan
 from projections.log.links import Links, User
-from tests.conftest import HandClock
 from tests.projections.feeding import do, event, record, room, tag
 from tests.projections.log.helpers import rows, whole
 
 ME = Cause.by("tester")
 GONE = UUID(int=99)
-
-
-@pytest.fixture
-async def other(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
-    """A second process on the same database."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    yield wired
-    await wired.stop()
 
 
 def links(url: str) -> set[tuple[str, str]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from api.wiring import Core, core
+from api.wiring import Core
 from domain.kernel.answers import RecordedAnswer
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
@@ -21,20 +21,10 @@ from domain.records.kinds.tag import Tag
 from domain.records.record import AmendRecord, RegisterRecord, WithdrawRecord
 from projections.log.append import ClaimTaken
 from projections.log.ledger import Plan
-from tests.conftest import HandClock
 from tests.projections.feeding import do, room, tag
 from tests.projections.log.helpers import logged, rows, whole
 
 ME = Cause.by("tester")
-
-
-@pytest.fixture
-async def other(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
-    """A second process on the same database."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    yield wired
-    await wired.stop()
 
 
 def fixed(*commands: Command[Any]) -> Callable[[], Awaitable[Sequence[Command[Any]]]]:
