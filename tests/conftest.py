@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
 import pytest
+from prometheus_client import CollectorRegistry
 
 from api.kernel.app import Application
 from api.kernel.app import build as build_application
@@ -113,17 +116,27 @@ async def introduce(wired: Core, name: str, *roles: str) -> str:
     return key
 
 
-@pytest.fixture
-def application(inner: Core, database_url: str) -> Application:
+def assembled(inner: Core, services: dict[Any, object], *, request_log: RequestLog, registry: CollectorRegistry) -> Application:
+    """The web on top of the rest, as the product has it."""
     return build_application(
         ROUTES,
-        services(inner, database_url, bytes(32)),
+        services,
         authenticate=partial(authenticate, inner.directory),
         answers=KeptAnswers(inner.database),
         fingerprint=Marker(bytes(32)),
-        registry=inner.registry,
-        request_log=RequestLog(open("/dev/null", "w"), clock=inner.clock),
+        registry=registry,
+        request_log=request_log,
     )
+
+
+@pytest.fixture
+def request_log(inner: Core) -> RequestLog:
+    return RequestLog(StringIO(), clock=inner.clock)
+
+
+@pytest.fixture
+def application(inner: Core, database_url: str, request_log: RequestLog) -> Application:
+    return assembled(inner, services(inner, database_url, bytes(32)), request_log=request_log, registry=inner.registry)
 
 
 @pytest.fixture

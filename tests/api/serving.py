@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from io import StringIO
 from typing import Any
 
 import httpx
+from prometheus_client import CollectorRegistry
 
-from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
-from api.wiring import ROUTES, Core, authenticate, services
-from domain.kernel.sealed import Marker
-from projections.log.answers import KeptAnswers
-from tests.conftest import introduce
+from api.wiring import Core, services
+from tests.conftest import assembled, introduce
 
 
 @asynccontextmanager
 async def serving(
     inner: Core, conninfo: str, replaced: Callable[[dict[Any, Any]], dict[Any, object]]
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """`replaced` is given the services as they are. Not beside the fixture `http`: there is one set of metrics."""
+    """`replaced` is given the services as they are."""
     known = services(inner, conninfo, bytes(32))
-    app = build_application(
-        ROUTES,
-        {**known, **replaced(known)},
-        authenticate=partial(authenticate, inner.directory),
-        answers=KeptAnswers(inner.database),
-        fingerprint=Marker(bytes(32)),
-        request_log=RequestLog(StringIO(), clock=inner.clock),
-    )
+    quiet = RequestLog(StringIO(), clock=inner.clock)
+    app = assembled(inner, {**known, **replaced(known)}, request_log=quiet, registry=CollectorRegistry())
     headers = {"API-KEY": await introduce(inner, "other", "admin")}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=headers) as client:
         yield client

@@ -5,19 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
-from functools import partial
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
 
-from api.kernel.app import Application
-from api.kernel.app import build as build_application
 from api.kernel.log import JsonFormatter, RequestLog
-from api.wiring import ROUTES, Core, authenticate, services
-from domain.kernel.sealed import Marker
-from projections.log.answers import KeptAnswers
+from api.wiring import Core
 from tests.api.asking import add, logged
 from tests.api.media.test_configuration_secrets import held
 from tests.domain.configuration.texts_given import FLOW
@@ -55,19 +50,6 @@ def lines() -> io.StringIO:
 @pytest.fixture
 def request_log(inner: Core, lines: io.StringIO) -> RequestLog:
     return RequestLog(lines, clock=inner.clock, reads=True)
-
-
-@pytest.fixture
-def application(inner: Core, database_url: str, request_log: RequestLog) -> Application:
-    return build_application(
-        ROUTES,
-        services(inner, database_url, bytes(32)),
-        authenticate=partial(authenticate, inner.directory),
-        answers=KeptAnswers(inner.database),
-        fingerprint=Marker(bytes(32)),
-        registry=inner.registry,
-        request_log=request_log,
-    )
 
 
 @pytest.fixture
