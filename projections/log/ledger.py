@@ -152,7 +152,7 @@ class Ledger:
                 if not left:
                     raise
             except (ClaimTaken, LinkBroken, Overtaken):
-                if not left or isinstance(wanted, Command):
+                if not left or (isinstance(wanted, Command) and not wanted.forgiving):
                     raise
         raise AssertionError("unreachable")
 

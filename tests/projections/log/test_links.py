@@ -114,6 +114,20 @@ async def test_an_event_comes_back_although_its_room_is_gone(inner: Core, databa
     assert links(database_url) == {(f"event:{key}", f"tag:{ski}")}
 
 
+async def test_an_event_comes_back_whatever_goes_in_that_moment(inner: Core, other: Core, database_url: str) -> None:
+    """Its room may go between the look at what stands and the check of the key: then it is tried again."""
+    for number in range(30):
+        hall = await room(inner, 1000 + number, "Hall")
+        key = await event(inner, number, room_id=hall)
+        await do(inner, DeleteEvent(key))
+        back, gone = await asyncio.gather(
+            do(inner, RestoreEvent(key)), do(other, WithdrawRecord(hall, Room)), return_exceptions=True
+        )
+        assert not isinstance(back, BaseException)
+        linked = (f"event:{key}", f"room:{hall}") in links(database_url)
+        assert linked == isinstance(gone, LinkBroken)
+
+
 @pytest.mark.parametrize("second_process", [False, True])
 async def test_of_a_link_and_a_withdrawal_at_once_one_wins(
     inner: Core, other: Core, database_url: str, second_process: bool
