@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from api.kernel.answer import Answer, iso
 from api.kernel.auth import READ, WRITE
 from api.kernel.call import Call
 from api.kernel.commands import CommandBus
 from api.kernel.routes import Routes
-from api.kernel.wire import Flag, Instant, Integer, Name, Text, Wire
+from api.kernel.wire import Flag, Instant, Integer, Name, Wire, Words
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
 from domain.records.kinds.archiver_stream import ArchiverStream, check_times
@@ -38,7 +38,6 @@ Format = Annotated[
 ]
 Formats = Annotated[tuple[Format, ...], AfterValidator(_once)]
 """In any case, upper case inside; twins collapse."""
-Address = Annotated[Text, Field(min_length=1, pattern=r"\S")]
 
 
 class ArchiverStreamBody(Wire):
@@ -49,7 +48,7 @@ class ArchiverStreamBody(Wire):
     start_time: Instant | None = None
     end_time: Instant | None = None
     expires_at: Instant | None = None
-    ism_url: Address | None = None
+    ism_url: Words | None = None
     uploaded: Flag | None = None
     streaming_formats: Formats | None = None
 
@@ -59,7 +58,7 @@ class NewArchiverStreamBody(ArchiverStreamBody):
     capture_id: Name
     start_time: Instant
     end_time: Instant
-    ism_url: Address
+    ism_url: Words
 
 
 class ArchiverStreamWire(Wire):

@@ -14,7 +14,7 @@ from api.kernel.call import Call
 from api.kernel.pages import Descending, Whole, page_body
 from api.kernel.parsing import Validator
 from api.kernel.routes import Routes
-from api.kernel.wire import Between, Instant, Integer, Label, Listed, NamedInt, Text, Wire
+from api.kernel.wire import Between, Instant, Integer, Listed, Name, NamedInt, Text, Wire, Words
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import canonical
 from projections.audit.actions import Actions
@@ -27,13 +27,12 @@ _MOST_TAGS = 1000
 
 
 LogLevel = Annotated[Level, NamedInt(Level)]
-Message = Annotated[Text, Field(pattern=r"\S")]
-Subject = Annotated[Label, Field(pattern=r"\S"), AfterValidator(canonical)]
+Subject = Annotated[Name, AfterValidator(canonical)]
 Number = Annotated[Integer, Between(0)]
 
 
 class LogBody(Wire):
-    message: Message
+    message: Words
     level: LogLevel
 
 

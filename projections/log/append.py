@@ -49,7 +49,8 @@ class ClaimTaken(Conflict):
     """A value that must be unique belongs to somebody else."""
 
     def __init__(self, claims: Sequence[Claim]) -> None:
-        super().__init__(" or ".join(f"{claim.scope} {claim.value!r}" for claim in claims) + " is taken")
+        named = (f"the {claim.scope.replace('.', ' ').replace('_', ' ')} {claim.value!r}" for claim in claims)
+        super().__init__(" or ".join(named) + " is taken")
         self.claims = claims
 
 

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from api.kernel.pages import FreshQuery, PageQuery
 from api.kernel.parsing import parse_json
-from api.kernel.wire import Between, Flag, Instant, Integer, Label, Listed, NamedInt, Text, Wire
+from api.kernel.wire import Between, Flag, Instant, Integer, Label, Listed, Name, NamedInt, Text, Wire
 from domain.kernel.errors import FieldError, Malformed
 from domain.media_event.values import EventState, Mp4State, ProvisionState
 from projections.media_event.filters import ORDER_COLUMNS
@@ -57,7 +57,7 @@ class TagModel(Wire):
     """The name decides; `id` is taken for a new tag only."""
 
     id: UUID | None = None
-    name: Annotated[Label, Field(min_length=1, pattern=r"\S")]
+    name: Name
 
 
 TagList = Annotated[list[TagModel], Field(max_length=_MOST)]
