@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
+from api.kernel.wire import NOT_BLANK
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.strict_json import NotStrict, path_inside, strict_json
 
 _MOST_ERRORS: Final = 50
 _LONGEST_FIELD: Final = 200
+_BLANK: Final = "may not be empty or blank"
 _MESSAGES: Final = {
     "missing": "is required",
+    "string_too_short": _BLANK,
     "string_type": "must be a string",
     "uuid_parsing": "must be a GUID",  # pydantic's own words quote what was sent
     "uuid_type": "must be a GUID",
@@ -51,10 +55,16 @@ def _malformed(error: ValidationError, data: Any, where: str) -> Malformed:
         if entry["type"] == "twin":
             location.append(entry["ctx"]["field"])
         missing = entry["type"] in ("missing", "twin", "extra_forbidden")
-        message = _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        message = _worded(entry)
         field = _field(location, data, missing=missing) or where
         found[FieldError(field[:_LONGEST_FIELD], message)] = None
     return Malformed(*found)
+
+
+def _worded(entry: ErrorDetails) -> str:
+    if entry["type"] == "string_pattern_mismatch" and entry["ctx"]["pattern"] == NOT_BLANK:
+        return _BLANK
+    return _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
 def _field(location: list[int | str], data: Any, *, missing: bool) -> str:

@@ -9,12 +9,10 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 from annotated_types import Ge, GroupedMetadata, Le
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     PlainSerializer,
     StringConstraints,
     WithJsonSchema,
@@ -212,16 +210,9 @@ Label = Annotated[Text, StringConstraints(max_length=LONGEST_LABEL)]
 """Text that things are found and ordered by: names, titles, references. It must fit an index entry of PostgreSQL, which holds
 some 2,700 bytes, in any script; what is longer would fail in the append."""
 
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise PydanticCustomError("blank", "may not be empty or blank")
-    return text
-
-
-_SAYS_SOMETHING = Field(json_schema_extra={"minLength": 1, "pattern": r"\S"})
-Name = Annotated[Label, AfterValidator(_not_blank), _SAYS_SOMETHING]
-Words = Annotated[Text, AfterValidator(_not_blank), _SAYS_SOMETHING]
+NOT_BLANK = r"\S"
+Name = Annotated[Label, StringConstraints(min_length=1, pattern=NOT_BLANK)]
+Words = Annotated[Text, StringConstraints(min_length=1, pattern=NOT_BLANK)]
 """A label, or any text, that says something: not empty, not blank."""
 
 
