@@ -137,24 +137,16 @@ class Ledger:
         aggregate as it will be and whether anything changes. Raises what the command refuses with, `StaleVersion`,
         `Conflict` after lost races (at once, where asking again would change nothing), `Unavailable`.
         """
-        for left in reversed(range(_TRIES)):
-            plan = Plan(wanted) if isinstance(wanted, Command) else await wanted()
-            try:
-                roots = await self._carry_out(
-                    [*plan.companions, plan.command],
-                    cause=cause,
-                    if_match=if_match,
-                    seal=None if seal is None else _of_last(seal),
-                    first_try=left == _TRIES - 1,
-                )
-                return cast("R", roots[-1])
-            except StaleStream:
-                if not left:
-                    raise
-            except (ClaimTaken, LinkBroken, Overtaken):
-                if not left or (isinstance(wanted, Command) and not wanted.forgiving):
-                    raise
-        raise AssertionError("unreachable")
+        fixed = Plan(wanted) if isinstance(wanted, Command) else None
+
+        async def ask() -> Sequence[Command[Any]]:
+            plan = fixed or await cast("Callable[[], Awaitable[Plan[R]]]", wanted)()
+            return [*plan.companions, plan.command]
+
+        repeats = fixed is None or fixed.command.forgiving
+        sealed = None if seal is None else _of_last(seal)
+        roots = await self._tried(ask, repeats=repeats, cause=cause, if_match=if_match, seal=sealed)
+        return cast("R", roots[-1])
 
     async def execute_all(
         self, wanted: Callable[[], Awaitable[Sequence[Command[Any]]]], *, cause: Cause, seal: SealAll | None = None
@@ -162,12 +154,24 @@ class Ledger:
         """Carry out any number of commands on as many aggregates, all or nothing; the aggregates, in the same order.
 
         Otherwise as `execute`."""
+        return await self._tried(wanted, repeats=True, cause=cause, seal=seal)
+
+    async def _tried(
+        self,
+        ask: Callable[[], Awaitable[Sequence[Command[Any]]]],
+        *,
+        repeats: bool,
+        cause: Cause,
+        if_match: frozenset[int] | None = None,
+        seal: SealAll | None,
+    ) -> list[Any]:
+        """A stale version is always decided again; what was lost to somebody else only where that may come to another end."""
         for left in reversed(range(_TRIES)):
-            commands = await wanted()
+            commands = await ask()
             try:
-                return await self._carry_out(commands, cause=cause, seal=seal, first_try=left == _TRIES - 1)
-            except (StaleStream, ClaimTaken, LinkBroken, Overtaken):
-                if not left:
+                return await self._carry_out(commands, cause=cause, if_match=if_match, seal=seal, first_try=left == _TRIES - 1)
+            except (StaleStream, ClaimTaken, LinkBroken, Overtaken) as lost:
+                if not left or not (repeats or isinstance(lost, StaleStream)):
                     raise
         raise AssertionError("unreachable")
 
