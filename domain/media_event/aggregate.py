@@ -16,7 +16,7 @@ from domain.media_event.values import LIVE, ON_DEMAND, STREAMING, EventDetails, 
 
 _FACTS_OF = {facet: tuple(name for name in facet.model_fields if name not in DomainEvent.model_fields) for facet in events.FACETS}
 _EMPTY = EventDetails()
-_HELD_WHILE_STREAMING = frozenset({"channel_id", "infrastructure_profile_id"})
+HELD_WHILE_STREAMING = ("channel_id", "infrastructure_profile_id")
 _NOTES = ("previous", "trigger")
 
 
@@ -45,7 +45,7 @@ class MediaEvent(AggregateRoot):
         is and the rest applies.
         """
         self._must_live()
-        held = _HELD_WHILE_STREAMING if provisioning or self.details.state in STREAMING else frozenset()
+        held = HELD_WHILE_STREAMING if provisioning or self.details.state in STREAMING else ()
         for facet, names in _FACTS_OF.items():
             real = {
                 name: changes[name]

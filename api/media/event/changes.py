@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from pydantic.alias_generators import to_camel
+
 from api.kernel.parsing import Validator
 from api.media.event.wire import EventParticulars, PatchStep, TagModel
 from domain.kernel.errors import FieldError, Malformed
@@ -122,10 +124,7 @@ def plain(body: EventParticulars) -> dict[str, Any]:
 
 
 def _spelled(name: str) -> str:
-    if name == "category_ids":
-        return "categoryId"
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)
+    return "categoryId" if name == "category_ids" else to_camel(name)
 
 
 def _one(step: PatchStep, index: int) -> EventParticulars:

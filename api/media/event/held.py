@@ -10,17 +10,19 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pydantic.alias_generators import to_pascal
+
 from api.kernel.answer import Answer
 from api.kernel.call import Call
 from api.kernel.commands import CommandBus
 from api.media.event.show import EventAnswers
 from domain.kernel.errors import Unavailable
-from domain.media_event.aggregate import MediaEvent
+from domain.media_event.aggregate import HELD_WHILE_STREAMING, MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, Replacement
 from projections.log.ledger import Plan
 from projections.logbook.logbook import Level, Logbook
 
-_FIELDS = {"channel_id": "ChannelId", "infrastructure_profile_id": "InfrastructureProfileId"}
+_FIELDS = {name: to_pascal(name) for name in HELD_WHILE_STREAMING}
 _logger = logging.getLogger("medialedger.http")
 
 
