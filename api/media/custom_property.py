@@ -141,7 +141,7 @@ class PropertyWrites:
         owner = body.owner_id or (found.details.owner_id if found is not None else None)
         if owner is None:
             raise Malformed.at(of.owner_id, "is required")
-        await self._must_exist(of, owner)
+        await self._records.known(of.owner, owner)
         twins = await self._properties.matching(of.kind.KIND, PropertyFilter(owner_id=str(owner), category=category, key=key))
         return upserts(of.kind, owner, wanted=[wanted], stored=twins if found is None else [*twins, found])
 
@@ -151,8 +151,8 @@ class PropertyWrites:
         async def plan() -> Sequence[Command[Any]]:
             nonlocal places
             wanted = [Wanted(one.id, _values(one), f"[{index}].") for index, one in enumerate(entries)]
-            made = upserts(of.kind, owner, wanted=wanted, stored=await self._of(of, owner))
-            await self._must_exist(of, owner)
+            made = upserts(of.kind, owner, wanted=wanted, stored=await self._properties.of_owner(of.kind.KIND, owner))
+            await self._records.known(of.owner, owner)
             places = made.places
             return made.commands
 
@@ -166,13 +166,13 @@ class PropertyWrites:
 
         async def plan() -> Sequence[Command[Any]]:
             nonlocal copies
-            await self._must_exist(of, query.source_id)
-            await self._must_exist(of, query.target_id)
-            source = _not_too_many(await self._of(of, query.source_id))
+            await self._records.known(of.owner, query.source_id)
+            await self._records.known(of.owner, query.target_id)
+            source = _not_too_many(await self._properties.of_owner(of.kind.KIND, query.source_id))
             copies = len(source)
             if query.source_id == query.target_id:
                 return [AmendRecord(row.id, of.kind, {}, still={}) for row in source]
-            target = {pair_of(row): row for row in await self._of(of, query.target_id)}
+            target = {pair_of(row): row for row in await self._properties.of_owner(of.kind.KIND, query.target_id)}
             removed = source if query.remove_source else ()
             return [
                 *(_copy(row, target.get(pair_of(row)), of.kind, query.target_id) for row in source),
@@ -206,13 +206,6 @@ class PropertyWrites:
 
         return await self._bus.send_all(call, plan, show)
 
-    async def _of(self, of: PropertyOwner, owner: UUID) -> list[RecordRow]:
-        return (await self._properties.of_owners(of.kind.KIND, [owner])).get(str(owner), [])
-
-    async def _must_exist(self, of: PropertyOwner, owner: UUID) -> None:
-        if await self._records.find(of.owner, owner) is None:
-            raise NotFound(of.owner, str(owner))
-
 
 def _values(entry: PropertyEntry) -> dict[str, str | None]:
     """What is to be set. A category or key that is null is as good as absent; a value may be null."""
@@ -235,7 +228,7 @@ def _copy(row: RecordRow, twin: RecordRow | None, kind: type[CustomProperty], ta
 
 
 def property_routes(of: PropertyOwner) -> Routes:
-    """The eight routes of an owner's properties."""
+    """All routes that every kind of owner has."""
     routes = Routes(of.path, tag=f"{of.title} custom properties")
     _write_routes(routes, of)
     _clone_route(routes, of)

@@ -94,8 +94,7 @@ async def add_playlist_item(
     """Put an Event into a playlist. It may be there several times."""
     if await events.by_id(body.event_id) is None:
         raise Malformed.at("eventId", "there is no such event")
-    if await records.find(Playlist.KIND, id) is None:
-        raise NotFound(Playlist.KIND, str(id))
+    await records.known(Playlist.KIND, id)
     items = items_of(id)
     return await bus.send(call, items.add(body, playlist_id=id), items.created)
 

@@ -53,6 +53,10 @@ class PropertyQueries:
         found = await self._of_owner.many(list(wanted)) if wanted else {}
         return {owner: properties for (_, owner), properties in found.items()}
 
+    async def of_owner(self, kind: str, owner: object) -> list[RecordRow]:
+        """The properties of one owner, by category and key."""
+        return await self._of_owner((kind, str(owner))) or []
+
     async def _of_owners(self, owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[RecordRow]]:
         found: dict[tuple[str, str], list[RecordRow]] = {}
         for kind in {kind for kind, _ in owners}:

@@ -17,7 +17,7 @@ from api.media.category.shape import category_object, property_object
 from api.media.custom_property import PropertyOwner, property_routes
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.kernel.errors import FieldError, Malformed, NotFound
+from domain.kernel.errors import FieldError, Malformed
 from domain.records.kinds.category import Category
 from domain.records.kinds.custom_property import CategoryProperty
 from domain.records.record import Record, WithdrawRecord
@@ -88,7 +88,7 @@ async def withdraw_category(call: Call, id: UUID, bus: CommandBus, properties: P
     """Delete a category that no Event uses, with its properties; the answer is the category as it last was."""
 
     async def plan() -> Plan[Record]:
-        belongings = (await properties.of_owners(CategoryProperty.KIND, [id])).get(str(id), [])
+        belongings = await properties.of_owner(CategoryProperty.KIND, id)
         return Plan(CATEGORIES.withdraw(id), [WithdrawRecord(row.id, CategoryProperty, still={}) for row in belongings])
 
     return await bus.send(call, plan, partial(_written, properties))
@@ -103,9 +103,7 @@ async def list_categories(call: Call, query: FreshQuery, records: RecordQueries,
 @routes.get("/{id}", READ, answers=CategoryWire)
 async def category_by_id(call: Call, id: UUID, query: FreshQuery, records: RecordQueries, properties: PropertyQueries) -> Answer:
     """One category."""
-    found = await records.find(Category.KIND, id)
-    if found is None:
-        raise NotFound(Category.KIND, str(id))
+    found = await records.known(Category.KIND, id)
     return Answer(200, (await _shown(properties, [found]))[0], etag=found.version)
 
 

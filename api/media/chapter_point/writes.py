@@ -127,10 +127,7 @@ class ChapterPoints:
 
     async def withdraw(self, call: Call, key: UUID) -> Answer:
         async def plan() -> Plan[Record]:
-            found = await self._records.find(ChapterPoint.KIND, key)
-            if found is None:
-                raise NotFound(ChapterPoint.KIND, str(key))
-            details = found.details
+            details = (await self._records.known(ChapterPoint.KIND, key)).details
             points = await self._records.of_parent(ChapterPoint.KIND, details.event_id)
             up, here = {"parent_id": details.parent_id}, {"parent_id": key}
             return Plan(
@@ -148,9 +145,7 @@ class ChapterPoints:
         return await self._bus.send(call, plan, show)
 
     async def one(self, key: UUID) -> Answer:
-        found = await self._records.find(ChapterPoint.KIND, key)
-        if found is None:
-            raise NotFound(ChapterPoint.KIND, str(key))
+        found = await self._records.known(ChapterPoint.KIND, key)
         return Answer(200, await self._object(found, await self._properties_of(key)), etag=found.version)
 
     async def of_event(self, event_id: UUID) -> list[RecordRow]:
@@ -171,7 +166,7 @@ class ChapterPoints:
         return chapters.one(point, {**owned, point.id: own})
 
     async def _properties_of(self, key: UUID) -> list[RecordRow]:
-        return (await self._properties.of_owners(ChapterPointProperty.KIND, [key])).get(str(key), [])
+        return await self._properties.of_owner(ChapterPointProperty.KIND, key)
 
 
 _REQUIRED = {"event_id": "eventId", "start_time": "startTime"}
