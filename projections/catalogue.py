@@ -29,4 +29,6 @@ def migrations() -> list[Migration]:
         Migration("0006 vault", (_HERE / "vault" / "schema.sql").read_text()),
         Migration("0007 archiver streams", (_HERE / "archiver_stream" / "schema.sql").read_text()),
         Migration("0008 view kinds", (_HERE / "kernel" / "view_kinds.sql").read_text()),
+        Migration("0009 consumers", (_HERE / "consumers" / "schema.sql").read_text()),
+        Migration("0010 deliveries", (_HERE / "deliveries" / "schema.sql").read_text()),
     ]

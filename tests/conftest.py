@@ -27,7 +27,8 @@ from projections.log.answers import KeptAnswers
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 EMPTIED = """
-    events, links, standing, vault, claims, answers, snapshots, key_use, event_view, record_view, custom_property_view, client_view
+    events, links, standing, vault, claims, answers, snapshots, key_use, event_view, record_view, custom_property_view, client_view,
+    consumer_members, consumer_shards, parked, deliveries, delivery_attempts, delivery_endpoints
 """
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
+from projections.kernel.arrays import texts
 from projections.kernel.coalesce import Coalesced
 from projections.kernel.database import Database
 
@@ -25,6 +26,23 @@ ORDER BY 1, 2
 """
 _LOAD_ALL = """
 SELECT originator_id, originator_version, topic, state FROM events WHERE originator_id = ANY(%(streams)s) ORDER BY 1, 2
+"""
+_LOAD_AS_OF = """
+WITH kept AS (
+    SELECT s.originator_id, s.originator_version, s.state FROM snapshots s JOIN events e USING (originator_id, originator_version)
+    WHERE s.originator_id = ANY(%(streams)s::text[]) AND e.position <= %(position)s
+)
+SELECT originator_id, originator_version, NULL AS topic, state FROM kept
+UNION ALL
+SELECT e.originator_id, e.originator_version, e.topic, e.state
+FROM events e LEFT JOIN kept USING (originator_id)
+WHERE e.originator_id = ANY(%(streams)s::text[]) AND e.position <= %(position)s
+    AND e.originator_version > coalesce(kept.originator_version, 0)
+ORDER BY 1, 2
+"""
+_LOAD_ALL_AS_OF = """
+SELECT originator_id, originator_version, topic, state FROM events
+WHERE originator_id = ANY(%(streams)s::text[]) AND position <= %(position)s ORDER BY 1, 2
 """
 _KEEP = """
 INSERT INTO snapshots (originator_id, originator_version, state) VALUES (%s, %s, %s)
@@ -47,6 +65,16 @@ class Streams:
             return self.folded(rows)
         except _ForeignSnapshot:
             return self.folded(await self._database.rows(_LOAD_ALL, {"streams": list(streams)}))
+
+    async def as_of(self, streams: Collection[str], position: int) -> dict[str, AggregateRoot]:
+        """Aggregates as they were when the log had come to this position; one that was not there yet is absent."""
+        if not streams:
+            return {}
+        asked = {"streams": texts(list(streams)), "position": position}
+        try:
+            return self.folded(await self._database.rows(_LOAD_AS_OF, asked))
+        except _ForeignSnapshot:
+            return self.folded(await self._database.rows(_LOAD_ALL_AS_OF, asked))
 
     def folded(self, rows: Iterable[Sequence[Any]]) -> dict[str, AggregateRoot]:
         """Aggregates of rows (stream, version, topic or None for a snapshot, state), in order within each stream."""

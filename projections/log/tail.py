@@ -1,30 +1,24 @@
-"""Reading the log in its order, to its end and beyond: the seam that followers build on.
+"""Reading the log in its order.
 
 Positions are dense and their order is commit order, so "after p" is all a reader has to remember; a hole would be damage.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-import psycopg
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
-
+from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
-from projections.log.announce import CHANNEL
 
-POLL = 0.25
-
-_PAGE = """
-SELECT position, originator_id, originator_version, topic, event_id, state, metadata::text, recorded_at
-FROM events WHERE position > %s ORDER BY position LIMIT %s
+_COLUMNS = """
+SELECT position, originator_id, originator_version, topic, event_id, state, metadata::text, recorded_at FROM events
 """
+_PAGE = _COLUMNS + "WHERE position > %s ORDER BY position LIMIT %s"
+_WINDOW = _COLUMNS + "WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) ORDER BY position"
+_AT = _COLUMNS + "WHERE position = ANY(%s::bigint[]) ORDER BY position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +34,15 @@ class LoggedEvent:
     metadata: str
     recorded_at: datetime
 
+    @property
+    def kind(self) -> str:
+        return self.topic.partition(".")[0]
+
+    @property
+    def key(self) -> str:
+        """The aggregate's id."""
+        return self.stream.partition(":")[2]
+
 
 async def read(database: Database, after: int, *, limit: int = 500) -> Sequence[LoggedEvent]:
     """Up to `limit` events behind position `after`."""
@@ -52,33 +55,13 @@ async def head(database: Database) -> int:
     return int(found[0]) if found else 0
 
 
-async def follow(database: Database, after: int, *, limit: int = 500) -> AsyncIterator[Sequence[LoggedEvent]]:
-    """Pages of the log for ever: at once while there is more, then whenever it grows (NOTIFY, or a slow poll where that fails)."""
-    listener = await _listening(database)
-    try:
-        while True:
-            page = await read(database, after, limit=limit)
-            if page:
-                after = page[-1].position
-                yield page
-            else:
-                listener = await _wait(database, listener)
-    finally:
-        await listener.close()
+async def window(database: Database, after: int, *, through: int, kinds: Collection[str] | None = None) -> Sequence[LoggedEvent]:
+    """The events behind `after` up to `through`, of all aggregates or of these kinds."""
+    if kinds is None:
+        return await read(database, after, limit=through - after)
+    return [LoggedEvent(*row) for row in await database.rows(_WINDOW, (after, through, list(kinds)))]
 
 
-async def _listening(database: Database) -> AsyncConnection[TupleRow]:
-    connection = await database.connect("listener")
-    await connection.execute(f"LISTEN {CHANNEL}".encode())
-    return connection
-
-
-async def _wait(database: Database, listener: AsyncConnection[TupleRow]) -> AsyncConnection[TupleRow]:
-    try:
-        async for _ in listener.notifies(timeout=POLL, stop_after=1):
-            pass
-    except psycopg.OperationalError:
-        await asyncio.sleep(POLL)
-        with suppress(psycopg.Error):
-            return await _listening(database)
-    return listener
+async def at(database: Database, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+    """The events at these positions."""
+    return [LoggedEvent(*row) for row in await database.rows(_AT, (bigints(positions),))]

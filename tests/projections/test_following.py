@@ -11,9 +11,11 @@ from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
 from domain.media_event.commands import AddOrUpdateEvent
 from projections.log.append import Appender
+from projections.log.growth import LOOK
 from projections.log.ledger import Ledger
-from projections.log.tail import POLL, follow, head, read
+from projections.log.tail import head, read
 from tests.projections.feeding import event
+from tests.workers.following import followed
 
 ROUNDS = 16
 
@@ -22,18 +24,18 @@ async def test_a_follower_gets_what_is_there_in_pages_and_then_what_comes(inner:
     for number in range(1, 6):
         await event(inner, number)
     async with asyncio.timeout(10):
-        pages = follow(inner.database, 1, limit=3)
+        pages = followed(inner.database, 1, limit=3)
         assert [[one.position for one in await anext(pages)] for _ in range(2)] == [[2, 3, 4], [5]]
         coming = asyncio.ensure_future(anext(pages))
         await event(inner, 6)
         assert [one.position for one in await coming] == [6]
-        await pages.aclose()  # type: ignore[attr-defined]
+        await pages.aclose()
 
 
 async def test_a_commit_wakes_a_follower_long_before_it_would_look_by_itself(inner: Core) -> None:
     """Each event is written when the follower has just begun to wait, so without announcements each would cost a whole poll."""
     async with asyncio.timeout(20):
-        pages = follow(inner.database, 0)
+        pages = followed(inner.database, 0)
         await event(inner, 1)
         await anext(pages)
         begun = time.monotonic()
@@ -42,8 +44,8 @@ async def test_a_commit_wakes_a_follower_long_before_it_would_look_by_itself(inn
             await event(inner, number)
             assert [one.position for one in await coming] == [number]
         took = time.monotonic() - begun
-        await pages.aclose()  # type: ignore[attr-defined]
-    assert took < ROUNDS * POLL / 2
+        await pages.aclose()
+    assert took < ROUNDS * LOOK / 2
 
 
 async def test_without_any_announcement_a_follower_finds_the_events_all_the_same(inner: Core) -> None:
@@ -52,11 +54,11 @@ async def test_without_any_announcement_a_follower_finds_the_events_all_the_same
     ledger = Ledger(quiet, inner.streams, mapper=EventMapper(inner.catalogue), views=inner.views, clock=inner.clock)
     try:
         async with asyncio.timeout(10):
-            pages = follow(inner.database, 0)
+            pages = followed(inner.database, 0)
             coming = asyncio.ensure_future(anext(pages))
             await ledger.execute(AddOrUpdateEvent(UUID(int=1), {}), cause=Cause.by("system"))
             assert [one.position for one in await coming] == [1]
-            await pages.aclose()  # type: ignore[attr-defined]
+            await pages.aclose()
     finally:
         await quiet.stop()
 

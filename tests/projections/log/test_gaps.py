@@ -13,10 +13,10 @@ from psycopg.conninfo import make_conninfo
 
 from api.wiring import prepare
 from projections.kernel.database import Database
-from projections.log.tail import follow
 from tests.projections.log.conftest import Figures
 from tests.projections.log.helpers import logged, until, whole
 from tests.projections.log.writers import writers
+from tests.workers.following import followed
 
 APPENDS = 4_000
 
@@ -49,7 +49,7 @@ class Reader:
         database = Database(url, size=2)
         await database.open()
         try:
-            async for page in follow(database, 0, limit=50):
+            async for page in followed(database, 0, limit=50):
                 for entry in page:
                     if entry.position != self.last + 1:
                         self.holes.append((self.last, entry.position))

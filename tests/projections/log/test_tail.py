@@ -9,8 +9,9 @@ from api.wiring import Core
 from projections.kernel.coalesce import Coalesced
 from projections.kernel.database import Database
 from projections.log.statement import Append
-from projections.log.tail import follow, head, read
+from projections.log.tail import head, read
 from tests.projections.log.helpers import event, one, rows, terminate, until
+from tests.workers.following import followed
 
 
 def listeners(url: str) -> list[int]:
@@ -33,7 +34,7 @@ async def test_a_follower_sees_everything_once_also_when_its_listener_dies(inner
     seen: list[int] = []
 
     async def watch() -> None:
-        async for page in follow(inner.database, 0, limit=3):
+        async for page in followed(inner.database, 0, limit=3):
             seen.extend(e.position for e in page)
 
     watching = asyncio.create_task(watch())

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from api.wiring import Core
+from projections.log.growth import Growth
+from tests.contract.feed.transports import Kafka, Log, Memory, Transport, relaying
+from workers.adapters.kafka.topics import Topics
+
+
+@pytest.fixture
+async def growth(inner: Core) -> AsyncIterator[Growth]:
+    growing = Growth(inner.database)
+    await growing.start()
+    yield growing
+    await growing.stop()
+
+
+@pytest.fixture(params=["memory", "log", "kafka"])
+async def transport(request: pytest.FixtureRequest, inner: Core, growth: Growth) -> AsyncIterator[Transport]:
+    log = Log(inner.database, growth)
+    if request.param == "memory":
+        yield Memory(inner.database)
+    elif request.param == "log":
+        yield log
+    else:
+        bootstrap, topics = request.getfixturevalue("kafka"), Topics(request.getfixturevalue("topics_prefix"))
+        async with relaying(inner, growth, bootstrap=bootstrap, topics=topics):
+            broker = Kafka(inner.database, log, bootstrap=bootstrap, topics=topics)
+            await broker.ready()
+            yield broker
+
+
+@pytest.fixture
+def effects(database_url: str) -> str:
+    """A table for what a consumer does with a record."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS test_effects")
+        connection.execute("CREATE TABLE test_effects (number bigserial, position bigint, stream text, through bigint)")
+        connection.execute("GRANT ALL ON test_effects, test_effects_number_seq TO PUBLIC")
+    return "test_effects"

@@ -1,0 +1,71 @@
+"""A handler that writes down, in the consumer's transaction, every record that it is given; and can be made to fail or to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from api.wiring import Core
+from domain.kernel.errors import Unavailable
+from projections.consumers.shares import Shares
+from projections.log.tail import LoggedEvent
+from tests.contract.feed.transports import KINDS, Transport
+from workers.kernel.consumer import Consumer
+
+
+class Notebook:
+    kinds = frozenset(KINDS)
+
+    def __init__(self) -> None:
+        self.poison: set[str] = set()
+        self.down = False
+        self.down_after_writing = 0
+        self.writing_stops: asyncio.Event | None = None
+        self.held_up = asyncio.Event()
+        self.begun: list[int] = []
+
+    async def begin(self, position: int) -> None:
+        self.begun.append(position)
+
+    async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+        if self.down:
+            raise Unavailable("the handler's own dependency is down")
+        for record in records:
+            if record.stream in self.poison:
+                raise ValueError("cannot be taken in")
+        if self.writing_stops is not None:
+            self.held_up.set()
+            await self.writing_stops.wait()
+        return records
+
+    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[LoggedEvent]) -> None:
+        for record in effects:
+            await connection.execute(
+                "INSERT INTO test_effects (position, stream, through) VALUES (%s, %s, %s)",
+                (record.position, record.stream, effects[-1].position),
+            )
+        if self.down_after_writing:
+            self.down_after_writing -= 1
+            raise Unavailable("cut off before the commit")
+
+    def wrote(self, effects: Sequence[LoggedEvent]) -> None:
+        """Nobody waits."""
+
+
+@asynccontextmanager
+async def consuming(
+    inner: Core, transport: Transport, notebook: Notebook, *, shards: int = 1, lease: float = 1.0, limit: int = 1000
+) -> AsyncIterator[Consumer[Sequence[LoggedEvent]]]:
+    feed = transport.feed(kinds=KINDS, shards=shards, limit=limit)
+    share = Shares(inner.database, "notebook", shards=shards, member=uuid4(), lease=lease)
+    consumer = Consumer(inner.database, share, feed=feed, handler=notebook)
+    await consumer.start()
+    try:
+        yield consumer
+    finally:
+        await consumer.stop()

@@ -1,0 +1,272 @@
+"""What every transport keeps: the log's order, whole writes, nothing lost, nothing doubled. The twin in memory keeps it too."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from api.wiring import Core
+from domain.kernel.cause import Cause
+from domain.media_event.commands import AddOrUpdateEvent
+from domain.media_event.values import EventState
+from projections.log.growth import Growth
+from tests.contract.feed.notebook import Notebook, consuming
+from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, forget, held, positions, relaying
+from tests.projections.feeding import do, event, room
+from tests.projections.log.helpers import rows, until
+from workers.adapters.kafka.topics import Topics
+from workers.kernel.feed import Feed
+
+pytestmark = pytest.mark.usefixtures("effects")
+
+
+def taken(url: str) -> list[int]:
+    return [position for (position,) in rows(url, "SELECT position FROM test_effects ORDER BY number")]
+
+
+def relayed(url: str, name: str) -> int:
+    return sum(position for (position,) in rows(url, "SELECT position FROM consumer_shards WHERE consumer = %s", name))
+
+
+async def fetched(feed: Feed, after: int, *, through: int) -> list[int]:
+    """All positions up to `through`, as batches give them."""
+    found: list[int] = []
+    async with asyncio.timeout(20):
+        while after < through:
+            batch = await feed.fetch({0: after})
+            assert all(position > after for position in positions(batch.records))
+            found += positions(batch.records)
+            after = batch.through
+    await feed.close()
+    return found
+
+
+async def some_writes(inner: Core, count: int) -> int:
+    """Writes of one, two and three events on a few aggregates; the head of the log after them."""
+    for number in range(count):
+        await event(inner, number % 7 + 1, title=f"title {number}", ref_id=f"ref {number}" if number % 3 else None)
+    return (await inner.database.row("SELECT position FROM log_head") or (0,))[0]  # type: ignore[no-any-return]
+
+
+async def test_records_come_in_the_log_s_order_each_once(inner: Core, transport: Transport) -> None:
+    head = await some_writes(inner, 60)
+    feed = transport.feed(kinds=KINDS, limit=10)
+    assert await fetched(feed, 0, through=head) == list(range(1, head + 1))
+    assert await fetched(feed, head - 5, through=head) == list(range(head - 4, head + 1))
+
+
+async def test_only_the_kinds_that_are_wanted_come_and_the_others_are_passed(inner: Core, transport: Transport) -> None:
+    await room(inner, 1, "north")
+    await event(inner, 1)
+    await room(inner, 2, "south")
+    assert await fetched(transport.feed(kinds=["room"]), 0, through=3) == [1, 3]
+    assert await fetched(transport.feed(kinds=["event"]), 0, through=3) == [2]
+
+
+async def test_what_is_written_while_somebody_waits_comes_at_once(inner: Core, transport: Transport) -> None:
+    feed = transport.feed(kinds=KINDS)
+    waiting = asyncio.create_task(fetched(feed, 0, through=2))
+    await event(inner, 1)
+    await event(inner, 2)
+    assert await waiting == [1, 2]
+
+
+async def test_a_write_is_never_cut_in_two(inner: Core, transport: Transport) -> None:
+    for number in range(30):
+        await event(inner, number + 1, title="a", ref_id="b", state=EventState.PRE_VOD)
+        await do(inner, AddOrUpdateEvent(UUID(int=number + 1), {"title": "c", "ref_id": "d"}, state=EventState.VOD_PUBLIC))
+    commands: dict[int, str] = dict(rows(inner.database.conninfo, "SELECT position, metadata->>'command_id' FROM events"))
+    feed, after = transport.feed(kinds=KINDS, limit=4), 0
+    async with asyncio.timeout(20):
+        while after < len(commands):
+            batch = await feed.fetch({0: after})
+            after = batch.through
+            assert not after or commands[after] != commands.get(after + 1), "the batch ends with a write"
+    await feed.close()
+
+
+async def test_a_write_that_is_larger_than_a_page_comes_whole(inner: Core, transport: Transport) -> None:
+    async def all_of_them() -> list[AddOrUpdateEvent]:
+        return [AddOrUpdateEvent(UUID(int=number), {}) for number in range(1, 60)]
+
+    await event(inner, 100)
+    await inner.ledger.execute_all(all_of_them, cause=Cause.by("system"))
+    assert await fetched(transport.feed(kinds=KINDS, limit=5), 0, through=60) == list(range(1, 61))
+
+
+async def test_a_shard_s_records_come_to_who_asks_for_it_and_from_where_it_stands(inner: Core, transport: Transport) -> None:
+    head = await some_writes(inner, 40)
+    halves = []
+    for shard in (0, 1):
+        feed, after, found = transport.feed(kinds=KINDS, shards=2), {shard: 0}, []
+        async with asyncio.timeout(20):
+            while after[shard] < head:
+                batch = await feed.fetch(after)
+                found += positions(batch.records)
+                after = {shard: batch.through}
+        await feed.close()
+        halves.append(found)
+    assert sorted(halves[0] + halves[1]) == list(range(1, head + 1))
+    assert halves[0]
+    assert halves[1]
+    feed, after = transport.feed(kinds=KINDS, shards=2), {0: head, 1: 0}
+    found = []
+    async with asyncio.timeout(20):
+        while min(after.values()) < head:
+            batch = await feed.fetch(after)
+            found += positions(batch.records)
+            after = {0: head, 1: batch.through}
+    await feed.close()
+    assert found == halves[1]
+
+
+async def test_a_consumer_takes_everything_in_order_and_goes_on_from_its_checkpoint(
+    inner: Core, transport: Transport, database_url: str
+) -> None:
+    head = await some_writes(inner, 20)
+    async with consuming(inner, transport, Notebook(), limit=7):
+        await until(lambda: len(taken(database_url)) == head)
+    more = await some_writes(inner, 10)
+    begun = Notebook()
+    async with consuming(inner, transport, begun):
+        await until(lambda: len(taken(database_url)) == more)
+    assert begun.begun == [head]
+    assert taken(database_url) == list(range(1, more + 1))
+
+
+async def test_what_is_cut_off_before_its_commit_comes_again_and_is_there_once(
+    inner: Core, transport: Transport, database_url: str
+) -> None:
+    notebook = Notebook()
+    notebook.down_after_writing = 3
+    async with consuming(inner, transport, notebook, limit=5):
+        head = await some_writes(inner, 12)
+        await until(lambda: len(taken(database_url)) == head)
+    assert taken(database_url) == list(range(1, head + 1))
+
+
+async def test_a_frozen_consumer_writes_nothing_after_another_has_gone_on(
+    inner: Core, transport: Transport, database_url: str
+) -> None:
+    frozen = Notebook()
+    frozen.writing_stops = asyncio.Event()
+    async with consuming(inner, transport, frozen, lease=0.5):
+        head = await some_writes(inner, 10)
+        await frozen.held_up.wait()
+        async with consuming(inner, transport, Notebook(), lease=0.5):
+            await until(lambda: len(taken(database_url)) == head)
+            frozen.writing_stops.set()
+            more = await some_writes(inner, 10)
+            await until(lambda: len(taken(database_url)) >= more)
+    assert taken(database_url) == list(range(1, more + 1))
+
+
+async def test_two_consumers_share_the_shards_and_one_that_is_left_alone_takes_all(
+    inner: Core, transport: Transport, database_url: str
+) -> None:
+    def owners() -> list[int]:
+        question = "SELECT count(*) FROM consumer_shards WHERE consumer = 'notebook' AND owner IS NOT NULL GROUP BY owner"
+        return sorted(count for (count,) in rows(database_url, question))
+
+    async with consuming(inner, transport, Notebook(), shards=4, lease=0.5):
+        await until(lambda: owners() == [4])
+        async with consuming(inner, transport, Notebook(), shards=4, lease=0.5):
+            await until(lambda: owners() == [2, 2])
+            await some_writes(inner, 30)
+        await until(lambda: owners() == [4])
+        head = await some_writes(inner, 30)
+        await until(lambda: len(taken(database_url)) >= head)
+    assert sorted(taken(database_url)) == list(range(1, head + 1))
+    streams = rows(database_url, "SELECT stream, array_agg(position ORDER BY number) FROM test_effects GROUP BY stream")
+    assert all(seen == sorted(seen) for _, seen in streams), "in order for every aggregate"
+
+
+async def test_a_record_that_cannot_be_taken_in_is_parked_and_so_is_all_behind_it(
+    inner: Core, transport: Transport, database_url: str
+) -> None:
+    notebook = Notebook()
+    notebook.poison = {f"event:{UUID(int=2)}"}
+    async with consuming(inner, transport, notebook, lease=0.5):
+        for number in (1, 2, 3, 2, 1):
+            await event(inner, number, title=f"again {number}")
+        await event(inner, 2, title="other")
+        await until(lambda: len(rows(database_url, "SELECT FROM parked")) == 2 and taken(database_url) == [1, 3])
+        assert [(p, e) for p, e in rows(database_url, "SELECT position, error FROM parked ORDER BY position")] == [
+            (2, "ValueError: cannot be taken in"),
+            (4, "waits for a parked record of the same aggregate"),
+        ]
+        notebook.poison.clear()
+        await event(inner, 3, title="flows on")
+        await until(lambda: taken(database_url) == [1, 3, 5])
+        rows(database_url, "UPDATE parked SET replay = true RETURNING 1")
+        await until(lambda: not rows(database_url, "SELECT FROM parked"))
+        await event(inner, 2, title="flows again")
+        await until(lambda: taken(database_url)[-1] == 6)
+    assert taken(database_url) == [1, 3, 5, 2, 4, 6]
+
+
+async def test_a_replay_that_fails_again_stays_parked_with_its_tries(inner: Core, transport: Transport, database_url: str) -> None:
+    notebook = Notebook()
+    notebook.poison = {f"event:{UUID(int=1)}"}
+    async with consuming(inner, transport, notebook, lease=0.5):
+        await event(inner, 1)
+        await until(lambda: rows(database_url, "SELECT FROM parked"))
+        rows(database_url, "UPDATE parked SET replay = true RETURNING 1")
+        await until(lambda: rows(database_url, "SELECT FROM parked WHERE attempts = 2 AND NOT replay"))
+    assert taken(database_url) == []
+
+
+async def test_a_handler_whose_dependency_is_down_is_tried_until_it_is_back(
+    inner: Core, transport: Transport, database_url: str
+) -> None:
+    notebook = Notebook()
+    notebook.down = True
+    async with consuming(inner, transport, notebook, lease=0.5):
+        await event(inner, 1)
+        await until(lambda: len(notebook.begun) > 1)
+        assert not rows(database_url, "SELECT FROM parked")
+        notebook.down = False
+        await until(lambda: taken(database_url) == [1])
+
+
+async def test_what_the_topics_no_longer_hold_comes_from_the_log(
+    inner: Core, growth: Growth, kafka: str, topics_prefix: str
+) -> None:
+    topics = Topics(topics_prefix)
+    broker = Kafka(inner.database, Log(inner.database, growth), bootstrap=kafka, topics=topics)
+    async with relaying(inner, growth, bootstrap=kafka, topics=topics):
+        head = await some_writes(inner, 30)
+        await broker.ready()
+        assert await fetched(broker.feed(kinds=KINDS), 0, through=head) == list(range(1, head + 1))
+        await asyncio.to_thread(forget, kafka, topics.of("event"))
+        head = await some_writes(inner, 10)
+        assert await fetched(broker.feed(kinds=KINDS, limit=7), 0, through=head) == list(range(1, head + 1))
+
+
+async def test_a_relay_that_does_not_know_how_far_it_came_sends_nothing_twice(
+    inner: Core, growth: Growth, kafka: str, topics_prefix: str, database_url: str
+) -> None:
+    topics = Topics(topics_prefix)
+    async with relaying(inner, growth, bootstrap=kafka, topics=topics) as relay:
+        head = await some_writes(inner, 30)
+        await until(lambda: relayed(database_url, relay.name) == head)
+    rows(database_url, "UPDATE consumer_shards SET position = 0 RETURNING 1")
+    async with relaying(inner, growth, bootstrap=kafka, topics=topics):
+        head = await some_writes(inner, 10)
+        await until(lambda: relayed(database_url, relay.name) == head)
+    assert sorted(await asyncio.to_thread(held, kafka, topics.of("event"))) == list(range(1, head + 1))
+
+
+async def test_a_consumer_changes_its_transport_without_a_loss_or_a_repeat(
+    inner: Core, growth: Growth, kafka: str, topics_prefix: str, database_url: str
+) -> None:
+    log, topics = Log(inner.database, growth), Topics(topics_prefix)
+    broker = Kafka(inner.database, log, bootstrap=kafka, topics=topics)
+    async with relaying(inner, growth, bootstrap=kafka, topics=topics):
+        for transport in (log, broker, log, broker):
+            async with consuming(inner, transport, Notebook(), limit=7):
+                head = await some_writes(inner, 25)
+                await until(lambda reached=head: len(taken(database_url)) == reached)  # type: ignore[misc]
+    assert taken(database_url) == list(range(1, head + 1))

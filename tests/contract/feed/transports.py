@@ -1,0 +1,151 @@
+"""Each transport between the log and a consumer, made to carry what is in the log: the real ones, and the twin in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol
+from uuid import uuid4
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+
+from api.wiring import Core
+from domain.catalogue import AGGREGATES
+from domain.kernel.errors import Unavailable
+from projections.consumers.shares import Shares, shard_of
+from projections.kernel.database import Database
+from projections.log.growth import Growth
+from projections.log.tail import LoggedEvent, read
+from projections.log.writes import writes
+from workers.adapters.kafka import cloud_event
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.feed import KafkaFeed
+from workers.adapters.kafka.publisher import KafkaPublisher
+from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.kernel.consumer import Consumer
+from workers.kernel.feed import Batch, Feed
+from workers.kernel.log_feed import LogFeed
+from workers.relay import Relay, relay_name
+
+KINDS = tuple(kind.KIND for kind in AGGREGATES)
+
+
+class Transport(Protocol):
+    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
+        """Another reader of what the log holds."""
+        ...
+
+
+class MemoryFeed:
+    """The twin: the whole log in a list."""
+
+    def __init__(self, database: Database, kinds: Collection[str], *, shards: int, limit: int) -> None:
+        self._database = database
+        self._kinds = kinds
+        self._shards = shards
+        self._limit = limit
+
+    async def fetch(self, after: Mapping[int, int]) -> Batch:
+        start = min(after.values())
+        page: list[LoggedEvent] = []
+        for write in writes(await read(self._database, start, limit=100_000)):
+            if page and len(page) + len(write) > self._limit:
+                break
+            page += write
+        wanted = [record for record in page if record.kind in self._kinds and self._is_new(record, after)]
+        return Batch(wanted, page[-1].position if page else start)
+
+    def _is_new(self, record: LoggedEvent, after: Mapping[int, int]) -> bool:
+        position = after.get(shard_of(record.key, self._shards))
+        return position is not None and record.position > position
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class Memory:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
+        return MemoryFeed(self._database, kinds, shards=shards, limit=limit)
+
+
+class Log:
+    def __init__(self, database: Database, growth: Growth) -> None:
+        self._database = database
+        self._growth = growth
+
+    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> LogFeed:
+        return LogFeed(self._database, self._growth, kinds=kinds, shards=shards, limit=limit)
+
+
+class Kafka:
+    """With a relay that runs as long as the test."""
+
+    def __init__(self, database: Database, past: Log, *, bootstrap: str, topics: Topics) -> None:
+        self._database = database
+        self._past = past
+        self._bootstrap = bootstrap
+        self._topics = topics
+
+    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
+        past = self._past.feed(kinds=kinds, shards=shards, limit=limit)
+        return KafkaFeed(self._bootstrap, self._topics, database=self._database, past=past, kinds=kinds, shards=shards)
+
+    async def ready(self) -> None:
+        """The relay has made the topics."""
+        feed = self.feed(kinds=KINDS)
+        async with asyncio.timeout(20):
+            while True:
+                with suppress(Unavailable):
+                    await feed.fetch({0: 0})
+                    return await feed.close()
+
+
+@asynccontextmanager
+async def relaying(inner: Core, growth: Growth, *, bootstrap: str, topics: Topics, limit: int = 20) -> AsyncIterator[Consumer[int]]:
+    """A small page, so that several of them are needed."""
+    publisher = KafkaPublisher(bootstrap, topics, kinds=KINDS)
+    shares = Shares(inner.database, relay_name(await cluster_id(bootstrap)), shards=1, member=uuid4(), lease=1.0)
+    feed = LogFeed(inner.database, growth, kinds=None, limit=limit)
+    relay = Consumer(inner.database, shares, feed=feed, handler=Relay(publisher))
+    await relay.start()
+    try:
+        yield relay
+    finally:
+        await relay.stop()
+        await publisher.close()
+
+
+def forget(bootstrap: str, topic: str) -> None:
+    """What retention does: all that a topic holds is gone, its offsets go on."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.delete_records(dict.fromkeys(_partitions(topic), -1))
+    finally:
+        admin.close()
+
+
+def held(bootstrap: str, topic: str) -> list[int]:
+    """The positions of all records of a topic."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False)
+    try:
+        consumer.assign(_partitions(topic))
+        consumer.seek_to_beginning()
+        ends, found = consumer.end_offsets(_partitions(topic)), list[int]()
+        while any(consumer.position(partition) < end for partition, end in ends.items()):
+            polled = consumer.poll(timeout_ms=500).values()
+            found += [cloud_event.logged(one.headers, one.value)[0].position for records in polled for one in records]
+        return found
+    finally:
+        consumer.close()
+
+
+def _partitions(topic: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(PARTITIONS)]
+
+
+def positions(records: Sequence[LoggedEvent]) -> list[int]:
+    return [record.position for record in records]

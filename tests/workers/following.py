@@ -1,0 +1,24 @@
+"""The log, page by page, as a follower in another process sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from projections.kernel.database import Database
+from projections.log.growth import Growth
+from projections.log.tail import LoggedEvent
+from workers.kernel.log_feed import LogFeed
+
+
+async def followed(database: Database, after: int, *, limit: int = 500) -> AsyncGenerator[Sequence[LoggedEvent], None]:
+    growth = Growth(database)
+    await growth.start()
+    feed = LogFeed(database, growth, kinds=None, limit=limit)
+    try:
+        while True:
+            batch = await feed.fetch({0: after})
+            after = batch.through
+            if batch.records:
+                yield batch.records
+    finally:
+        await growth.stop()

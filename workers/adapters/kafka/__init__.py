@@ -1,0 +1,1 @@
+"""Kafka, over kafka-python."""

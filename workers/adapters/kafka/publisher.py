@@ -1,0 +1,118 @@
+"""Writes pages of the log to Kafka: idempotent producer, a record for every event, acknowledged before the page counts as sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
+
+from domain.kernel.errors import Unavailable
+from projections.log.tail import LoggedEvent
+from workers.adapters.kafka import cloud_event
+from workers.adapters.kafka.topics import LARGEST, PARTITIONS, Topics, create
+
+_PATIENCE = 30.0
+
+
+class KafkaPublisher:
+    """kafka-python blocks, so everything runs in a thread of its own."""
+
+    def __init__(self, bootstrap: str, topics: Topics, *, kinds: Collection[str]) -> None:
+        self._bootstrap = bootstrap.split(",")
+        self._topics = topics
+        self._names = [topics.of(kind) for kind in kinds]
+        self._producer: Any = None
+        self._there: dict[tuple[str, int], int] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka publisher")
+
+    async def begin(self) -> None:
+        """Make the topics that are missing, and look how far each partition has come: what it holds is not sent again."""
+        await self._run(self._begin)
+
+    async def publish(self, events: Sequence[LoggedEvent], *, after: int) -> None:
+        """Send a page that begins behind `after`, and wait until all of it is acknowledged. Raises `Unavailable`; it is not known
+        then what has arrived, and `begin` must be called before the page is sent again."""
+        await self._run(self._publish, events, after)
+
+    async def close(self) -> None:
+        await self._run(self._drop)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, act: Any, *arguments: Any) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, act, *arguments)
+        except KafkaError as fault:
+            raise Unavailable(f"Kafka does not take records: {type(fault).__name__}") from fault
+
+    def _begin(self) -> None:
+        self._drop()
+        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap)
+        try:
+            create(admin, self._names)
+        finally:
+            admin.close()
+        self._there = self._last_positions()
+        self._producer = KafkaProducer(
+            bootstrap_servers=self._bootstrap,
+            enable_idempotence=True,
+            acks="all",
+            linger_ms=2,
+            batch_size=128 * 1024,
+            max_request_size=LARGEST,
+            delivery_timeout_ms=int(_PATIENCE * 1000),
+            request_timeout_ms=10_000,
+            max_block_ms=int(_PATIENCE * 1000),
+        )
+
+    def _publish(self, events: Sequence[LoggedEvent], after: int) -> None:
+        if self._producer is None:
+            self._begin()
+        sent = []
+        for event in events:
+            topic, partition = self._topics.of(event.kind), self._topics.partition(event.key)
+            if event.position > self._there.get((topic, partition), 0):
+                sent.append(
+                    self._producer.send(
+                        topic,
+                        key=event.key.encode(),
+                        value=event.state,
+                        headers=cloud_event.headers(event, after=after),
+                        partition=partition,
+                        timestamp_ms=cloud_event.milliseconds(event.recorded_at),
+                    )
+                )
+        try:
+            self._producer.flush(_PATIENCE)
+            for future in sent:
+                future.get(0)
+        except KafkaError:
+            self._drop()
+            raise
+
+    def _drop(self) -> None:
+        """Also what still waits to be sent: nothing may arrive late, behind what is sent next."""
+        if self._producer is not None:
+            self._producer.close(timeout=0)
+            self._producer = None
+
+    def _last_positions(self) -> dict[tuple[str, int], int]:
+        consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, enable_auto_commit=False, group_id=None)
+        try:
+            partitions = [TopicPartition(name, number) for name in self._names for number in range(PARTITIONS)]
+            begins, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+            filled = [partition for partition in partitions if ends[partition] > begins[partition]]
+            consumer.assign(filled)
+            for partition in filled:
+                consumer.seek(partition, ends[partition] - 1)
+            found: dict[tuple[str, int], int] = {}
+            while len(found) < len(filled):
+                for partition, records in consumer.poll(timeout_ms=1000).items():
+                    found[partition.topic, partition.partition] = max(cloud_event.position(record.headers) for record in records)
+                    consumer.pause(partition)
+            return found
+        finally:
+            consumer.close()
