@@ -1,0 +1,159 @@
+"""Which addresses the product may talk to, and which URLs it may be given. Issue 5, "The one guarded outbound client"; ADR 0017.
+
+Names and literals in a URL prove nothing: a name may change its answer between check and connect, and a literal has many
+spellings. So the last word has `Guard.socket`, which makes the socket for one address and is asked for every connection.
+The other checks come before it, to refuse the whole of a name that leads inside as well, and to say plainly why.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from asyncio import get_running_loop
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from aiohttp import AddrInfoType
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from workers.ports import OutboundRefused
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+KNOWN_URLS = 4096
+_NAME_BYTES = 253
+
+# IANA, IPv4 Special-Purpose Address Registry, with those that are called global there but lead to no receiver.
+# One address of a cloud is in it too: Azure answers every machine there with the machine's own secrets.
+_SPECIAL_4 = """
+    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
+    192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
+    240.0.0.0/4 168.63.129.16/32
+"""
+_INSIDE_4 = tuple(map(IPv4Network, _SPECIAL_4.split()))
+
+# Only these are given out as public addresses; NAT64, unique and link-local ones, multicast, SRv6 and the rest lie beside.
+_UNICAST_6 = IPv6Network("2000::/3")
+# IANA, IPv6 Special-Purpose Address Registry: protocol assignments with Teredo, 6to4, documentation, the former 6bone, AS112.
+_SPECIAL_6 = "2001::/23 2001:db8::/32 2002::/16 3ffe::/16 3fff::/20 2620:4f:8000::/48"
+_INSIDE_6 = tuple(map(IPv6Network, _SPECIAL_6.split()))
+
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+def public(address: Address) -> bool:
+    """Whether somebody else on the internet may be there."""
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _INSIDE_4)
+    return address in _UNICAST_6 and not any(address in network for network in _INSIDE_6)
+
+
+class NotPublic(OSError):
+    """What the last check raises: an `OSError`, because of several addresses the next is tried after no other error.
+
+    All have the same text, or the libraries between would make one plain `OSError` of two of them."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__("the address is not public")
+        self.address = address
+
+    def refusal(self) -> OutboundRefused:
+        return OutboundRefused(f"The address {self.address} is not public, and no network that is allowed holds it.")
+
+
+class Guard:
+    """Public addresses, and those of the networks that the operator names."""
+
+    def __init__(self, allow: Sequence[Network] = ()) -> None:
+        self._allow = tuple(allow)
+
+    def permits(self, address: str) -> bool:
+        """IPv4 written as IPv6 is judged as IPv4. What is no address at all is not permitted."""
+        try:
+            judged = ip_address(address)
+        except ValueError:
+            return False
+        if isinstance(judged, IPv6Address) and judged.ipv4_mapped is not None:
+            judged = judged.ipv4_mapped
+        return public(judged) or any(judged in network for network in self._allow)
+
+    def socket(self, where: AddrInfoType) -> socket.socket:
+        """A socket that is about to be connected to exactly this address."""
+        family, kind, protocol, _, place = where
+        address = str(place[0])
+        if family not in (socket.AF_INET, socket.AF_INET6) or not self.permits(address):
+            raise NotPublic(address)
+        return socket.socket(family, kind, protocol)
+
+
+class GuardedResolver(AbstractResolver):
+    """The system's names. One address that is not permitted spoils the whole name."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
+        found = await self.addresses(host, port, family=family)
+        if not found:
+            raise OSError(socket.EAI_NONAME, "the name has no address")
+        for one in found:
+            if not self._guard.permits(one["host"]):
+                raise NotPublic(one["host"]).refusal()
+        return found
+
+    async def addresses(self, host: str, port: int, *, family: socket.AddressFamily) -> list[ResolveResult]:
+        """All that the system knows. Zones are left out: an address that needs one is not reached."""
+        answers = await get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+        return [
+            ResolveResult(hostname=host, host=str(place[0]), port=port, family=one, proto=protocol, flags=socket.AI_NUMERICHOST)
+            for one, _, protocol, _, place in answers
+        ]
+
+    async def close(self) -> None:
+        return None
+
+
+@lru_cache(KNOWN_URLS)
+def target(url: str) -> URL:
+    """The URL, parsed. Whatever programs read in two ways is refused, above all the many spellings of one address."""
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise OutboundRefused("The URL has spaces, backslashes or characters that cannot be seen.")
+    scheme, separator, rest = url.partition("://")
+    if scheme.lower() not in ("http", "https") or not separator:
+        raise OutboundRefused("The URL does not begin with http:// or https://.")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in authority:
+        raise OutboundRefused("The URL holds a user name or a password; they are given in another place.")
+    try:
+        parsed = URL(url)
+        host, port = parsed.raw_host, parsed.port
+    except ValueError:
+        raise OutboundRefused("The URL cannot be read.") from None
+    if not port:
+        raise OutboundRefused("The port of the URL is not one of 1 to 65535.")
+    if not host or not (_is_address(host) and authority.isascii() if _means_address(host) else _is_name(host)):
+        raise OutboundRefused("The host of the URL is neither a name nor an address in its usual form.")
+    return parsed
+
+
+def _means_address(host: str) -> bool:
+    """Its last label decides (URL Standard, "ends in a number checker")."""
+    return ":" in host or _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]) is not None
+
+
+def _is_address(host: str) -> bool:
+    """Four decimal numbers, or IPv6 without a zone."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return "%" not in host
+
+
+def _is_name(host: str) -> bool:
+    name = host.removesuffix(".")
+    return len(name) <= _NAME_BYTES and all(_LABEL.fullmatch(label) for label in name.split("."))
