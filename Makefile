@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench lock clean
+.PHONY: help run test check bench kafka lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -30,12 +30,15 @@ check: $(VENV)/.dev ## lint, format, types and the direction of imports
 bench: $(VENV)/.dev ## measure on this machine; ARGS chooses
 	@exec $(VENV)/bin/python -m bench $(ARGS)
 
+kafka: ## run an Apache Kafka broker on this machine (Ctrl-C stops it); ARGS="--port 9192" chooses
+	@exec $(PYTHON) -m deploy.kafka.broker $(ARGS)
+
 lock: $(VENV)/.dev ## remake the lock files; UPGRADE=--upgrade takes newer versions
 	$(COMPILE) pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) pyproject.toml --group dev --group bench -c requirements/runtime.txt -o requirements/dev.txt
 	$(COMPILE) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 
-clean: ## remove what make made; data (.medialedger) stays
+clean: ## remove what make made; data (.medialedger, .kafka) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis build dist
 
 $(VENV)/.made:

@@ -1,0 +1,162 @@
+"""The broker that tests and people start: a real one, that comes back with its records, and says plainly why it cannot start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from deploy.kafka.broker import Broker, BrokerError
+from deploy.kafka.jars import KafkaUnavailable, jars
+from tests.kafka import answering
+from tests.platform.waiting import first_line, python, until
+
+STARTER = """
+import sys, signal
+from pathlib import Path
+from deploy.kafka.broker import Broker
+broker = Broker(Path(sys.argv[1]))
+broker.start()
+print(broker.bootstrap, flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    one = Broker(tmp_path / "kafka")
+    yield one
+    one.stop()
+
+
+def make_topic(bootstrap: str, topic: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
+    finally:
+        admin.close()
+
+
+def produce(bootstrap: str, topic: str, value: bytes) -> None:
+    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True)
+    try:
+        producer.send(topic, key=b"key", value=value).get(timeout=30)
+    finally:
+        producer.close(timeout=5)
+
+
+def read(bootstrap: str, topic: str, *, count: int) -> list[bytes]:
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=20_000)
+    try:
+        consumer.assign([TopicPartition(topic, 0)])
+        return [record.value for _, record in zip(range(count), consumer, strict=False)]
+    finally:
+        consumer.close()
+
+
+def programs(folder: Path, *names: str, saying: str = "", code: int = 0) -> dict[str, str]:
+    """An environment whose PATH holds only these programs, which say one thing and end."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text(f"#!/bin/sh\necho '{saying}' >&2\nexit {code}\n")
+        (folder / name).chmod(0o755)
+    return {"PATH": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
+
+
+def works_in(data: Path) -> list[str]:
+    """The processes that were started with a file of this folder as an argument."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if os.fsencode(f"{data}/") in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_what_was_acknowledged_is_there_after_a_kill_and_a_stop(broker: Broker) -> None:
+    bootstrap = broker.start()
+    make_topic(bootstrap, "notes")
+    produce(bootstrap, "notes", b"before the kill")
+    broker.kill()
+    assert not broker.running
+    assert broker.start() == bootstrap
+    produce(bootstrap, "notes", b"after the kill")
+    broker.stop()
+    assert not broker.running
+    assert broker.start() == bootstrap
+    assert read(bootstrap, "notes", count=2) == [b"before the kill", b"after the kill"]
+
+
+def test_the_broker_of_the_run_takes_and_gives_records(kafka: str, topics_prefix: str) -> None:
+    make_topic(kafka, f"{topics_prefix}notes")
+    produce(kafka, f"{topics_prefix}notes", b"one")
+    assert read(kafka, f"{topics_prefix}notes", count=1) == [b"one"]
+
+
+def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(BrokerError, match="in use"):
+        Broker(tmp_path, port=other.getsockname()[1]).start()
+
+
+def test_it_dies_with_its_starter(tmp_path: Path) -> None:
+    starter = python("-c", STARTER, str(tmp_path))
+    bootstrap = first_line(starter)
+    assert answering(bootstrap) == bootstrap
+    starter.kill()
+    starter.communicate()
+    until(lambda: not works_in(tmp_path))
+
+
+def test_the_program_says_where_it_is_and_stops_when_asked(tmp_path: Path) -> None:
+    program = python("-m", "deploy.kafka.broker", "--port", "0", "--data", str(tmp_path))
+    assert program.stdout is not None
+    lines = [first_line(program) for _ in range(3)]
+    assert str(tmp_path) in lines[1]
+    assert "MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:" in lines[2]
+    program.send_signal(signal.SIGINT)
+    said, complaint = program.communicate(timeout=60)
+    assert (said, complaint, program.returncode) == ("", "", 0)
+    assert not works_in(tmp_path)
+
+
+@pytest.mark.parametrize(("present", "missing"), [((), "java"), (("java",), "mvn")])
+def test_without_java_or_maven_it_says_what_to_install(tmp_path: Path, present: tuple[str, ...], missing: str) -> None:
+    environment = programs(tmp_path / "bin", *present)
+    with pytest.raises(KafkaUnavailable) as caught:
+        Broker(tmp_path / "kafka", environment=environment).start()
+    assert str(caught.value) == (
+        f"Kafka needs {missing}, which is not here: apt-get install openjdk-17-jre-headless maven, "
+        "or name a broker of your own by MEDIALEDGER_TEST_KAFKA=host:port"
+    )
+
+
+def test_an_older_java_is_named_as_such(tmp_path: Path) -> None:
+    refusal = "java.lang.UnsupportedClassVersionError: kafka/tools/StorageTool"
+    environment = programs(tmp_path / "bin", "java", saying=refusal, code=1)
+    environment["XDG_CACHE_HOME"] = str(jars(os.environ).parents[1])
+    with pytest.raises(KafkaUnavailable, match="Java 17 or newer: apt-get install"):
+        Broker(tmp_path / "kafka", environment=environment).start()
+
+
+def test_without_a_registry_it_says_so_and_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+    """Maven with an empty repository of its own and a proxy where nobody listens."""
+    unreachable = f"-Dmaven.repo.local={tmp_path}/m2 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
+    environment = {**os.environ, "MAVEN_OPTS": unreachable, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with pytest.raises(KafkaUnavailable, match=r"Maven cannot fetch Kafka .* MEDIALEDGER_TEST_KAFKA") as caught:
+        Broker(tmp_path / "kafka", environment=environment).start()
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in (tmp_path / "cache" / "medialedger").iterdir()] == ["kafka.lock"]
+
+
+@pytest.mark.parametrize("named", ["127.0.0.1:1", "nonsense"])
+def test_a_named_broker_that_does_not_answer_is_an_error(named: str) -> None:
+    with pytest.raises(KafkaUnavailable, match="MEDIALEDGER_TEST_KAFKA"):
+        answering(named)
