@@ -18,6 +18,7 @@ from domain.records.kinds.playlist import Playlist
 from domain.records.kinds.playlist_item import PlaylistItem
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
+from domain.records.kinds.webhook import Webhook
 from domain.records.record import Record
 
 RECORDS: tuple[type[Record], ...] = (
@@ -33,6 +34,7 @@ RECORDS: tuple[type[Record], ...] = (
     Flow,
     InfrastructureProfile,
     ArchiverStream,
+    Webhook,
 )
 AGGREGATES: tuple[type[AggregateRoot], ...] = (MediaEvent, Client, *RECORDS)
 

@@ -31,7 +31,9 @@ _LONGEST_PATH: Final = 600  # like every text that is looked up by: it must fit 
 _ROOT: Final = "[]"
 
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<colon>\s*+:\s*+)(?P<value>{_STRING}|null)?|{_STRING}", re.DOTALL)
+MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<colon>\s*+:\s*+)(?P<value>{_STRING}|null)?|{_STRING}", re.DOTALL)
+"""Finds the members of every object in a checked text, in order, and passes over all other strings. `value` is that of a string or
+null, and None of all else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def _masked(text: str, field: str) -> str:
             raise Malformed.at(field, f"must have a string wherever it has {_SPELLINGS[json.loads(key).casefold()]}")
         return f"{key}{found['colon']}null"
 
-    return _MEMBER.sub(mask, text)
+    return MEMBER.sub(mask, text)
 
 
 def _below(path: str | None, step: Step) -> str | None:

@@ -90,6 +90,11 @@ class MediaEvent(AggregateRoot):
         if mp4_state != self.details.mp4_state:
             self._trigger(events.Mp4StateChanged, at=at, mp4_state=mp4_state, previous=self.details.mp4_state)
 
+    def force_notification(self, *, at: datetime) -> None:
+        """Always recorded: each order is a notification."""
+        self._must_live()
+        self._trigger(events.NotificationForced, at=at)
+
     def delete(self, *, at: datetime) -> None:
         self._must_live()
         self._trigger(events.Deleted, at=at)

@@ -137,6 +137,14 @@ class ChangeEventProtection(_EventCommand):
 
 
 @dataclass(frozen=True)
+class ForceNotification(_EventCommand):
+    """POST /webhook/notify/{eventId} (ours): the only source of IsForced."""
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.force_notification(at=at)
+
+
+@dataclass(frozen=True)
 class DeleteEvent(_EventCommand):
     """DELETE /event/{id} (ours)."""
 

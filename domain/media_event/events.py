@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from domain.kernel.event import DomainEvent, FirstEvent
 from domain.media_event import values
@@ -111,6 +111,22 @@ class Mp4StateChanged(DomainEvent):
     previous: Mp4State
 
 
+class NotificationForced(DomainEvent):
+    """An operator wants the webhooks to be told of the Event as it is. Document 2, "Events", IsForced.
+
+    Nothing of the Event changed, so the time of its last change stays too. Its version, which is its ETag, moves like with every
+    domain event.
+    """
+
+    TOPIC: ClassVar[str] = "event.notification_forced"
+
+    def mutate(self, aggregate: Any) -> Any:
+        modified_on = aggregate.modified_on
+        super().mutate(aggregate)
+        aggregate.modified_on = modified_on
+        return aggregate
+
+
 class Deleted(DomainEvent):
     TOPIC: ClassVar[str] = "event.deleted"
 
@@ -144,6 +160,7 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     StateChanged,
     ForceStopped,
     Mp4StateChanged,
+    NotificationForced,
     Deleted,
     Restored,
 )

@@ -58,7 +58,7 @@ class ConfiguredRecord(Record):
             return values
         assert isinstance(brought, SentConfiguration)
         held = _held(stored, brought)
-        sent = {place: _known(held.get(place), ref) for place, ref in brought.sent.items()}
+        sent = {place: known_again(held.get(place), ref) for place, ref in brought.sent.items()}
         kept = settled(held, sent, holders=brought.holders)
         missing = [place for place in brought.required if place not in kept and place not in sent]
         if missing:
@@ -110,6 +110,6 @@ def _counted(place: str, text: str) -> Iterator[int | str]:
         node = node.get(step) if isinstance(node, dict) else node[step]
 
 
-def _known(held: SecretRef | None, sent: SecretRef | None) -> SecretRef | None:
+def known_again(held: SecretRef | None, sent: SecretRef | None) -> SecretRef | None:
     """The same secret sent again stays where it lies."""
     return held if held is not None and sent is not None and held.fingerprint == sent.fingerprint else sent

@@ -105,6 +105,10 @@ class RecordQueries:
         """The standing records of a kind that belong to one parent, in no order."""
         return await self._rows(_SELECT + "kind = %s AND parent = %s", kind, str(parent))
 
+    async def without_parent(self, kind: str) -> list[RecordRow]:
+        """The standing records of a kind that belong to no parent, in no order."""
+        return await self._rows(_SELECT + "kind = %s AND parent IS NULL", kind)
+
     async def ever_of_parent(self, kind: str, parent: object) -> list[str]:
         """Ids of all records of a kind that belong or ever belonged to one parent: where to look for how it stood once."""
         rows = await self._database.rows("SELECT id FROM record_view WHERE kind = %s AND parent = %s", (kind, str(parent)))

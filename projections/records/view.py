@@ -29,6 +29,7 @@ _COLUMNS = (
 
 def row(record: Record) -> tuple[Any, ...]:
     details = record.details
+    parent = getattr(details, record.PARENT) if record.PARENT else None
     return (
         record.KIND,
         record.key,
@@ -37,7 +38,7 @@ def row(record: Record) -> tuple[Any, ...]:
         getattr(details, "name", None),
         getattr(details, "label", None),
         getattr(details, "reference_id", None),
-        str(getattr(details, record.PARENT)) if record.PARENT else None,
+        None if parent is None else str(parent),
         record.created_on,
         record.modified_on,
         details.model_dump_json(exclude_none=True),

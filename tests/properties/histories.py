@@ -23,6 +23,7 @@ from domain.media_event.commands import (
     ChangeEventState,
     DeleteEvent,
     Expectation,
+    ForceNotification,
     ForceStopEvent,
     Replacement,
     RestoreEvent,
@@ -73,6 +74,7 @@ def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
         st.builds(ChangeEventState, st.just(key), states),
         st.builds(ForceStopEvent, st.just(key)),
         st.builds(ChangeEventProtection, st.just(key), st.sampled_from([EventState.VOD_PRIVATE, EventState.VOD_PUBLIC])),
+        st.builds(ForceNotification, st.just(key)),
         st.builds(DeleteEvent, st.just(key)),
         st.builds(RestoreEvent, st.just(key)),
     )
@@ -100,6 +102,15 @@ _configurations = st.builds(
 )
 
 
+_OF_KIND: dict[str, st.SearchStrategy[Any]] = {
+    "webhook.webhook_url": st.sampled_from(["https://hooks.test/a", "http://10.0.0.1:8080/b?c=d", "ftp://hooks.test"]),
+    "webhook.additional_properties_json": st.none()
+    | st.sampled_from(
+        [f'{{"headers":[{{"name":"{name}","value":{value}}}]}}' for name in ("X-A", "Authorization") for value in ('"b"', "null")]
+    ),
+}
+
+
 def record_commands(kind: type[Record], key: object) -> st.SearchStrategy[Command[Any]]:
     """Anything that may be asked of one record, its values made from its fields alone."""
     fields = {name: field for name, field in kind.DETAILS.model_fields.items() if name != "secrets"}
@@ -114,7 +125,7 @@ def record_commands(kind: type[Record], key: object) -> st.SearchStrategy[Comman
 
 def _field(kind: type[Record], name: str, annotation: str) -> st.SearchStrategy[Any]:
     configured = name == "configuration_json" and issubclass(kind, ConfiguredRecord)
-    return _configurations if configured else _FIELDS[annotation]
+    return _configurations if configured else _OF_KIND.get(f"{kind.KIND}.{name}", _FIELDS[annotation])
 
 
 def client_lives(name: str, *, longest: int = 20) -> st.SearchStrategy[list[Command[Any]]]:

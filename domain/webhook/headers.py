@@ -1,0 +1,121 @@
+"""`additionalPropertiesJson`: the request headers that a webhook sends besides its own. Document 2, "Webhook objects" and
+"Authentication"; decisions.md, "Webhooks".
+
+The text is kept as it was sent, with null for each value that is a credential: those lie in the vault, by their header's name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.configuration.schema import ClosedSection, checked
+from domain.configuration.secrets import MEMBER
+from domain.kernel.errors import FieldError, Malformed
+
+FIELD: Final = "additionalPropertiesJson"
+MOST: Final = 64
+LONGEST_NAME: Final = 256
+LONGEST_VALUE: Final = 4096
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
+_RESERVED: Final = frozenset({"host", "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
+_RESERVED_BEGINNINGS: Final = ("content-", "webhook-", "proxy-")
+_CREDENTIAL: Final = re.compile(r"auth|cookie|credential|jwt|key|passw|passphrase|pwd|secret|session|signature|token")
+
+
+class Header(ClosedSection):
+    """A null value stands for the credential that is stored."""
+
+    name: str
+    value: str | None
+
+
+class _HeaderDocument(ClosedSection):
+    headers: tuple[Header, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SentHeaders:
+    """A text as it may be kept, and the credentials that were sent in it, by their names in the vault."""
+
+    text: str
+    credentials: Mapping[str, str] = field(repr=False)
+
+
+def taken_apart(text: str) -> SentHeaders:
+    """A checked text. `Malformed` names the path inside it, and never says what was sent."""
+    headers = _read(text)
+    faults = [fault for index, header in enumerate(headers) for fault in _faults(header, index)]
+    seen: set[str] = set()
+    for index, header in enumerate(headers):
+        if carries_credential(header.name):
+            if secret_name(header.name) in seen:
+                faults.append(FieldError(place(index, "name"), "is there twice; a header with a credential comes once"))
+            seen.add(secret_name(header.name))
+    if faults:
+        raise Malformed(*faults)
+    sent = {secret_name(one.name): one.value for one in headers if one.value is not None and carries_credential(one.name)}
+    return SentHeaders(_masked(text, headers), sent)
+
+
+def headers_in(text: str | None) -> tuple[Header, ...]:
+    """The headers of a text that was kept."""
+    return _HeaderDocument.model_validate_json(text).headers if text is not None else ()
+
+
+def carries_credential(name: str) -> bool:
+    """Whether the name says so; rather one header too many than one too few."""
+    return _CREDENTIAL.search(name.lower()) is not None
+
+
+def secret_name(header: str) -> str:
+    return f"header:{header.lower()}"
+
+
+def place(index: int, member: str) -> str:
+    return f"{FIELD}.headers[{index}].{member}"
+
+
+def _read(text: str) -> tuple[Header, ...]:
+    headers = checked(_HeaderDocument, text, field=FIELD).headers
+    json.loads(text, object_pairs_hook=_each_once)
+    if len(headers) > MOST:
+        raise Malformed.at(f"{FIELD}.headers", f"may have at most {MOST} entries")
+    return headers
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise Malformed.at(FIELD, "has an object with the same key twice")
+    return members
+
+
+def _faults(header: Header, index: int) -> Iterator[FieldError]:
+    name = header.name.lower()
+    if not _TOKEN.fullmatch(name) or len(name) > LONGEST_NAME:
+        yield FieldError(place(index, "name"), f"must be a header name of at most {LONGEST_NAME} characters")
+    elif name in _RESERVED or name.startswith(_RESERVED_BEGINNINGS):
+        yield FieldError(place(index, "name"), "is a header that the delivery sets itself")
+    if header.value is not None and not (len(header.value) <= LONGEST_VALUE and _VALUE.fullmatch(header.value)):
+        what = f"1 to {LONGEST_VALUE} characters of visible ASCII, with blanks and tabs inside only"
+        yield FieldError(place(index, "value"), f"must be {what}")
+
+
+def _masked(text: str, headers: tuple[Header, ...]) -> str:
+    """Character for character the same text. Every entry has two members, so that the order of members says whose they are."""
+    members = iter([one for one in headers for _ in range(2)])
+
+    def mask(found: re.Match[str]) -> str:
+        if found["value"] is None:  # the key of the whole array, or no key
+            return found[0]
+        header = next(members)
+        hidden = json.loads(found["key"]) == "value" and carries_credential(header.name)
+        return f"{found['key']}{found['colon']}null" if hidden else found[0]
+
+    return MEMBER.sub(mask, text)

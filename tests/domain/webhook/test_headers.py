@@ -1,0 +1,106 @@
+"""`additionalPropertiesJson`: which texts are taken, what is kept of them, and what is sent. Document 2, "Webhook objects"."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from domain.kernel.errors import Malformed
+from domain.webhook.headers import LONGEST_VALUE, MOST, carries_credential, taken_apart
+
+
+def text(*headers: tuple[Any, Any]) -> str:
+    return json.dumps({"headers": [{"name": name, "value": value} for name, value in headers]})
+
+
+def refused(sent: str) -> list[str]:
+    with pytest.raises(Malformed) as fault:
+        taken_apart(sent)
+    return [error.field.removeprefix("additionalPropertiesJson") for error in fault.value.errors]
+
+
+def test_a_text_without_credentials_is_kept_as_it_was_sent() -> None:
+    for sent in (
+        text(("X-Site", "main"), ("x-site", "b c\td")),
+        ' {"headers" :\n[ ]} ',
+        '{"headers":[{"value":"\\u0061","name":"X"}]}',
+    ):
+        taken = taken_apart(sent)
+        assert (taken.text, taken.credentials) == (sent, {})
+
+
+def test_credentials_are_taken_out_and_nothing_else_changes() -> None:
+    sent = '{ "headers": [\n {"v\\u0061lue" : "swordfish \\"1\\"" , "name":"X-API-Key"}, '
+    sent += '{"name":"value","value":"name: \\": [{\\""},{"name":"Cookie","value":null}]}'
+    taken = taken_apart(sent)
+    assert taken.text == sent.replace('"swordfish \\"1\\""', "null")
+    assert taken.credentials == {"header:x-api-key": 'swordfish "1"'}
+    assert taken_apart(taken.text).text == taken.text
+    assert "swordfish" not in repr(taken)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Authorization", "X-Auth", "Cookie", "X-TOKEN", "client-secret", "X-Api-Key", "apikey", "X-Password", "X-Session-Id",
+     "X-Goog-Signature", "Ocp-Apim-Subscription-Key"],
+)  # fmt: skip
+def test_a_name_says_that_it_carries_a_credential(name: str) -> None:
+    assert carries_credential(name)
+    assert json.loads(taken_apart(text((name, "v"))).text)["headers"] == [{"name": name, "value": None}]
+
+
+def test_most_names_do_not() -> None:
+    assert not any(carries_credential(name) for name in ("X-Site", "Accept", "User-Agent", "X-Tenant", "Date", "X-Bypass"))
+
+
+@pytest.mark.parametrize(
+    ("sent", "fields"),
+    [
+        ("", [""]),
+        ("x", [""]),
+        ("[]", [""]),
+        ("null", [""]),
+        ("{}", [".headers"]),
+        ('{"headers": null}', [".headers"]),
+        ('{"headers": {}}', [".headers"]),
+        ('{"headers": [], "more": 1}', [".more"]),
+        ('{"Headers": []}', [".headers", ".Headers"]),
+        ('{"headers": [7]}', [".headers[0]"]),
+        ('{"headers": [{}]}', [".headers[0].name", ".headers[0].value"]),
+        ('{"headers": [{"name": "a", "value": "b", "more": 1}]}', [".headers[0].more"]),
+        ('{"headers": [{"name": "a", "name": "Cookie", "value": "b"}]}', [""]),
+        ('{"headers": [], "headers": []}', [""]),
+        ('{"headers": [{"name": "a", "value": "\\u0000"}]}', [".headers[0].value"]),
+        ('{"headers": [{"name": "a", "value": "\\ud800"}]}', [""]),
+        ('{"headers": [{"name": "a", "value": NaN}]}', [""]),
+        (text(("X", "a"), (7, "b")), [".headers[1].name"]),
+        (text(("X", 7)), [".headers[0].value"]),
+        (text(("X", ["a"])), [".headers[0].value"]),
+        (text((None, "a")), [".headers[0].name"]),
+        (text(("Token", "a"), ("TOKEN", "b")), [".headers[1].name"]),
+        (text(*[("X", "a")] * (MOST + 1)), [".headers"]),
+        ('{"headers": ' + "[" * 5000 + "]" * 5000 + "}", [""]),
+    ],
+)
+def test_another_shape_is_refused_where_it_differs(sent: str, fields: list[str]) -> None:
+    assert sorted(refused(sent)) == sorted(fields)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "a b", "a:", "a\n", "ä", "a\x00b", "(x)", "a,b", "x" * 257, "Host", "CONTENT-LENGTH", "content-type", "Content-",
+     "Connection", "Transfer-Encoding", "webhook-id", "Webhook-Signature", "Webhook-Anything", "Keep-Alive", "TE", "trailer",
+     "Upgrade", "Proxy-Authorization", "Expect"],
+)  # fmt: skip
+def test_a_name_that_is_none_or_belongs_to_the_delivery_is_refused(name: str) -> None:
+    assert refused(text(("X-Fine", "a"), (name, "a"))) == [".headers[1].name"]
+
+
+@pytest.mark.parametrize(
+    "value", ["", " ", " a", "a ", "\ta", "a\r\nX-Evil: 1", "a\nb", "a\x0bb", "a\x7f", "ä", "日", "x" * (LONGEST_VALUE + 1)]
+)
+def test_a_value_that_no_header_can_have_is_refused(value: str) -> None:
+    for name in ("X-Site", "Authorization"):
+        assert refused(text((name, value))) == [".headers[0].value"]
