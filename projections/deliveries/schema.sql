@@ -17,6 +17,7 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_pending ON deliveries (position, webhook, lane) WHERE state = 0;
 CREATE INDEX deliveries_pending_webhooks ON deliveries (webhook, position, lane) WHERE state = 0;
 CREATE INDEX deliveries_pending_lanes ON deliveries (webhook, lane, position) WHERE state = 0;
+CREATE INDEX deliveries_failed ON deliveries (webhook, position, lane) WHERE state = 2;
 CREATE INDEX deliveries_finished_at ON deliveries USING brin (finished_at) WITH (autosummarize = on);
 
 CREATE TABLE delivery_attempts (

@@ -1,0 +1,170 @@
+"""Whatever is written, in whatever order and however it is read: subscribers are told what a naive comparison of the Event before
+and after every write says. decisions.md, "Webhooks"."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pydantic_core import from_json
+
+from api.wiring import Core
+from domain.kernel.cause import Cause
+from domain.kernel.command import Command
+from domain.kernel.errors import DomainError
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, ForceNotification
+from domain.media_event.values import EventDetails
+from domain.records.kinds.chapter_point import ChapterPoint
+from domain.records.kinds.custom_property import ChapterPointProperty
+from domain.records.kinds.webhook import Webhook
+from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
+from projections.log.ledger import Ledger
+from projections.log.tail import head
+from tests.conftest import NOON
+from tests.properties.histories import event_commands
+from tests.properties.test_views import afresh
+from tests.workers.webhooks.feeding import fed
+
+EVENTS = [UUID(int=number) for number in (1, 2)]
+WEBHOOKS = [UUID(int=number) for number in (101, 102)]
+POINTS = [UUID(int=number) for number in (11, 12)]
+PROPERTY = UUID(int=13)
+FLAG_OF = {"state": "stateChanged", "mp4_state": "mp4StateChanged", "thumbnail": "thumbnailChanged"}
+OF_STATES = {"actual_live_start", "actual_live_end"}
+OF_PUBLICATION = {"published_start", "published_end"}
+FLAGS = [
+    *("stateChanged", "metadataChanged", "thumbnailChanged", "isForced", "audioChanged", "mp4StateChanged"),
+    *("chapterPointsChanged", "assetsChanged", "provisionStateChanged", "capturingLive2VodFlagChanged"),
+]
+
+Told = tuple[UUID, int, str, dict[str, Any], int]
+
+
+def _lives(kind: type[Record], key: UUID, *, values: st.SearchStrategy[dict[str, Any]], changes: st.SearchStrategy[Any]) -> Any:
+    return st.one_of(
+        st.builds(RegisterRecord, st.just(key), st.just(kind), values),
+        st.builds(AmendRecord, st.just(key), st.just(kind), changes),
+        st.builds(WithdrawRecord, st.just(key), st.just(kind)),
+    )
+
+
+webhooks = st.sampled_from(WEBHOOKS).flatmap(
+    lambda key: _lives(
+        Webhook,
+        key,
+        values=st.sampled_from([None, *EVENTS]).map(lambda event: {"webhook_url": "https://hooks.test", "event_id": event}),
+        changes=st.fixed_dictionaries({"disabled_at": st.none() | st.just(NOON)}),
+    )
+)
+points = st.sampled_from(POINTS).flatmap(
+    lambda key: _lives(
+        ChapterPoint,
+        key,
+        values=st.sampled_from(EVENTS).map(lambda event: {"event_id": event, "start_time": "00:00:01"}),
+        changes=st.fixed_dictionaries({"title": st.sampled_from(["a", "b"])}),
+    )
+)
+properties = _lives(
+    ChapterPointProperty,
+    PROPERTY,
+    values=st.sampled_from(POINTS).map(lambda owner: {"owner_id": owner, "category": "a", "key": "b"}),
+    changes=st.fixed_dictionaries({"value": st.sampled_from(["a", "b"])}),
+)
+
+
+def _unambiguous(command: Command[MediaEvent]) -> bool:
+    """Who sets a time of publication and a state in one write leaves open which of them set the time."""
+    if isinstance(command, AddOrUpdateEvent):
+        names = {*command.changes, *(() if command.state is None else ("state",))}
+    else:
+        names = {step.name for step in command.steps} if isinstance(command, AmendEvent) else set()
+    return not (names & OF_PUBLICATION and "state" in names)
+
+
+of_events = st.sampled_from(EVENTS).flatmap(lambda key: event_commands(key) | st.builds(ForceNotification, st.just(key)))
+traffic = st.lists(of_events.filter(_unambiguous) | of_events.filter(_unambiguous) | webhooks | points | properties, max_size=40)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+@given(traffic, st.integers(1, 8), st.integers(1, 3))
+async def test_what_is_told_is_what_a_naive_comparison_says(
+    inner: Core, commands: list[Command[Any]], at_once: int, keep: int
+) -> None:
+    ledger = afresh(inner)
+    first = RegisterRecord(WEBHOOKS[0], Webhook, {"webhook_url": "https://hooks.test"})
+    naive = [one for command in [first, *commands] for one in await _told(inner, ledger, command)]
+    fan = fed(inner, keep=keep)
+    await fan.feed(writes_at_once=at_once)
+    found = await inner.database.rows("SELECT webhook, position, lane, payload, state FROM deliveries ORDER BY position, webhook")
+    assert [(webhook, position, lane, from_json(text), state) for webhook, position, lane, text, state in found] == naive
+
+
+async def _told(inner: Core, ledger: Ledger, command: Command[Any]) -> list[Told]:
+    """Carry a command out and compare everything before and after it."""
+    subscribers = [await inner.streams.load(f"webhook:{key}") for key in WEBHOOKS]
+    before, start = await _details(inner, str(command.key)), await head(inner.database)
+    with suppress(DomainError):
+        await ledger.execute(command, cause=Cause.by("somebody"))
+    end, lane = await head(inner.database), await _lane(inner, command)
+    after = await _details(inner, lane)
+    if end == start or after is None:
+        return []
+    action, flags = _compared(command, before, after)
+    if action == "Updated" and not flags:
+        return []
+    payload = {**dict.fromkeys(FLAGS, False), **dict.fromkeys(flags, True), "action": action, "eventId": lane, **_shown(after)}
+    wanted = [one for one in subscribers if isinstance(one, Webhook) and not one.withdrawn]
+    wanted = [one for one in wanted if str(one.details.event_id or lane) == lane]
+    return [(UUID(one.key), end, lane, payload, 2 if one.details.disabled_at else 0) for one in wanted]
+
+
+async def _lane(inner: Core, command: Command[Any]) -> str:
+    """The Event that a command is about; of a webhook's, nothing that is an Event."""
+    key = str(command.key)
+    if command.kind() is ChapterPointProperty:
+        found = await inner.streams.load(command.stream)
+        key = str(found.details.owner_id) if isinstance(found, Record) else ""
+    if command.kind() in (ChapterPoint, ChapterPointProperty):
+        found = await inner.streams.load(ChapterPoint.stream(key))
+        return str(found.details.event_id) if isinstance(found, Record) else ""
+    return key
+
+
+async def _details(inner: Core, lane: str) -> EventDetails | None:
+    found = await inner.streams.load(MediaEvent.stream(lane))
+    return found.details.model_copy() if isinstance(found, MediaEvent) else None
+
+
+def _compared(command: Command[Any], before: EventDetails | None, after: EventDetails) -> tuple[str, set[str]]:
+    if command.kind() is not MediaEvent:
+        return "Updated", {"chapterPointsChanged"}
+    if isinstance(command, ForceNotification):
+        return "Updated", {"isForced"}
+    old, new = (before or EventDetails()).model_dump(), after.model_dump()
+    different = {name for name in new if new[name] != old[name]}
+    if before is not None and "date_deleted" in different:
+        return "Restored" if after.date_deleted is None else "Deleted", set()
+    flags = {flag for name, flag in FLAG_OF.items() if name in different}
+    metadata = different - FLAG_OF.keys() - OF_STATES - (OF_PUBLICATION if "state" in different else set())
+    if before is None:
+        return "Added", {*flags, "stateChanged", "metadataChanged"}
+    return "Updated", {*flags, "metadataChanged"} if metadata else flags
+
+
+def _shown(details: EventDetails) -> dict[str, Any]:
+    return {
+        "referenceId": details.ref_id,
+        "externalId": details.external_id,
+        "state": details.state.name,
+        "mp4State": details.mp4_state.name,
+        "provisionState": None,
+    }

@@ -1,0 +1,101 @@
+"""Short ways to let the fan-out read a log and to see what it made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from pydantic_core import from_json
+
+from api.wiring import Core
+from domain.kernel.cause import Cause
+from domain.kernel.command import Command
+from domain.kernel.mapper import EventMapper
+from domain.records.kinds.webhook import Webhook
+from domain.records.record import AmendRecord, RegisterRecord, WithdrawRecord
+from projections.kernel.database import Database
+from projections.log.tail import head, read
+from projections.log.writes import writes
+from tests.projections.feeding import do
+from workers.webhooks.fanout import Fanout
+
+ALL = UUID(int=101)
+ONE = UUID(int=102)
+
+
+@dataclass
+class Fed:
+    """A fan-out, fed by hand as its consumer feeds it."""
+
+    inner: Core
+    fanout: Fanout
+    at: int = 0
+    woken: list[int] = field(default_factory=list)
+
+    async def begin(self, position: int) -> None:
+        self.at = position
+        await self.fanout.begin(position)
+
+    async def feed(self, *, writes_at_once: int = 1000) -> None:
+        """Everything up to the end of the log, in batches of so many whole writes."""
+        records = await read(self.inner.database, self.at, limit=100_000)
+        together = list(writes(records))
+        for start in range(0, len(together), writes_at_once):
+            batch = [record for write in together[start : start + writes_at_once] for record in write]
+            wanted = [record for record in batch if record.kind in self.fanout.kinds]
+            await self.take(wanted)
+            self.at = batch[-1].position
+
+    async def take(self, records: Any) -> None:
+        effects = await self.fanout.prepare(records) if records else None
+        if effects is not None:
+            async with self.inner.database.connection() as connection, connection.transaction():
+                await self.fanout.write(connection, effects)
+            self.fanout.wrote(effects)
+
+
+def fed(inner: Core, *, keep: int = 20_000) -> Fed:
+    woken: list[int] = []
+    mapper = EventMapper(inner.catalogue)
+    return Fed(inner, Fanout(inner.database, inner.streams, mapper=mapper, wake=lambda: woken.append(1), keep=keep), woken=woken)
+
+
+async def webhook(inner: Core, key: UUID, *, event: UUID | None = None, **values: Any) -> None:
+    await do(inner, RegisterRecord(key, Webhook, {"webhook_url": "https://hooks.test/a", "event_id": event, **values}))
+
+
+async def amend(inner: Core, key: UUID, **changes: Any) -> None:
+    await do(inner, AmendRecord(key, Webhook, changes))
+
+
+async def withdraw(inner: Core, key: UUID) -> None:
+    await do(inner, WithdrawRecord(key, Webhook))
+
+
+async def together(inner: Core, *commands: Command[Any]) -> int:
+    """Several commands as one write; where the log then ends."""
+
+    async def ask() -> tuple[Command[Any], ...]:
+        return commands
+
+    await inner.ledger.execute_all(ask, cause=Cause.by("system"))
+    return await head(inner.database)
+
+
+async def rows(database: Database) -> list[tuple[Any, ...]]:
+    """What does not depend on when the fan-out ran."""
+    return await database.rows(
+        "SELECT webhook, position, lane, shard, payload, state, error, created_at FROM deliveries ORDER BY position, webhook, lane"
+    )
+
+
+async def told(database: Database, webhook: UUID = ALL) -> list[str]:
+    """In short what a webhook was told, in order: the action, the states and the flags that were up."""
+    found = await database.rows("SELECT payload FROM deliveries WHERE webhook = %s ORDER BY position, lane", (webhook,))
+    return [_short(from_json(text)) for (text,) in found]
+
+
+def _short(payload: dict[str, Any]) -> str:
+    flags = [name for name, value in payload.items() if value is True]
+    return " ".join([payload["eventId"][-1], payload["action"], payload["state"], *flags])

@@ -1,0 +1,177 @@
+"""The fan-out on a real log: who is told of which write, and how the Event was then."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from api.wiring import Core
+from domain.media_event.commands import (
+    AddOrUpdateEvent,
+    ChangeEventState,
+    DeleteEvent,
+    ForceNotification,
+    ForceStopEvent,
+    RestoreEvent,
+)
+from domain.media_event.values import EventState, Mp4State
+from projections.deliveries.keys import shard_of
+from projections.log.tail import head
+from tests.conftest import NOON
+from tests.projections.feeding import do, event, room
+from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, fed, rows, told, webhook, withdraw
+
+FIRST, SECOND = UUID(int=1), UUID(int=2)
+ADDED = "stateChanged metadataChanged"
+
+
+@pytest.fixture
+def fan(inner: Core) -> Fed:
+    return fed(inner)
+
+
+async def test_each_effective_write_is_one_notification_with_the_state_after_it(inner: Core, fan: Fed) -> None:
+    await webhook(inner, ALL)
+    await event(inner, 1, title="Final", ref_id="r1")
+    await do(inner, AddOrUpdateEvent(FIRST, {"title": "Final", "ref_id": "r1"}))  # changes nothing
+    await do(inner, AddOrUpdateEvent(FIRST, {"thumbnail": "a.jpg", "room_id": None}, state=EventState.LIVE_PUBLISHED))
+    await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "r2"}, mp4_state=Mp4State.GENERATING))
+    await do(inner, ForceStopEvent(FIRST))
+    await do(inner, ForceStopEvent(FIRST))  # an order to the encoder only
+    await do(inner, ForceNotification(FIRST))
+    await do(inner, DeleteEvent(FIRST))
+    await do(inner, RestoreEvent(FIRST))
+    await fan.feed()
+    assert await told(inner.database) == [
+        f"1 Added PRE_LIVE {ADDED}",
+        "1 Updated LIVE_PUBLISHED stateChanged thumbnailChanged",
+        "1 Updated LIVE_PUBLISHED metadataChanged mp4StateChanged",
+        "1 Updated STOPPED stateChanged",
+        "1 Updated STOPPED isForced",
+        "1 Deleted STOPPED",
+        "1 Restored STOPPED",
+    ]
+    found = await inner.database.rows(
+        "SELECT payload::json->>'referenceId', payload::json->>'mp4State' FROM deliveries ORDER BY position"
+    )
+    assert found == [("r1", "NONE"), ("r1", "NONE"), *[("r2", "GENERATING")] * 5]
+
+
+async def test_a_row_says_where_it_comes_from_and_when_it_is_due(inner: Core, fan: Fed) -> None:
+    await webhook(inner, ALL)
+    await do(inner, AddOrUpdateEvent(FIRST, {"title": "Final"}, state=EventState.LIVE_PUBLISHED))
+    await fan.feed()
+    ((position, recorded_at),) = await inner.database.rows("SELECT position, recorded_at FROM events ORDER BY 1 DESC LIMIT 1")
+    ((webhook_id, at, lane, shard, _, state, error, created_at),) = await rows(inner.database)
+    assert (webhook_id, at, lane, shard, state, error) == (ALL, position, str(FIRST), shard_of(ALL), 0, None)
+    assert created_at == recorded_at
+    ((due, unfinished),) = await inner.database.rows(
+        "SELECT due_at BETWEEN created_at AND clock_timestamp(), finished_at IS NULL FROM deliveries"
+    )
+    assert (due, unfinished) == (True, True)
+    assert fan.woken == [1]
+
+
+async def test_what_was_written_before_a_webhook_or_after_its_end_is_not_told_to_it(inner: Core, fan: Fed) -> None:
+    await event(inner, 1)
+    await webhook(inner, ALL)
+    await do(inner, AddOrUpdateEvent(FIRST, {"title": "told"}))
+    await withdraw(inner, ALL)
+    await do(inner, AddOrUpdateEvent(FIRST, {"title": "not told"}))
+    await webhook(inner, ALL)
+    await do(inner, ChangeEventState(FIRST, EventState.STOPPED))
+    await fan.feed()
+    assert await told(inner.database) == ["1 Updated PRE_LIVE metadataChanged", "1 Updated STOPPED stateChanged"]
+
+
+async def test_an_event_webhook_hears_of_its_event_only(inner: Core, fan: Fed) -> None:
+    await event(inner, 1)
+    await webhook(inner, ALL)
+    await webhook(inner, ONE, event=FIRST)
+    await event(inner, 2)
+    await do(inner, ForceNotification(FIRST))
+    await amend(inner, ONE, event_id=SECOND)
+    await do(inner, ForceNotification(FIRST))
+    await do(inner, ForceNotification(SECOND))
+    await fan.feed()
+    assert await told(inner.database, ONE) == ["1 Updated PRE_LIVE isForced", "2 Updated PRE_LIVE isForced"]
+    assert len(await told(inner.database, ALL)) == 4
+
+
+async def test_what_a_disabled_webhook_misses_is_kept_as_failed(inner: Core, fan: Fed) -> None:
+    await webhook(inner, ALL)
+    await amend(inner, ALL, disabled_at=NOON)
+    await event(inner, 1)
+    await fan.feed()
+    found = await inner.database.rows("SELECT state, error, finished_at IS NOT NULL FROM deliveries")
+    assert found == [(2, "the webhook is disabled", True)]
+    await amend(inner, ALL, disabled_at=None)
+    await do(inner, ForceNotification(FIRST))
+    await fan.feed()
+    assert [row[5] for row in await rows(inner.database)] == [2, 0]
+
+
+async def test_without_webhooks_and_without_events_there_is_nothing_to_write(inner: Core, fan: Fed) -> None:
+    await event(inner, 1)
+    await fan.feed()
+    await webhook(inner, ALL)
+    await room(inner, 7, "Studio")
+    await fan.feed()
+    assert (await rows(inner.database), fan.woken) == ([], [])
+
+
+async def test_the_state_is_that_after_the_write_however_late_it_is_read(inner: Core, fan: Fed) -> None:
+    """Also behind a snapshot that is of a later state."""
+    await webhook(inner, ALL)
+    await event(inner, 1)
+    for number in range(120):
+        await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": str(number)}))
+    await inner.ledger.stop()
+    assert await inner.database.rows("SELECT originator_version FROM snapshots") == [(100,)]
+    for start, snapshot in ((50, b""), (110, b""), (110, b'{"form":0}')):
+        if snapshot:  # of another form of the code: the whole stream is read
+            await inner.database.execute("UPDATE snapshots SET state = %s", (snapshot,))
+        await inner.database.execute("DELETE FROM deliveries")
+        await fan.begin(start)
+        await fan.feed()
+        found = await inner.database.rows("SELECT payload::json->>'referenceId' FROM deliveries ORDER BY position")
+        assert [int(number) for (number,) in found] == list(range(start - 2, 120))
+
+
+async def test_feeding_twice_or_from_anywhere_and_in_any_batches_makes_the_same_rows(inner: Core, fan: Fed) -> None:
+    await event(inner, 1, title="Final")
+    await webhook(inner, ONE, event=FIRST)
+    await event(inner, 2)
+    await do(inner, ChangeEventState(FIRST, EventState.LIVE_PUBLISHED))
+    await webhook(inner, ALL)
+    await do(inner, AddOrUpdateEvent(SECOND, {"thumbnail": "a"}, state=EventState.STOPPED))
+    await amend(inner, ALL, disabled_at=NOON)
+    await do(inner, DeleteEvent(FIRST))
+    await withdraw(inner, ONE)
+    await do(inner, RestoreEvent(FIRST))
+    await fan.feed()
+    once = await rows(inner.database)
+    for start in range(await head(inner.database)):
+        for size in (1, 3, 1000):
+            again = fed(inner, keep=1)
+            await inner.database.execute("DELETE FROM deliveries WHERE position > %s", (start + 2,))
+            await again.begin(start)
+            await again.feed(writes_at_once=size)
+            assert await rows(inner.database) == once, (start, size)
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["nobody is left", "others are left"])
+async def test_an_event_that_was_passed_over_is_not_remembered_as_it_was(inner: Core, fan: Fed, others: bool) -> None:
+    await webhook(inner, ONE, event=FIRST)
+    await event(inner, 1)
+    await fan.feed()
+    await (amend(inner, ONE, event_id=SECOND) if others else withdraw(inner, ONE))
+    await fan.feed()
+    await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "unheard"}))
+    await fan.feed()
+    await webhook(inner, ALL)
+    await do(inner, ForceNotification(FIRST))
+    await fan.feed()
+    ((text,),) = await inner.database.rows("SELECT payload FROM deliveries WHERE webhook = %s", (ALL,))
+    assert '"referenceId":"unheard"' in text

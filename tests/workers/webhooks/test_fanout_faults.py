@@ -1,0 +1,162 @@
+"""What the fan-out does with records that cannot be read, and with those that come later than others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+from pydantic import ValidationError
+
+from api.wiring import Core
+from domain.kernel.errors import Unavailable
+from domain.kernel.mapper import UnknownTopic
+from domain.media_event.commands import AddOrUpdateEvent, ForceNotification
+from domain.records.kinds.chapter_point import ChapterPoint
+from domain.records.record import AmendRecord
+from projections.deliveries.keys import CHANNEL
+from projections.log.tail import head, read
+from tests.conftest import NOON
+from tests.projections.feeding import as_superuser, do, event, record
+from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, fed, rows, told, webhook
+
+FIRST = UUID(int=1)
+
+
+@pytest.fixture
+async def fan(inner: Core) -> Fed:
+    await webhook(inner, ALL)
+    await event(inner, 1)
+    await do(inner, ForceNotification(FIRST))
+    return fed(inner)
+
+
+@pytest.fixture
+async def listener(inner: Core) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    connection = await inner.database.connect("test")
+    await connection.execute(f"LISTEN {CHANNEL}")
+    yield connection
+    await connection.close()
+
+
+async def heard(listener: AsyncConnection[TupleRow]) -> list[str]:
+    """All that was said so far; the last word is our own."""
+    await listener.execute(f"NOTIFY {CHANNEL}, 'end'")
+    said: list[str] = []
+    async with asyncio.timeout(10):
+        async for note in listener.notifies():
+            if note.payload == "end":
+                break
+            said.append(note.payload)
+    return said
+
+
+async def test_a_record_that_cannot_be_read_is_refused_and_the_rest_goes_on_after_begin(inner: Core, fan: Fed) -> None:
+    first, *others, last = await read(inner.database, 0)
+    for broken in (replace(last, topic="event.beamed_up"), replace(last, state=b"{")):
+        await fan.begin(0)
+        with pytest.raises((UnknownTopic, ValidationError)):
+            await fan.take([first, *others, broken])
+        assert await rows(inner.database) == []
+    await fan.begin(0)
+    await fan.feed()
+    assert await told(inner.database) == ["1 Added PRE_LIVE stateChanged metadataChanged", "1 Updated PRE_LIVE isForced"]
+
+
+async def test_a_record_that_nobody_wants_need_not_be_read(inner: Core, fan: Fed) -> None:
+    records = [record for record in await read(inner.database, 0) if record.kind == "event"]
+    await fan.take([replace(record, state=b"{") for record in records])
+    assert await rows(inner.database) == []
+
+
+async def test_a_webhook_whose_record_cannot_be_read_stays_as_it_was(inner: Core, fan: Fed, database_url: str) -> None:
+    await amend(inner, ALL, disabled_at=NOON)
+    await webhook(inner, ONE)
+    as_superuser(database_url, "UPDATE events SET topic = 'webhook.beamed_up' WHERE topic = 'webhook.amended'")
+    await do(inner, ForceNotification(FIRST))
+    await fan.begin(await head(inner.database) - 1)
+    await fan.feed()
+    assert [(row[0], row[5]) for row in await rows(inner.database)] == [(ALL, 0), (ONE, 0)]
+    as_superuser(database_url, "UPDATE events SET topic = 'webhook.amended' WHERE topic = 'webhook.beamed_up'")
+    parked = [record for record in await read(inner.database, 0) if record.topic == "webhook.amended"]
+    await fan.take(parked)  # now it can be read, and is replayed
+    await do(inner, ForceNotification(FIRST))
+    await fan.feed()
+    assert [(row[0], row[5]) for row in await rows(inner.database)] == [(ALL, 0), (ONE, 0), (ALL, 2), (ONE, 0)]
+
+
+async def test_a_record_that_is_replayed_later_is_told_as_if_it_had_come_in_time(
+    inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]
+) -> None:
+    await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "later"}))
+    await webhook(inner, ONE)
+    await do(inner, ForceNotification(FIRST))
+    await fan.feed()
+    everything = await rows(inner.database)
+    assert await heard(listener) == [""]
+    late = next(record for record in await read(inner.database, 0) if record.topic == "event.notification_forced")
+    await inner.database.execute("DELETE FROM deliveries WHERE position = %s", (late.position,))
+    await fan.take([late])
+    assert await rows(inner.database) == everything
+    assert await heard(listener) == [str(ALL)], "senders look again through the deliveries of this webhook"
+    await do(inner, ForceNotification(FIRST))
+    await fan.feed()
+    assert [row[4] for row in await rows(inner.database)][-1].count('"referenceId":"later"') == 1
+
+
+async def test_an_event_whose_records_are_parked_is_shown_as_the_log_has_it(inner: Core, fan: Fed) -> None:
+    """Its chapter points come by, its own records do not."""
+    await record(inner, ChapterPoint, 11, event_id=FIRST, start_time="00:00:01")
+    await fan.begin(await head(inner.database) - 1)
+    await fan.feed()
+    await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "parked"}))
+    await do(inner, AmendRecord(UUID(int=11), ChapterPoint, {"title": "Goal"}))
+    await fan.take((await read(inner.database, 0))[-1:])
+    assert ['"referenceId":"parked"' in row[4] for row in await rows(inner.database)] == [False, True]
+
+
+async def test_what_was_there_already_is_left_alone_and_wakes_nobody(
+    inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]
+) -> None:
+    await fan.feed()
+    await inner.database.execute("UPDATE deliveries SET state = 1, attempts = 3")
+    before = await inner.database.rows("SELECT * FROM deliveries ORDER BY position")
+    assert await heard(listener) == [""]
+    await fan.begin(0)
+    await fan.feed()
+    assert await inner.database.rows("SELECT * FROM deliveries ORDER BY position") == before
+    assert await heard(listener) == []
+
+
+async def test_rows_are_there_only_when_the_transaction_is_committed(
+    inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]
+) -> None:
+    effects = await fan.fanout.prepare(await read(inner.database, 0))
+    assert effects is not None
+    async with inner.database.connection() as connection, connection.transaction(force_rollback=True):
+        await fan.fanout.write(connection, effects)
+        assert await (await connection.execute("SELECT count(*) FROM deliveries")).fetchone() == (2,)
+    assert await rows(inner.database) == []
+    assert await heard(listener) == []
+
+
+async def test_a_database_that_is_down_is_told_as_such(inner: Core, fan: Fed) -> None:
+    records = await read(inner.database, 0)
+    await fan.begin(records[-1].position - 1)
+    await inner.database.close()
+    with pytest.raises(Unavailable):
+        await fan.fanout.prepare(records[-1:])
+
+
+async def test_more_webhooks_than_one_statement_takes(inner: Core, database_url: str) -> None:
+    for number in range(60):
+        await webhook(inner, UUID(int=1000 + number))
+    for number in range(50):
+        await event(inner, number + 1)
+    fan = fed(inner)
+    await fan.feed()
+    assert await inner.database.row("SELECT count(*), count(DISTINCT position) FROM deliveries") == (3000, 50)

@@ -1,0 +1,131 @@
+"""Every domain event of an Event has its flags: decisions.md, "Webhooks". An event without a line here fails the first test."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.catalogue import catalogue
+from domain.kernel.event import DomainEvent
+from domain.media_event import events
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import EventState, Mp4State, Trigger
+from domain.records.kinds.chapter_point import ChapterPoint
+from domain.records.kinds.custom_property import ChapterPointProperty
+from workers.webhooks.policy import NOTHING, Action, Change, Effect, changed, effect
+
+AT = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
+STARTED = {"state": EventState.LIVE_PUBLISHED, "previous": EventState.PRE_LIVE, "trigger": Trigger.OPERATOR}
+ADDED = Change.STATE | Change.METADATA
+
+TABLE: list[tuple[str, dict[str, Any], Change]] = [
+    ("event.registered", {}, NOTHING),
+    ("event.described", {"title": "Final"}, Change.METADATA),
+    ("event.described", {"description": None}, Change.METADATA),
+    ("event.described", {"thumbnail": "a.jpg"}, Change.THUMBNAIL),
+    ("event.described", {"thumbnail": None}, Change.THUMBNAIL),
+    ("event.described", {"title": "Final", "thumbnail": "a.jpg"}, Change.METADATA | Change.THUMBNAIL),
+    ("event.references_changed", {"ref_id": "7"}, Change.METADATA),
+    ("event.rescheduled", {"scheduled_start": AT}, Change.METADATA),
+    ("event.publication_window_changed", {"published_start": AT}, Change.METADATA),
+    ("event.instant_vod_window_changed", {"instant_vod_start": AT}, Change.METADATA),
+    ("event.archiver_window_changed", {"archiver_start": AT}, Change.METADATA),
+    ("event.automation_changed", {"auto_start": True}, Change.METADATA),
+    ("event.provisioning_planned", {"scheduled_provision_at": AT}, Change.METADATA),
+    ("event.room_assigned", {"room_id": UUID(int=1)}, Change.METADATA),
+    ("event.classified", {"category_ids": ()}, Change.METADATA),
+    ("event.tagged", {"tag_ids": (UUID(int=1),)}, Change.METADATA),
+    ("event.channel_assigned", {"channel_id": None}, Change.METADATA),
+    ("event.flows_assigned", {"flow_id": UUID(int=1)}, Change.METADATA),
+    ("event.drm_configured", {"vod_drm": True}, Change.METADATA),
+    ("event.streaming_configured", {"dvr_length": 60}, Change.METADATA),
+    ("event.flow_task_set", {"task_engine_json": "{}"}, Change.METADATA),
+    ("event.state_changed", STARTED, Change.STATE),
+    ("event.state_changed", {**STARTED, "actual_live_start": AT, "published_start": AT}, Change.STATE),
+    ("event.force_stopped", {"previous": EventState.LIVE_PUBLISHED, "actual_live_end": AT}, Change.STATE),
+    ("event.force_stopped", {"previous": EventState.STOPPED}, NOTHING),
+    ("event.mp4_state_changed", {"mp4_state": Mp4State.AVAILABLE, "previous": Mp4State.NONE}, Change.MP4_STATE),
+    ("event.notification_forced", {}, Change.FORCED),
+    ("event.deleted", {}, NOTHING),
+    ("event.restored", {}, NOTHING),
+    ("chapter_point.registered", {"event_id": UUID(int=1), "start_time": "00:00:01"}, Change.CHAPTER_POINTS),
+    ("chapter_point.amended", {"title": "Goal"}, Change.CHAPTER_POINTS),
+    ("chapter_point.withdrawn", {}, Change.CHAPTER_POINTS),
+    ("chapter_point.reinstated", {"event_id": UUID(int=1), "start_time": "00:00:01"}, Change.CHAPTER_POINTS),
+    (
+        "chapter_point_property.registered",
+        {"owner_id": UUID(int=1), "category": "a", "key": "b"},
+        Change.CHAPTER_POINTS,
+    ),
+    ("chapter_point_property.amended", {"value": "c"}, Change.CHAPTER_POINTS),
+    ("chapter_point_property.withdrawn", {}, Change.CHAPTER_POINTS),
+    (
+        "chapter_point_property.reinstated",
+        {"owner_id": UUID(int=1), "category": "a", "key": "b"},
+        Change.CHAPTER_POINTS,
+    ),
+]
+
+
+def happened(topic: str, **facts: Any) -> DomainEvent:
+    made = catalogue().event(topic)
+    return made(originator_id=f"{made.aggregate_kind()}:{UUID(int=1)}", originator_version=1, timestamp=AT, **facts)
+
+
+def test_no_domain_event_that_concerns_an_event_is_forgotten() -> None:
+    concerned = {event.TOPIC for kind in (MediaEvent, ChapterPoint, ChapterPointProperty) for event in kind.EVENTS}
+    assert {topic for topic, _, _ in TABLE} == concerned
+
+
+@pytest.mark.parametrize(("topic", "facts", "flags"), TABLE, ids=[f"{topic} {' '.join(facts)}" for topic, facts, _ in TABLE])
+def test_a_domain_event_has_its_flags(topic: str, facts: dict[str, Any], flags: Change) -> None:
+    assert changed(happened(topic, **facts)) == flags
+
+
+def test_every_metadata_field_without_a_flag_of_its_own_is_metadata() -> None:
+    flags = {name: changed(happened("event.registered", **{name: None})) for name in ("title", "thumbnail", "ref_id")} | {
+        name: changed(event.model_construct(_fields_set={name}, **{name: None}))  # type: ignore[arg-type]
+        for event in events.FACETS
+        for name in event.model_fields
+        if name not in DomainEvent.model_fields
+    }
+    assert {name for name, flag in flags.items() if flag != Change.METADATA} == {"thumbnail"}
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        ([happened("event.registered")], Effect(Action.ADDED, ADDED)),
+        ([happened("event.registered", title="Final")], Effect(Action.ADDED, ADDED)),
+        ([happened("event.registered", thumbnail="a.jpg")], Effect(Action.ADDED, ADDED | Change.THUMBNAIL)),
+        (
+            [
+                happened("event.registered"),
+                happened("event.state_changed", **STARTED),
+                happened("event.mp4_state_changed", mp4_state=Mp4State.AVAILABLE, previous=Mp4State.NONE),
+            ],
+            Effect(Action.ADDED, ADDED | Change.MP4_STATE),
+        ),
+        (
+            [happened("event.described", thumbnail="a.jpg"), happened("event.state_changed", **STARTED)],
+            Effect(Action.UPDATED, Change.THUMBNAIL | Change.STATE),
+        ),
+        ([happened("event.deleted")], Effect(Action.DELETED, NOTHING)),
+        ([happened("event.restored")], Effect(Action.RESTORED, NOTHING)),
+        ([happened("event.notification_forced")], Effect(Action.UPDATED, Change.FORCED)),
+        (
+            [happened("chapter_point_property.withdrawn"), happened("chapter_point.withdrawn")],
+            Effect(Action.UPDATED, Change.CHAPTER_POINTS),
+        ),
+    ],
+    ids=lambda given: " ".join(event.TOPIC for event in given) if isinstance(given, list) else "",
+)
+def test_a_write_has_one_effect(write: list[DomainEvent], expected: Effect) -> None:
+    assert effect(write) == expected
+
+
+def test_an_order_that_changes_nothing_has_none() -> None:
+    assert effect([happened("event.force_stopped", previous=EventState.STOPPED)]) is None
