@@ -6,7 +6,7 @@ out, and consumers pass over the rest by its position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from psycopg import AsyncConnection
@@ -37,10 +37,9 @@ class Publisher(Protocol):
 class Relay:
     """A handler whose effect is outside: it has happened before the checkpoint moves."""
 
-    kinds = None
-
-    def __init__(self, publisher: Publisher) -> None:
+    def __init__(self, publisher: Publisher, *, kinds: Collection[str]) -> None:
         self._publisher = publisher
+        self.kinds = frozenset(kinds)
         self._through = 0
 
     async def begin(self, position: int) -> None:

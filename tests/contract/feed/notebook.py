@@ -14,12 +14,13 @@ from api.wiring import Core
 from domain.kernel.errors import Unavailable
 from projections.consumers.shares import Shares
 from projections.log.tail import LoggedEvent
-from tests.contract.feed.transports import KINDS, Transport
+from tests.contract.feed.transports import Transport
 from workers.kernel.consumer import Consumer
+from workers.wiring import RELAYED
 
 
 class Notebook:
-    kinds = frozenset(KINDS)
+    kinds = frozenset(RELAYED)
 
     def __init__(self) -> None:
         self.poison: set[str] = set()
@@ -61,7 +62,7 @@ class Notebook:
 async def consuming(
     inner: Core, transport: Transport, notebook: Notebook, *, shards: int = 1, lease: float = 1.0, limit: int = 1000
 ) -> AsyncIterator[Consumer[Sequence[LoggedEvent]]]:
-    feed = transport.feed(kinds=KINDS, shards=shards, limit=limit)
+    feed = transport.feed(kinds=RELAYED, shards=shards, limit=limit)
     share = Shares(inner.database, "notebook", shards=shards, member=uuid4(), lease=lease)
     consumer = Consumer(inner.database, share, feed=feed, handler=notebook)
     await consumer.start()

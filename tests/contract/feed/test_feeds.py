@@ -13,11 +13,12 @@ from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState
 from projections.log.growth import Growth
 from tests.contract.feed.notebook import Notebook, consuming
-from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, forget, held, positions, relaying
+from tests.contract.feed.transports import Kafka, Log, Transport, forget, held, positions, relaying
 from tests.projections.feeding import do, event, room
 from tests.projections.log.helpers import rows, until
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.feed import Feed
+from workers.wiring import RELAYED
 
 pytestmark = pytest.mark.usefixtures("effects")
 
@@ -52,7 +53,7 @@ async def some_writes(inner: Core, count: int) -> int:
 
 async def test_records_come_in_the_log_s_order_each_once(inner: Core, transport: Transport) -> None:
     head = await some_writes(inner, 60)
-    feed = transport.feed(kinds=KINDS, limit=10)
+    feed = transport.feed(kinds=RELAYED, limit=10)
     assert await fetched(feed, 0, through=head) == list(range(1, head + 1))
     assert await fetched(feed, head - 5, through=head) == list(range(head - 4, head + 1))
 
@@ -66,7 +67,7 @@ async def test_only_the_kinds_that_are_wanted_come_and_the_others_are_passed(inn
 
 
 async def test_what_is_written_while_somebody_waits_comes_at_once(inner: Core, transport: Transport) -> None:
-    feed = transport.feed(kinds=KINDS)
+    feed = transport.feed(kinds=RELAYED)
     waiting = asyncio.create_task(fetched(feed, 0, through=2))
     await event(inner, 1)
     await event(inner, 2)
@@ -78,7 +79,7 @@ async def test_a_write_is_never_cut_in_two(inner: Core, transport: Transport) ->
         await event(inner, number + 1, title="a", ref_id="b", state=EventState.PRE_VOD)
         await do(inner, AddOrUpdateEvent(UUID(int=number + 1), {"title": "c", "ref_id": "d"}, state=EventState.VOD_PUBLIC))
     commands: dict[int, str] = dict(rows(inner.database.conninfo, "SELECT position, metadata->>'command_id' FROM events"))
-    feed, after = transport.feed(kinds=KINDS, limit=4), 0
+    feed, after = transport.feed(kinds=RELAYED, limit=4), 0
     async with asyncio.timeout(20):
         while after < len(commands):
             batch = await feed.fetch({0: after})
@@ -93,14 +94,14 @@ async def test_a_write_that_is_larger_than_a_page_comes_whole(inner: Core, trans
 
     await event(inner, 100)
     await inner.ledger.execute_all(all_of_them, cause=Cause.by("system"))
-    assert await fetched(transport.feed(kinds=KINDS, limit=5), 0, through=60) == list(range(1, 61))
+    assert await fetched(transport.feed(kinds=RELAYED, limit=5), 0, through=60) == list(range(1, 61))
 
 
 async def test_a_shard_s_records_come_to_who_asks_for_it_and_from_where_it_stands(inner: Core, transport: Transport) -> None:
     head = await some_writes(inner, 40)
     halves = []
     for shard in (0, 1):
-        feed, after, found = transport.feed(kinds=KINDS, shards=2), {shard: 0}, []
+        feed, after, found = transport.feed(kinds=RELAYED, shards=2), {shard: 0}, []
         async with asyncio.timeout(20):
             while after[shard] < head:
                 batch = await feed.fetch(after)
@@ -111,7 +112,7 @@ async def test_a_shard_s_records_come_to_who_asks_for_it_and_from_where_it_stand
     assert sorted(halves[0] + halves[1]) == list(range(1, head + 1))
     assert halves[0]
     assert halves[1]
-    feed, after = transport.feed(kinds=KINDS, shards=2), {0: head, 1: 0}
+    feed, after = transport.feed(kinds=RELAYED, shards=2), {0: head, 1: 0}
     found = []
     async with asyncio.timeout(20):
         while min(after.values()) < head:
@@ -239,23 +240,23 @@ async def test_what_the_topics_no_longer_hold_comes_from_the_log(
     async with relaying(inner, growth, bootstrap=kafka, topics=topics):
         head = await some_writes(inner, 30)
         await broker.ready()
-        assert await fetched(broker.feed(kinds=KINDS), 0, through=head) == list(range(1, head + 1))
+        assert await fetched(broker.feed(kinds=RELAYED), 0, through=head) == list(range(1, head + 1))
         await asyncio.to_thread(forget, kafka, topics.of("event"))
         head = await some_writes(inner, 10)
-        assert await fetched(broker.feed(kinds=KINDS, limit=7), 0, through=head) == list(range(1, head + 1))
+        assert await fetched(broker.feed(kinds=RELAYED, limit=7), 0, through=head) == list(range(1, head + 1))
 
 
 async def test_a_relay_that_does_not_know_how_far_it_came_sends_nothing_twice(
     inner: Core, growth: Growth, kafka: str, topics_prefix: str, database_url: str
 ) -> None:
     topics = Topics(topics_prefix)
-    async with relaying(inner, growth, bootstrap=kafka, topics=topics) as relay:
+    async with relaying(inner, growth, bootstrap=kafka, topics=topics) as name:
         head = await some_writes(inner, 30)
-        await until(lambda: relayed(database_url, relay.name) == head)
+        await until(lambda: relayed(database_url, name) == head)
     rows(database_url, "UPDATE consumer_shards SET position = 0 RETURNING 1")
     async with relaying(inner, growth, bootstrap=kafka, topics=topics):
         head = await some_writes(inner, 10)
-        await until(lambda: relayed(database_url, relay.name) == head)
+        await until(lambda: relayed(database_url, name) == head)
     assert sorted(await asyncio.to_thread(held, kafka, topics.of("event"))) == list(range(1, head + 1))
 
 

@@ -11,9 +11,8 @@ from uuid import uuid4
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from api.wiring import Core
-from domain.catalogue import AGGREGATES
 from domain.kernel.errors import Unavailable
-from projections.consumers.shares import Shares, shard_of
+from projections.consumers.shares import shard_of
 from projections.kernel.database import Database
 from projections.log.growth import Growth
 from projections.log.tail import LoggedEvent, read
@@ -21,14 +20,12 @@ from projections.log.writes import writes
 from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.feed import KafkaFeed
-from workers.adapters.kafka.publisher import KafkaPublisher
+from workers.adapters.kafka.relay import KafkaRelay
 from workers.adapters.kafka.topics import PARTITIONS, Topics
-from workers.kernel.consumer import Consumer
 from workers.kernel.feed import Batch, Feed
 from workers.kernel.log_feed import LogFeed
-from workers.relay import Relay, relay_name
-
-KINDS = tuple(kind.KIND for kind in AGGREGATES)
+from workers.relay import relay_name
+from workers.wiring import RELAYED
 
 
 class Transport(Protocol):
@@ -96,7 +93,7 @@ class Kafka:
 
     async def ready(self) -> None:
         """The relay has made the topics."""
-        feed = self.feed(kinds=KINDS)
+        feed = self.feed(kinds=RELAYED)
         async with asyncio.timeout(20):
             while True:
                 with suppress(Unavailable):
@@ -105,18 +102,16 @@ class Kafka:
 
 
 @asynccontextmanager
-async def relaying(inner: Core, growth: Growth, *, bootstrap: str, topics: Topics, limit: int = 20) -> AsyncIterator[Consumer[int]]:
-    """A small page, so that several of them are needed."""
-    publisher = KafkaPublisher(bootstrap, topics, kinds=KINDS)
-    shares = Shares(inner.database, relay_name(await cluster_id(bootstrap)), shards=1, member=uuid4(), lease=1.0)
-    feed = LogFeed(inner.database, growth, kinds=None, limit=limit)
-    relay = Consumer(inner.database, shares, feed=feed, handler=Relay(publisher))
+async def relaying(inner: Core, growth: Growth, *, bootstrap: str, topics: Topics, limit: int = 20) -> AsyncIterator[str]:
+    """The relay's name as a consumer. A small page, so that several of them are needed."""
+    relay = KafkaRelay(
+        inner.database, growth, bootstrap=bootstrap, topics=topics, kinds=RELAYED, member=uuid4(), lease=1.0, limit=limit
+    )
     await relay.start()
     try:
-        yield relay
+        yield relay_name(await cluster_id(bootstrap))
     finally:
         await relay.stop()
-        await publisher.close()
 
 
 def forget(bootstrap: str, topic: str) -> None:

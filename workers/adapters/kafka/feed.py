@@ -23,7 +23,7 @@ from projections.log import tail
 from projections.log.tail import LoggedEvent
 from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.cluster import cluster_id
-from workers.adapters.kafka.topics import LARGEST, Topics
+from workers.adapters.kafka.topics import LARGEST, Topics, bounds
 from workers.kernel.feed import LIMIT, Batch
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name
@@ -31,7 +31,6 @@ from workers.relay import relay_name
 _log = logging.getLogger(__name__)
 _IDLE = 0.2
 _SOON = 0.002
-_MOST_AHEAD = 10 * LIMIT
 
 
 class KafkaFeed:
@@ -125,7 +124,7 @@ class _Reading:
             auto_offset_reset="none",
             max_poll_records=2 * LIMIT,
             fetch_max_wait_ms=int(_IDLE * 1000),
-            max_partition_fetch_bytes=1024 * 1024,
+            max_partition_fetch_bytes=256 * 1024,  # partitions are read in turns: this is how far one may be ahead
             fetch_max_bytes=4 * LARGEST,
             request_timeout_ms=10_000,
             bootstrap_timeout_ms=5000,
@@ -141,12 +140,12 @@ class _Reading:
         if missing:
             raise Unavailable(f"Kafka does not hold {', '.join(sorted(missing))} yet; the relay makes it")
         self._consumer.assign(self._partitions)
-        begins, ends = self._consumer.beginning_offsets(self._partitions), self._consumer.end_offsets(self._partitions)
+        begins, ends = bounds(self._consumer, self._partitions)
         if moment:
             found = self._consumer.offsets_for_times(dict.fromkeys(self._partitions, moment))
             starts = {p: found[p].offset if found.get(p) is not None else ends[p] for p in self._partitions}
         else:
-            starts = begins
+            starts = dict(begins)
         for partition, offset in starts.items():
             self._consumer.seek(partition, offset)
         return all(begins[p] == 0 or starts[p] > begins[p] for p in self._partitions)
@@ -176,15 +175,7 @@ class _Reading:
         ends = self._consumer.end_offsets(self._partitions)
         behind = [p for p in self._partitions if self._consumer.position(p) < ends[p]]
         through = min((self._complete[p] for p in behind), default=relayed)
-        self._balance(behind)
         return max(self._through, min(through, relayed))
-
-    def _balance(self, behind: list[TopicPartition]) -> None:
-        """When much waits for a partition that is behind, only those that are behind read on."""
-        self._consumer.resume(*self._consumer.paused())
-        if len(self._waiting) > _MOST_AHEAD and behind:
-            least = min(self._complete[p] for p in behind)
-            self._consumer.pause(*(p for p in self._partitions if self._complete[p] > least))
 
     def taken(self, through: int) -> list[LoggedEvent]:
         records: list[LoggedEvent] = []

@@ -13,7 +13,8 @@ from kafka.errors import KafkaError
 from domain.kernel.errors import Unavailable
 from projections.log.tail import LoggedEvent
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.topics import LARGEST, PARTITIONS, Topics, create
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.topics import LARGEST, PARTITIONS, Topics, bounds, create
 
 _PATIENCE = 30.0
 
@@ -21,16 +22,22 @@ _PATIENCE = 30.0
 class KafkaPublisher:
     """kafka-python blocks, so everything runs in a thread of its own."""
 
-    def __init__(self, bootstrap: str, topics: Topics, *, kinds: Collection[str]) -> None:
+    def __init__(self, bootstrap: str, topics: Topics, *, kinds: Collection[str], cluster: str) -> None:
         self._bootstrap = bootstrap.split(",")
         self._topics = topics
         self._names = [topics.of(kind) for kind in kinds]
+        self._cluster = cluster
+        self.replaced = asyncio.Event()
+        """Another cluster answers: what this one was filled with says nothing of that one."""
         self._producer: Any = None
         self._there: dict[tuple[str, int], int] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka publisher")
 
     async def begin(self) -> None:
         """Make the topics that are missing, and look how far each partition has come: what it holds is not sent again."""
+        if await cluster_id(",".join(self._bootstrap)) != self._cluster:
+            self.replaced.set()
+            raise Unavailable("Kafka is another cluster than before")
         await self._run(self._begin)
 
     async def publish(self, events: Sequence[LoggedEvent], *, after: int) -> None:
@@ -69,8 +76,6 @@ class KafkaPublisher:
         )
 
     def _publish(self, events: Sequence[LoggedEvent], after: int) -> None:
-        if self._producer is None:
-            self._begin()
         sent = []
         for event in events:
             topic, partition = self._topics.of(event.kind), self._topics.partition(event.key)
@@ -103,7 +108,7 @@ class KafkaPublisher:
         consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, enable_auto_commit=False, group_id=None)
         try:
             partitions = [TopicPartition(name, number) for name in self._names for number in range(PARTITIONS)]
-            begins, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+            begins, ends = bounds(consumer, partitions)
             filled = [partition for partition in partitions if ends[partition] > begins[partition]]
             consumer.assign(filled)
             for partition in filled:

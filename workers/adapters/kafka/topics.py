@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
+from domain.kernel.errors import Unavailable
 from projections.consumers.shares import shard_of
 
 PARTITIONS = 8
@@ -33,6 +34,16 @@ class Topics:
         if PARTITIONS % of:
             raise ValueError(f"a consumer of Kafka has 1, 2, 4 or {PARTITIONS} shards, not {of}")
         return [partition for partition in range(PARTITIONS) if partition % of in shards]
+
+
+def bounds(
+    consumer: KafkaConsumer, partitions: Sequence[TopicPartition]
+) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
+    """The first offset of each partition, and the one behind its last. Raises `Unavailable` for a topic that was made just now."""
+    try:
+        return consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+    except KeyError as missing:
+        raise Unavailable(f"Kafka does not know {missing.args[0].topic} yet") from None
 
 
 def create(admin: KafkaAdminClient, names: Collection[str]) -> None:
