@@ -22,7 +22,7 @@ LONGEST_NAME: Final = 256
 LONGEST_VALUE: Final = 4096
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
+_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _RESERVED: Final = frozenset({"host", "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
 _RESERVED_BEGINNINGS: Final = ("content-", "webhook-", "proxy-")
 _CREDENTIAL: Final = re.compile(r"auth|cookie|credential|jwt|key|passw|passphrase|pwd|secret|session|signature|token")
@@ -103,7 +103,7 @@ def _faults(header: Header, index: int) -> Iterator[FieldError]:
     elif name in _RESERVED or name.startswith(_RESERVED_BEGINNINGS):
         yield FieldError(place(index, "name"), "is a header that the delivery sets itself")
     if header.value is not None and not (len(header.value) <= LONGEST_VALUE and _VALUE.fullmatch(header.value)):
-        what = f"1 to {LONGEST_VALUE} characters of visible ASCII, with blanks and tabs inside only"
+        what = f"1 to {LONGEST_VALUE} characters of visible ASCII, with blanks inside only"
         yield FieldError(place(index, "value"), f"must be {what}")
 
 

@@ -23,7 +23,7 @@ def refused(sent: str) -> list[str]:
 
 def test_a_text_without_credentials_is_kept_as_it_was_sent() -> None:
     for sent in (
-        text(("X-Site", "main"), ("x-site", "b c\td")),
+        text(("X-Site", "main"), ("x-site", "b c d")),
         ' {"headers" :\n[ ]} ',
         '{"headers":[{"value":"\\u0061","name":"X"}]}',
     ):

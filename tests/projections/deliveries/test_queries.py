@@ -1,0 +1,75 @@
+"""Questions about deliveries: that none of them reads more than it shows, and what of a backlog is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from api.wiring import Core
+from projections.deliveries.queries import Backlog, DeliveryFilter, DeliveryQueries, DeliveryState
+from projections.kernel.database import Database
+from tests.api.media.webhook.deliveries_given import FINAL, Deliveries
+
+HOOK = "0f0e0d0c-0b0a-4908-8706-0504030201ff"
+
+
+class Planned(Database):
+    """Keeps the plan of every question that it answers."""
+
+    plans: list[str]
+
+    async def rows(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+        async with self.connection() as connection:
+            plan = await connection.execute("EXPLAIN " + question, parameters)
+            self.plans = [*getattr(self, "plans", []), "\n".join(row[0] for row in await plan.fetchall())]
+        return await super().rows(question, parameters)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (DeliveryFilter(), "deliveries_pkey"),
+        (DeliveryFilter(event_id=FINAL), "deliveries_pkey"),
+        (DeliveryFilter(state=DeliveryState.PENDING), "deliveries_pending_webhooks"),
+        (DeliveryFilter(state=DeliveryState.FAILED), "deliveries_failed"),
+    ],
+    ids=str,
+)
+async def test_a_page_is_read_backward_in_an_index(inner: Core, database_url: str, wanted: DeliveryFilter, index: str) -> None:
+    given = Deliveries(inner, HOOK)
+    await given.make(*range(1, 4001))
+    statement = "UPDATE deliveries SET state = CASE WHEN position %% 100 = 0 THEN 2 WHEN position %% 100 <> 1 THEN 1 ELSE 0 END"
+    await inner.database.execute(statement, ())
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("ANALYZE deliveries")
+    async with Planned(database_url) as database:
+        found = await DeliveryQueries(database).page(UUID(HOOK), wanted)
+    assert len(found) == 21
+    assert f"Index Scan Backward using {index} " in database.plans[0], database.plans[0]
+    assert "Sort" not in database.plans[0]
+
+
+async def test_a_backlog_is_what_is_pending_what_is_due_and_for_how_long(inner: Core) -> None:
+    deliveries = DeliveryQueries(inner.database)
+    assert await deliveries.backlog() == Backlog(0, 0, 0.0, 0)
+    given = Deliveries(inner, HOOK)
+    await given.make(1, 2, 3, 4)
+    await given.finish(4)
+    await inner.database.execute("UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE position = 1")
+    await inner.database.execute("UPDATE deliveries SET due_at = now() - interval '1 hour' WHERE position IN (2, 4)")
+    found = await deliveries.backlog()
+    assert (found.pending, found.due) == (3, 2)
+    assert 3600 <= found.oldest < 3660
+
+
+async def test_in_flight_is_what_senders_say_that_were_seen_just_now(inner: Core) -> None:
+    await inner.database.execute(
+        "INSERT INTO consumer_members (consumer, member, host, busy, seen_at)"
+        " SELECT c, gen_random_uuid(), 'a', busy, now() - ago * interval '1 second'"
+        " FROM (VALUES ('deliveries', 3, 1), ('deliveries', 4, 9), ('deliveries', 5, 11), ('webhooks', 6, 1)) AS m (c, busy, ago)"
+    )
+    assert (await DeliveryQueries(inner.database).backlog()).in_flight == 7

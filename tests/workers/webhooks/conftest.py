@@ -1,0 +1,14 @@
+"""What the tests of the sender share."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.wiring import Core
+from tests.conftest import HandClock
+from tests.workers.webhooks.sending import Sending
+
+
+@pytest.fixture
+def sending(inner: Core, database_url: str, clock: HandClock) -> Sending:
+    return Sending(inner, database_url, clock)
