@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow
 
 from projections.kernel.arrays import bigints, texts
 from projections.kernel.database import Database
+from projections.kernel.page import LARGEST
 from projections.log.tail import LoggedEvent
 
 _PARK = """
@@ -23,7 +24,7 @@ ON CONFLICT (consumer, position)
 DO UPDATE SET error = excluded.error, attempts = parked.attempts + 1, replay = false, parked_at = clock_timestamp()
 """
 _COLUMNS = "SELECT consumer, position, stream, topic, error, attempts, replay, parked_at FROM parked "
-_LIST = _COLUMNS + "WHERE %(consumer)s::text IS NULL OR consumer = %(consumer)s ORDER BY consumer, position LIMIT %(limit)s"
+_PAGE = _COLUMNS + "WHERE consumer = %s AND position > %s ORDER BY position LIMIT %s"
 _ASK = """
 UPDATE parked SET replay = true WHERE consumer = %(consumer)s AND (%(stream)s::text IS NULL OR stream = %(stream)s)
 """
@@ -43,6 +44,15 @@ class ParkedRecord:
     replay: bool
     parked_at: datetime
 
+    @property
+    def kind(self) -> str:
+        return self.stream.partition(":")[0]
+
+    @property
+    def key(self) -> str:
+        """The aggregate's id."""
+        return self.stream.partition(":")[2]
+
 
 class Parked:
     """What is parked, for operators and for the consumer that is to try it again."""
@@ -50,9 +60,9 @@ class Parked:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def all(self, consumer: str | None = None, *, limit: int = 1000) -> Sequence[ParkedRecord]:
-        rows = await self._database.rows(_LIST, {"consumer": consumer, "limit": limit})
-        return [ParkedRecord(*row) for row in rows]
+    async def page(self, consumer: str, *, after: int = 0, limit: int = LARGEST) -> Sequence[ParkedRecord]:
+        """Those behind a position, in the log's order."""
+        return [ParkedRecord(*row) for row in await self._database.rows(_PAGE, (consumer, after, limit))]
 
     async def ask_replay(self, consumer: str, *, stream: str | None = None) -> int:
         """Have all parked records of a consumer, or of one aggregate, tried again by whoever runs it; how many."""

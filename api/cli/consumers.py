@@ -1,0 +1,61 @@
+"""`medialedger consumers`: who reads the log and how far, and the records that could not be taken in."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+
+from api.cli.opened import opened
+from api.kernel.answer import iso
+from api.settings import Settings
+from api.startup import StartError
+from projections.consumers.parked import Parked, ParkedRecord
+from projections.consumers.queries import ConsumerQueries, ConsumerStatus
+from projections.kernel.database import Database
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    async with opened(settings) as wired:
+        known = await ConsumerQueries(wired.database).all()
+        chosen = _chosen(known, getattr(args, "name", None))
+        if args.action == "list":
+            await _list(wired.database, known)
+        elif args.action == "parked":
+            await _parked(wired.database, chosen)
+        else:
+            replaying = await Parked(wired.database).ask_replay(args.name, stream=args.stream)
+            print(f"{replaying} records are tried again by whoever runs {args.name}")
+    return 0
+
+
+def _chosen(known: Sequence[ConsumerStatus], name: str | None) -> Sequence[ConsumerStatus]:
+    chosen = [one for one in known if name in (None, one.name)]
+    if name is not None and not chosen:
+        raise StartError(f"there is no consumer {name}; there are {', '.join(one.name for one in known) or 'none yet'}")
+    return chosen
+
+
+async def _list(database: Database, known: Sequence[ConsumerStatus]) -> None:
+    members = await ConsumerQueries(database).members()
+    for one in known:
+        where = f"at {one.position}, {one.lag} behind the log's head" if one.position is not None else "reads no log"
+        oldest = f" since {iso(one.oldest_parked_at)}" if one.oldest_parked_at is not None else ""
+        print(f"{one.name}  {where}  shards {one.shards}  parked {one.parked}{oldest}")
+        for member in members.get(one.name, ()):
+            print(f"  {member.id}  on {member.host or 'an unnamed host'}  busy {member.busy}  seen {iso(member.seen_at)}")
+
+
+async def _parked(database: Database, consumers: Sequence[ConsumerStatus]) -> None:
+    parked = Parked(database)
+    for consumer in consumers:
+        page = await parked.page(consumer.name)
+        while page:
+            for record in page:
+                print(_line(record))
+            page = await parked.page(consumer.name, after=page[-1].position)
+
+
+def _line(record: ParkedRecord) -> str:
+    head = f"{record.consumer}  {record.position:>8}  {record.stream}  {record.topic}"
+    asked = "  to be tried again" if record.replay else ""
+    return f"{head}  tried {record.attempts}  parked {iso(record.parked_at)}{asked}\n          {record.error}"

@@ -1,0 +1,78 @@
+"""What operators see of consumers: how far each one is, who runs it, and what it could not take in. Issue 5, "Operators see it"."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from projections.deliveries import ledger
+from projections.deliveries.queries import MOST_COUNTED
+from projections.kernel.database import Database
+
+_WITHOUT_POSITION: Final = (ledger.CONSUMER,)
+_ALL = f"""
+SELECT c.consumer, c.shards, c.position, log.position, few.counted, few.oldest
+FROM (SELECT consumer, count(*) AS shards, min(position) AS position FROM consumer_shards GROUP BY consumer) AS c
+CROSS JOIN (SELECT position FROM log_head) AS log
+CROSS JOIN LATERAL (
+    SELECT count(*) AS counted, min(parked_at) AS oldest
+    FROM (SELECT parked_at FROM parked p WHERE p.consumer = c.consumer ORDER BY position LIMIT {MOST_COUNTED}) AS first
+) AS few
+ORDER BY c.consumer
+"""
+_MEMBERS = "SELECT consumer, member, host, busy, seen_at FROM consumer_members ORDER BY host, member"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process that takes part; `busy` is how much it has under way."""
+
+    id: UUID
+    host: str
+    busy: int
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatus:
+    """`position` is that of its slowest shard; None for one that takes its work from a table and not from the log. `head` is the
+    log's. `parked` records are counted up to `MOST_COUNTED`."""
+
+    name: str
+    shards: int
+    position: int | None
+    head: int
+    parked: int
+    oldest_parked_at: datetime | None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.position is None else self.head - self.position
+
+
+class ConsumerQueries:
+    """Asks the tables that consumers keep their work in; no consumer has to run for it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def all(self) -> Sequence[ConsumerStatus]:
+        """By name."""
+        return [
+            ConsumerStatus(name, shards, None if name in _WITHOUT_POSITION else position, *rest)
+            for name, shards, position, *rest in await self._database.rows(_ALL)
+        ]
+
+    async def members(self) -> dict[str, list[Member]]:
+        """By consumer, also those that ended without a word not long ago."""
+        found: defaultdict[str, list[Member]] = defaultdict(list)
+        for consumer, *member in await self._database.rows(_MEMBERS):
+            found[consumer].append(Member(*member))
+        return found
+
+    async def known(self, name: str) -> bool:
+        return await self._database.row("SELECT FROM consumer_shards WHERE consumer = %s LIMIT 1", (name,)) is not None

@@ -1,0 +1,105 @@
+"""Consumers over HTTP: how far they are, and what they could not take in. That replays are carried out is tested with consumers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from api.wiring import Core
+from tests.api.asking import add_room, assert_problem, fields_of, last
+from tests.projections.consuming import MEMBER, consumer, park, wanted
+
+PATH = "/api/consumer"
+A, B = "event:0f0e0d0c-0b0a-4908-8706-050403020100", "client:0F0E0D0C-0B0A-4908-8706-050403020101"
+
+
+@pytest.fixture
+async def parked(inner: Core) -> None:
+    await consumer(inner, "webhooks", 0)
+    await consumer(inner, "other", 0)
+    await park(inner, "webhooks", (1, A), (2, B), (3, A))
+    await park(inner, "other", (1, A))
+
+
+async def listed(http: httpx.AsyncClient, path: str = "", **query: Any) -> list[dict[str, Any]]:
+    answer = await http.get(f"{PATH}/{path}", params=query)
+    assert answer.status_code == 200, answer.text
+    shown: list[dict[str, Any]] = answer.json()
+    return shown
+
+
+async def test_consumers_are_listed_with_their_lag_members_and_parked_records(http: httpx.AsyncClient, inner: Core) -> None:
+    assert await listed(http) == []
+    await add_room(http)
+    head = await last(inner)
+    await consumer(inner, "webhooks", head - 1)
+    await consumer(inner, "deliveries", 0, 0)
+    await consumer(inner, "b", head, 1, head)
+    await inner.database.execute("DELETE FROM consumer_members WHERE consumer = 'b'")
+    await park(inner, "b", (2, A), (1, A))
+    member = {"id": str(MEMBER), "host": "studio-1", "busy": 2, "seenAt": "2031-01-02T12:00:00.000Z"}
+    none = {"parked": 0, "oldestParkedAt": None}
+    assert await listed(http) == [
+        {
+            "name": "b", "shards": 3, "position": 1, "head": head, "lag": head - 1, "members": [], "parked": 2,
+            "oldestParkedAt": "2031-01-02T12:00:01.000Z",
+        },
+        {"name": "deliveries", "shards": 2, "position": None, "head": head, "lag": None, "members": [member], **none},
+        {"name": "webhooks", "shards": 1, "position": head - 1, "head": head, "lag": 1, "members": [member], **none},
+    ]  # fmt: skip
+
+
+async def test_parked_records_are_listed_in_the_logs_order(http: httpx.AsyncClient, parked: None) -> None:
+    shown = await listed(http, "webhooks/parked/")
+    assert shown[0] == {
+        "position": 1,
+        "aggregate": "event",
+        "id": A[6:],
+        "type": "event.described",
+        "error": "ValueError: no",
+        "attempts": 1,
+        "replay": False,
+        "parkedAt": "2031-01-02T12:00:01.000Z",
+    }
+    assert [one["position"] for one in shown] == [1, 2, 3]
+    assert [one["position"] for one in await listed(http, "webhooks/parked", after=1, pageSize=1)] == [2]
+    assert await listed(http, "webhooks/parked", after=3) == []
+    for query, field in (("after=-1", "after"), ("after=x", "after"), ("pageSize=0", "pageSize")):
+        assert fields_of(await http.get(f"{PATH}/webhooks/parked/?{query}")) == [field]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [1, 2, 3]),
+        ({"aggregate": "event", "id": A[6:]}, [1, 3]),
+        ({"aggregate": "event", "id": A[6:].upper()}, [1, 3]),
+        ({"Aggregate": "client", "ID": B[7:]}, [2]),
+        ({"aggregate": "client", "id": B[7:].lower()}, []),
+        ({"aggregate": "nonsense", "id": "%"}, []),
+    ],
+)
+async def test_parked_records_are_tried_again(
+    http: httpx.AsyncClient, inner: Core, parked: None, query: dict[str, str], expected: list[int]
+) -> None:
+    before = await last(inner)
+    answer = await http.post(f"{PATH}/webhooks/parked/replay/", params=query)
+    assert (answer.status_code, answer.json()) == (200, {"replaying": len(expected)})
+    assert (await wanted(inner, "webhooks"), await wanted(inner, "other")) == (expected, [])
+    assert [one["position"] for one in await listed(http, "webhooks/parked/") if one["replay"]] == expected
+    assert await last(inner) == before
+
+
+@pytest.mark.parametrize(("query", "field"), [("aggregate=event", "id"), ("id=x", "aggregate")])
+async def test_half_an_aggregate_is_400(http: httpx.AsyncClient, inner: Core, parked: None, query: str, field: str) -> None:
+    assert fields_of(await http.post(f"{PATH}/webhooks/parked/replay/?{query}")) == [field]
+    assert await wanted(inner, "webhooks") == []
+
+
+async def test_an_unknown_consumer_is_404(http: httpx.AsyncClient, inner: Core, parked: None) -> None:
+    for name in ("nobody", "WEBHOOKS", "%25", "a%2Fb"):
+        assert_problem(await http.get(f"{PATH}/{name}/parked/"), 404)
+        assert_problem(await http.post(f"{PATH}/{name}/parked/replay/"), 404)
+    assert await wanted(inner, "webhooks") == []

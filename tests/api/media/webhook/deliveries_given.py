@@ -1,0 +1,69 @@
+"""Deliveries and their tries, put into the tables as the fan-out and the sender do it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from api.wiring import Core
+from domain.media_event.values import EventDetails
+from projections.deliveries.fanout import NewDelivery, insert
+from projections.deliveries.keys import delivery_id
+from tests.conftest import NOON
+from workers.webhooks.payload import payload
+from workers.webhooks.policy import Action, Change, Effect
+
+PAYLOAD = payload("e", EventDetails(), effect=Effect(Action.UPDATED, Change.METADATA))
+FINAL = UUID("0f0e0d0c-0b0a-4908-8706-050403020100")
+OTHER = UUID("0f0e0d0c-0b0a-4908-8706-050403020101")
+
+
+class Deliveries:
+    """Of one webhook."""
+
+    def __init__(self, inner: Core, webhook: str) -> None:
+        self.webhook = UUID(webhook)
+        self._database = inner.database
+
+    def id(self, position: int, event: UUID = FINAL) -> str:
+        return str(delivery_id(self.webhook, position, lane=str(event)))
+
+    async def make(self, *positions: int, event: UUID = FINAL, error: str | None = None, at: datetime = NOON) -> None:
+        """Pending ones, or such that have failed from the start. Each is made as many seconds after `at` as its position says."""
+        new = [
+            NewDelivery(self.webhook, position, str(event), PAYLOAD, at + timedelta(seconds=position), error)
+            for position in positions
+        ]
+        async with self._database.connection() as connection, connection.transaction():
+            await insert(connection, new)
+
+    async def finish(self, position: int, error: str | None = None) -> None:
+        await self._database.execute(
+            "UPDATE deliveries SET state = %s, attempts = 1, finished_at = %s, error = %s WHERE webhook = %s AND position = %s",
+            (1 if error is None else 2, NOON, error, self.webhook, position),
+        )
+
+    async def attempt(self, position: int, *, status: int | None = 200, error: str | None = None, event: UUID = FINAL) -> None:
+        """One try more, a minute after those before."""
+        await self._database.execute(
+            "INSERT INTO delivery_attempts (webhook, position, lane, started_at, seconds, status, error, address, response)"
+            " SELECT %(webhook)s, %(position)s, %(lane)s, %(noon)s + count(*) * interval '1 minute', 0.012, %(status)s, %(error)s,"
+            " '192.0.2.1', 'thanks' FROM delivery_attempts WHERE webhook = %(webhook)s AND position = %(position)s",
+            {
+                "webhook": self.webhook,
+                "position": position,
+                "lane": str(event),
+                "noon": NOON,
+                "status": status,
+                "error": error,
+            },
+        )
+
+    async def rows(self) -> list[tuple[Any, ...]]:
+        """Position, state, tries, error, whether there is an end, and whether it is due."""
+        return await self._database.rows(
+            "SELECT position, state, attempts, error, finished_at IS NOT NULL, due_at <= clock_timestamp()"
+            " FROM deliveries WHERE webhook = %s ORDER BY position",
+            (self.webhook,),
+        )

@@ -1,0 +1,165 @@
+"""`POST /webhook/{id}/test/`: one notification, now, as real ones are sent. Issue 5, "Operators see it"."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx
+import psycopg
+import pytest
+from aiohttp import web
+
+from api.wiring import Core
+from tests.api.asking import UNKNOWN, add, assert_problem, last
+from tests.api.serving import serving
+from tests.conftest import NOON
+from tests.workers.webhooks.sending import Got, Receiver
+
+SAMPLE: dict[str, Any] = {
+    "eventId": "00000000-0000-0000-0000-000000000000",
+    "referenceId": None,
+    "externalId": None,
+    "state": "PRE_LIVE",
+    "stateChanged": False,
+    "metadataChanged": False,
+    "thumbnailChanged": False,
+    "isForced": True,
+    "audioChanged": False,
+    "mp4State": "NONE",
+    "mp4StateChanged": False,
+    "chapterPointsChanged": False,
+    "assetsChanged": False,
+    "provisionState": None,
+    "provisionStateChanged": False,
+    "capturingLive2VodFlagChanged": False,
+    "action": "Updated",
+}
+
+
+async def made(http: httpx.AsyncClient, url: str, **fields: Any) -> tuple[str, str]:
+    """A webhook's path, and its secret."""
+    answer = await http.post("/api/webhook/event/" if "eventId" in fields else "/api/webhook/", json={"webhookUrl": url, **fields})
+    assert answer.status_code == 200, answer.text
+    return f"/api/webhook/{answer.json()['id']}", answer.json()["secret"]
+
+
+def signature(secret: str, got: Got) -> str:
+    """As the specification words it, made without our code."""
+    signed = f"{got.id}.{got.headers['webhook-timestamp']}.".encode() + got.body
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+
+
+async def test_a_sample_is_sent_signed_and_the_answer_told(http: httpx.AsyncClient, inner: Core) -> None:
+    async with Receiver(lambda _: web.Response(text="thanks")) as receiver:
+        path, secret = await made(http, receiver.url + "/hook")
+        before = await last(inner)
+        answer = await http.post(f"{path}/test/")
+        [got] = receiver.got
+    shown = answer.json()
+    assert answer.status_code == 200
+    assert 0 < shown.pop("seconds") < 15
+    assert shown == {
+        "id": got.id,
+        "delivered": True,
+        "status": 200,
+        "error": None,
+        "address": "127.0.0.1",
+        "response": "thanks",
+    }
+    assert (got.path, list(json.loads(got.body).items())) == ("/hook", list(SAMPLE.items()))
+    assert got.headers["webhook-timestamp"] == str(int(NOON.timestamp()))
+    assert got.headers["webhook-signature"] == signature(secret, got)
+    assert got.headers["content-type"] == "application/json"
+    assert (await http.get(f"{path}/deliveries/")).json()["results"] == []
+    assert await last(inner) == before
+
+
+async def test_credentials_headers_and_form_are_those_of_the_webhook_also_when_it_is_disabled(http: httpx.AsyncClient) -> None:
+    event = (await add(http))["id"]
+    headers = json.dumps({"headers": [{"name": "X-Token", "value": "swordfish"}]})
+    async with Receiver() as receiver:
+        path, secret = await made(
+            http,
+            receiver.url,
+            eventId=event,
+            useJsonBody=False,
+            useHttpBasicAuthentication=True,
+            username="u",
+            password="p",
+            additionalPropertiesJson=headers,
+            disabledAt="2031-01-02",
+        )
+        assert (await http.post(f"{path}/test/")).json()["delivered"] is True
+        [got] = receiver.got
+    assert (got.headers["authorization"], got.headers["x-token"]) == ("Basic dTpw", "swordfish")
+    assert got.headers["content-type"] == "application/x-www-form-urlencoded"
+    form = parse_qs(got.body.decode(), keep_blank_values=True, strict_parsing=True)
+    assert (len(form), form["IsForced"], form["ReferenceId"], form["Action"]) == (17, ["true"], [""], ["Updated"])
+    assert got.headers["webhook-signature"] == signature(secret, got)
+
+
+@pytest.mark.parametrize(("status", "told"), [(500, "500 Internal Server Error"), (302, "302 Found"), (410, "410 Gone")])
+async def test_a_refusal_is_told_and_has_no_consequences(http: httpx.AsyncClient, inner: Core, status: int, told: str) -> None:
+    async with Receiver(lambda _: web.Response(status=status, text="no", headers={"location": "/elsewhere"})) as receiver:
+        path, _ = await made(http, receiver.url)
+        before = await last(inner)
+        shown = (await http.post(f"{path}/test/")).json()
+        assert len(receiver.got) == 1
+    assert (shown["delivered"], shown["status"], shown["error"], shown["response"]) == (
+        False,
+        status,
+        f"The answer was {told}.",
+        "no",
+    )
+    assert (await http.get(path)).json()["disabledAt"] is None
+    assert await last(inner) == before
+
+
+async def test_without_an_answer_there_is_no_status(http: httpx.AsyncClient) -> None:
+    async with Receiver() as receiver:
+        url = receiver.url
+    path, _ = await made(http, url)
+    shown = (await http.post(f"{path}/test/")).json()
+    assert (shown["delivered"], shown["status"], shown["address"], shown["response"]) == (False, None, "", "")
+    assert shown["error"].startswith("The host cannot be reached")
+
+
+async def test_the_guard_of_real_deliveries_stands_before_it(inner: Core, database_url: str) -> None:
+    async with Receiver() as receiver, serving(inner, database_url, lambda _: {}) as guarded:
+        path, _ = await made(guarded, receiver.url + "/very-secret")
+        shown = (await guarded.post(f"{path}/test/")).json()
+        assert receiver.got == []
+    assert (shown["delivered"], shown["status"]) == (False, None)
+    assert "very-secret" not in shown["error"]
+
+
+async def test_each_test_has_an_id_of_its_own(http: httpx.AsyncClient) -> None:
+    async with Receiver() as receiver:
+        path, _ = await made(http, receiver.url)
+        shown = [(await http.post(f"{path}/test/")).json()["id"] for _ in range(3)]
+        assert shown == [got.id for got in receiver.got]
+    assert len(set(shown)) == 3
+
+
+async def test_secrets_that_cannot_be_opened_are_an_error_and_nothing_is_sent(http: httpx.AsyncClient, database_url: str) -> None:
+    async with Receiver() as receiver:
+        path, _ = await made(http, receiver.url)
+        with psycopg.connect(database_url, autocommit=True) as owner:
+            owner.execute("UPDATE vault SET box = decode('00', 'hex') || substr(box, 2)")
+        shown = (await http.post(f"{path}/test/")).json()
+        assert receiver.got == []
+    assert (shown["delivered"], shown["error"]) == (False, "The webhook's secrets cannot be opened.")
+
+
+async def test_a_webhook_that_is_not_there_is_404(http: httpx.AsyncClient) -> None:
+    async with Receiver() as receiver:
+        path, _ = await made(http, receiver.url)
+        await http.delete(path)
+        for gone in (path, f"/api/webhook/{UNKNOWN}"):
+            assert_problem(await http.post(f"{gone}/test/"), 404)
+        assert receiver.got == []

@@ -1,0 +1,54 @@
+"""What waits to be done, in /metrics."""
+
+from __future__ import annotations
+
+import httpx
+
+from api.wiring import Core
+from tests.api.asking import add_room, last
+from tests.api.media.webhook.deliveries_given import Deliveries
+from tests.projections.consuming import consumer, park
+
+HOOK = "0f0e0d0c-0b0a-4908-8706-0504030201ff"
+
+
+async def numbers(http: httpx.AsyncClient) -> dict[str, str]:
+    """By name, without the prefix."""
+    lines = [line for line in (await http.get("/metrics")).text.splitlines() if not line.startswith("#")]
+    return {name.removeprefix("medialedger_"): value for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+async def test_consumers_are_there_by_name(http: httpx.AsyncClient, inner: Core) -> None:
+    await add_room(http)
+    head = await last(inner)
+    await consumer(inner, "webhooks", head, head - 1)
+    await consumer(inner, "deliveries", 0)
+    await park(inner, "webhooks", (1, "room:a"), (2, "room:a"))
+    shown = await numbers(http)
+    assert {name: value for name, value in shown.items() if "consumer" in name} == {
+        'consumer_position{consumer="webhooks"}': f"{head - 1:.1f}",
+        'consumer_lag_events{consumer="webhooks"}': "1.0",
+        'parked_records{consumer="webhooks"}': "2.0",
+        'parked_records{consumer="deliveries"}': "0.0",
+    }
+    await inner.database.execute("DELETE FROM consumer_shards")
+    assert not [name for name in await numbers(http) if "consumer" in name], "one that is gone is not told of any more"
+
+
+async def test_deliveries_are_counted(http: httpx.AsyncClient, inner: Core) -> None:
+    shown = await numbers(http)
+    assert {shown[f"deliveries_{name}"] for name in ("pending", "due", "in_flight", "oldest_seconds")} == {"0.0"}
+    await Deliveries(inner, HOOK).make(1, 2)
+    await inner.database.execute("UPDATE deliveries SET due_at = now() + interval '1 day' WHERE position = 1")
+    await consumer(inner, "deliveries", 0)
+    await inner.database.execute("UPDATE consumer_members SET seen_at = now()")
+    shown = await numbers(http)
+    assert [shown[f"deliveries_{name}"] for name in ("pending", "due", "in_flight")] == ["2.0", "1.0", "2.0"]
+    assert 0 < float(shown["deliveries_oldest_seconds"]) < 60
+
+
+async def test_without_a_database_there_are_still_metrics(http: httpx.AsyncClient, inner: Core) -> None:
+    await inner.database.close()
+    answer = await http.get("/metrics")
+    assert answer.status_code == 200
+    assert "up to 100001" in answer.text

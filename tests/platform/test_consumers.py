@@ -1,0 +1,85 @@
+"""`medialedger consumers`, as a person calls it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from api.cli.main import main
+from api.wiring import Core
+from projections.consumers.parked import Parked
+from tests.projections.consuming import MEMBER, consumer, park, wanted
+
+EVENT = "event:0f0e0d0c-0b0a-4908-8706-050403020100"
+Said = tuple[int, str, str]
+
+
+@pytest.fixture
+def call(
+    inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], Awaitable[Said]]:
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+
+    async def called(line: str) -> Said:
+        code = await asyncio.to_thread(main, ["consumers", *line.split()])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return called
+
+
+async def test_consumers_are_listed(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
+    assert await call("list") == (0, "", "")
+    await consumer(inner, "webhooks", 0)
+    await consumer(inner, "deliveries", 0, 0)
+    await park(inner, "webhooks", (1, EVENT))
+    member = f"  {MEMBER}  on studio-1  busy 2  seen 2031-01-02T12:00:00.000Z\n"
+    assert await call("list") == (
+        0,
+        f"deliveries  reads no log  shards 2  parked 0\n{member}"
+        f"webhooks  at 0, 0 behind the log's head  shards 1  parked 1 since 2031-01-02T12:00:01.000Z\n{member}",
+        "",
+    )
+
+
+async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
+    await consumer(inner, "webhooks", 0)
+    await consumer(inner, "other", 0)
+    await park(inner, "webhooks", (1, EVENT))
+    await park(inner, "other", (2, "room:a"))
+    await Parked(inner.database).ask_replay("webhooks")
+    one = (
+        f"webhooks         1  {EVENT}  event.described  tried 1  parked 2031-01-02T12:00:01.000Z  to be tried again\n"
+        "          ValueError: no\n"
+    )
+    two = "other         2  room:a  room.described  tried 1  parked 2031-01-02T12:00:02.000Z\n          ValueError: no\n"
+    assert await call("parked webhooks") == (0, one, "")
+    assert await call("parked") == (0, two + one, "")
+
+
+async def test_all_parked_records_are_listed_however_many(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
+    await consumer(inner, "webhooks", 0)
+    await inner.database.execute(
+        "INSERT INTO parked (consumer, position, stream, topic, error) SELECT 'webhooks', n, 'room:a', 'room.amended', 'no'"
+        " FROM generate_series(1, 2001) AS n"
+    )
+    code, shown, _ = await call("parked")
+    assert (code, shown.count("room.amended")) == (0, 2001)
+
+
+async def test_parked_records_are_tried_again(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
+    await consumer(inner, "webhooks", 0)
+    await park(inner, "webhooks", (1, EVENT), (2, "room:a"))
+    assert await call(f"replay webhooks --stream {EVENT}") == (0, "1 records are tried again by whoever runs webhooks\n", "")
+    assert await wanted(inner, "webhooks") == [1]
+    assert (await call("replay webhooks"))[1] == "2 records are tried again by whoever runs webhooks\n"
+    assert await wanted(inner, "webhooks") == [1, 2]
+
+
+@pytest.mark.parametrize("line", ["parked nobody", "replay nobody"])
+async def test_an_unknown_consumer_is_one_line_and_1(inner: Core, call: Callable[[str], Awaitable[Said]], line: str) -> None:
+    assert await call(line) == (1, "", "medialedger: there is no consumer nobody; there are none yet\n")
+    await consumer(inner, "webhooks", 0)
+    assert (await call(line))[2] == "medialedger: there is no consumer nobody; there are webhooks\n"
