@@ -1,4 +1,4 @@
-"""Writes the pages under docs/reference that say what the code says: routes, events, settings, commands, views.
+"""Writes what docs/reference says from the code: routes, events, settings, commands, views, and the AsyncAPI document.
 
 `python docs/generate.py` writes them; tests/docs/test_reference.py fails when that was forgotten.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, IntEnum
@@ -16,7 +17,9 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 from uuid import UUID
 
+import yaml
 from pydantic import BaseModel
+from pydantic_core import from_json, to_json
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # run as a script, not imported by the test
@@ -28,7 +31,7 @@ from api.kernel.auth import Permission, Role  # noqa: E402
 from api.kernel.openapi import describe  # noqa: E402
 from api.kernel.routes import Declaration  # noqa: E402
 from api.settings import VARIABLES  # noqa: E402
-from api.wiring import ROUTES  # noqa: E402
+from api.wiring import ROUTES, asyncapi  # noqa: E402
 from domain.catalogue import AGGREGATES  # noqa: E402
 from domain.kernel.aggregate import AggregateRoot  # noqa: E402
 from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent  # noqa: E402
@@ -36,7 +39,8 @@ from domain.records.record import Record  # noqa: E402
 from projections.catalogue import migrations, views  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
-_MARK = "<!-- Written by docs/generate.py from the code. Do not edit: run `python docs/generate.py`. -->"
+_SAID = "Written by docs/generate.py from the code. Do not edit: run `python docs/generate.py`."
+_MARK = f"<!-- {_SAID} -->"
 _WORDS: Mapping[Any, str] = {str: "text", int: "whole number", bool: "true or false", datetime: "date-time", UUID: "GUID"}
 
 
@@ -49,7 +53,8 @@ def pages() -> dict[str, str]:
         "cli.md": _commands(),
         "views.md": _views(),
     }
-    return {name: "\n".join([_MARK, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
+    written = {name: "\n".join([_MARK, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
+    return {**written, "asyncapi.yaml": f"# {_SAID}\n{_asyncapi()}"}
 
 
 def main() -> int:
@@ -326,6 +331,16 @@ def _views() -> Iterator[str]:
         *(f"- {code(step.name)}" for step in migrations()),
         "",
     )
+
+
+# --- AsyncAPI
+
+
+def _asyncapi() -> str:
+    """`/asyncapi.json` as YAML. Its version is the source's, whatever may be installed."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    document = from_json(to_json(asyncapi(version).describe()))  # shares nothing, so YAML needs no anchors
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120))
 
 
 if __name__ == "__main__":

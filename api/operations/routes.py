@@ -13,6 +13,8 @@ from api.kernel.call import Call
 from api.kernel.routes import Routes
 from api.kernel.surface import OPERATIONS
 from api.kernel.wire import Wire
+from api.operations.asyncapi.document import AsyncApi
+from api.operations.backlog import Backlog
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database
 from projections.log.append import Appender
@@ -59,7 +61,14 @@ class LogHead:
 
 
 @routes.get("/metrics", OPEN, media_type="text/plain")
-async def metrics(call: Call, registry: CollectorRegistry, log_head: LogHead) -> Answer:
+async def metrics(call: Call, registry: CollectorRegistry, log_head: LogHead, backlog: Backlog) -> Answer:
     """Prometheus metrics."""
     await log_head.look()
+    await backlog.look()
     return Answer(200, generate_latest(registry), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
+
+
+@routes.get("/asyncapi.json", OPEN)
+async def asyncapi_document(call: Call, document: AsyncApi) -> Answer:
+    """AsyncAPI 3.0: the event log in Kafka, and the webhooks' notifications."""
+    return Answer(body=await document.json())

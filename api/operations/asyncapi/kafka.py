@@ -1,0 +1,148 @@
+"""The Kafka part: a channel for each kind of aggregate, a message for each domain event, its payload as the log holds it.
+
+The headers are those of `workers/adapters/kafka/cloud_event.py`; a test compares them with what that writes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core import core_schema
+
+from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent
+from domain.kernel.mapper import Catalogue
+
+_BINDING = "0.5.0"
+_SCHEMAS = "#/components/schemas/"
+_NAMES = "x-enum-varnames"
+_NUMBER = {"type": "string", "pattern": "^[0-9]+$"}
+_HEADERS: dict[str, dict[str, Any]] = {
+    "content-type": {"const": "application/json"},
+    "ce_specversion": {"const": "1.0"},
+    "ce_source": {"const": "/medialedger"},
+    "ce_id": {"format": "uuid", "description": "The event's own id."},
+    "ce_type": {"description": "The event's topic in the log: what happened."},
+    "ce_subject": {"description": "The aggregate's id; the record's key too."},
+    "ce_time": {"format": "date-time", "description": "When the log recorded it."},
+    "ce_sequence": {**_NUMBER, "description": "The aggregate's version: 1, 2, 3 and so on."},
+    "ce_position": {**_NUMBER, "description": "Where it lies in the whole log. A repeat has the same."},
+    "ce_after": {**_NUMBER, "description": "All up to this position was sent before the page that holds the record."},
+    "ce_actor": {"description": "The client whose change it was, or `system`."},
+    "ce_correlationid": {"description": "The X-Transaction-ID of the request that began it, or an id in its place."},
+    "ce_commandid": {"format": "uuid", "description": "The write that it belongs to: events of one write have the same."},
+    "ce_causationid": {"format": "uuid", "description": "The id of the event that led to the write, if one did."},
+}
+_OPTIONAL = frozenset({"ce_causationid"})
+
+
+class _Schemas(GenerateJsonSchema):
+    """Numbers with their names, and no titles that only repeat the name of a field."""
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        described, kind = super().enum_schema(schema), schema["cls"]
+        if issubclass(kind, IntEnum):
+            described[_NAMES] = [member.name for member in kind]
+        return described
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def kafka_part(catalogue: Catalogue, *, topic: Callable[[str], str], partitions: int) -> dict[str, dict[str, Any]]:
+    """Section by section of the document, the components beside the channels."""
+    payloads, shared = _payloads(catalogue)
+    kinds = catalogue.aggregates.items()
+    return {
+        "channels": {
+            kind: _channel(kind, [event.TOPIC for event in root.EVENTS], address=topic(kind), partitions=partitions)
+            for kind, root in kinds
+        },
+        "operations": {f"send.{kind}": _operation(kind) for kind, _ in kinds},
+        "schemas": {"CloudEventHeaders": _cloud_event(), **shared},
+        "messages": {name: _message(event, payloads[name]) for name, event in catalogue.events.items()},
+        "messageBindings": {"byAggregate": _key()},
+        "correlationIds": {"request": {"location": "$message.header#/ce_correlationid"}},
+    }
+
+
+def _channel(kind: str, events: Iterable[str], *, address: str, partitions: int) -> dict[str, Any]:
+    return {
+        "address": address,
+        "description": (
+            f"All that happens to aggregates of kind {kind}. Of a payload's fields, null means that it was cleared; "
+            "one that is absent was not touched, or has its default where the event begins the aggregate."
+        ),
+        "servers": [{"$ref": "#/servers/kafka"}],
+        "messages": {event: {"$ref": f"#/components/messages/{event}"} for event in events},
+        "bindings": {"kafka": {"topic": address, "partitions": partitions, "bindingVersion": _BINDING}},
+    }
+
+
+def _operation(kind: str) -> dict[str, Any]:
+    return {"action": "send", "channel": {"$ref": f"#/channels/{kind}"}, "summary": f"The log's events of kind {kind}."}
+
+
+def _message(event: type[DomainEvent], payload: dict[str, Any]) -> dict[str, Any]:
+    told = event.__dict__.get("__doc__")
+    return {
+        "name": event.TOPIC,
+        **({"summary": " ".join(inspect.cleandoc(told).split())} if told else {}),
+        "headers": {
+            "type": "object",
+            "allOf": [{"$ref": f"{_SCHEMAS}CloudEventHeaders"}],
+            "properties": {"ce_type": {"type": "string", "const": event.TOPIC}},
+        },
+        "payload": payload,
+        "correlationId": {"$ref": "#/components/correlationIds/request"},
+        "bindings": {"$ref": "#/components/messageBindings/byAggregate"},
+    }
+
+
+def _key() -> dict[str, Any]:
+    key = {
+        "type": "string",
+        "description": "The aggregate's id: a GUID; of a client, its name. All of an aggregate is in one partition.",
+    }
+    return {"kafka": {"key": key, "bindingVersion": _BINDING}}
+
+
+def _cloud_event() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "CloudEvents 1.0, Kafka protocol binding, binary content mode. Values are UTF-8 text.",
+        "properties": {name: {"type": "string", **schema} for name, schema in _HEADERS.items()},
+        "required": [name for name in _HEADERS if name not in _OPTIONAL],
+    }
+
+
+def _payloads(catalogue: Catalogue) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """The payload of each topic, and the schemas that they share."""
+    events = catalogue.events
+    inputs: list[Any] = [(event, "serialization") for event in events.values()]
+    found, made = models_json_schema(inputs, ref_template=_SCHEMAS + "{model}", schema_generator=_Schemas)
+    places: dict[Any, Any] = {event: reference["$ref"].removeprefix(_SCHEMAS) for (event, _), reference in found.items()}
+    shared = made["$defs"]
+    for schema in shared.values():
+        if _NAMES in schema:
+            schema["description"] = ", ".join(
+                f"{number} {name}" for number, name in zip(schema["enum"], schema[_NAMES], strict=True)
+            )
+    return {topic: _payload(event, shared.pop(places[event])) for topic, event in events.items()}, shared
+
+
+def _payload(event: type[DomainEvent], schema: dict[str, Any]) -> dict[str, Any]:
+    """As stored: without the envelope, and without the fields that the event was not given."""
+    begins = issubclass(event, FirstEvent) or event.verb() == "reinstated"
+    return {
+        "type": "object",
+        "properties": {
+            name: field if begins else {member: value for member, value in field.items() if member != "default"}
+            for name, field in schema["properties"].items()
+            if name not in ENVELOPE
+        },
+        "required": [name for name in schema["required"] if name not in ENVELOPE],
+    }

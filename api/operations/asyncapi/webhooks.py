@@ -1,0 +1,116 @@
+"""The webhook part: document 2, "Events", in both of its forms, with the headers of contract.md, "Webhook delivery"."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from domain.media_event.values import EventState, Mp4State, ProvisionState
+from workers.webhooks.policy import Action
+
+_SCHEMAS = "#/components/schemas/"
+
+
+def _names(kind: type[Enum]) -> dict[str, Any]:
+    return {"type": "string", "enum": [member.name for member in kind]}
+
+
+def _changed(what: str) -> dict[str, Any]:
+    return {"type": "boolean", "description": f"{what} changed."}
+
+
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_FIELDS: dict[str, dict[str, Any]] = {
+    "eventId": {"type": "string", "format": "uuid"},
+    "referenceId": _TEXT_OR_NULL,
+    "externalId": _TEXT_OR_NULL,
+    "state": {**_names(EventState), "description": "As it was after the change, on a retry too; so the other states."},
+    "stateChanged": _changed("The state"),
+    "metadataChanged": _changed("Something without a flag of its own"),
+    "thumbnailChanged": _changed("The thumbnail"),
+    "isForced": {"type": "boolean", "description": "Somebody asked for the notification."},
+    "audioChanged": _changed("The audio inputs"),
+    "mp4State": _names(Mp4State),
+    "mp4StateChanged": _changed("The Mp4State"),
+    "chapterPointsChanged": _changed("The Chapter Points"),
+    "assetsChanged": _changed("The Assets"),
+    "provisionState": {"type": ["string", "null"], "enum": [*_names(ProvisionState)["enum"], None]},
+    "provisionStateChanged": _changed("The provisioning state"),
+    "capturingLive2VodFlagChanged": _changed("`capturingLive2Vod`"),
+    "action": {"type": "string", "enum": [action.value for action in Action]},
+}
+_HEADERS = {
+    "webhook-id": {"type": "string", "format": "uuid", "description": "The same on every try."},
+    "webhook-timestamp": {
+        "type": "string",
+        "pattern": "^[0-9]+$",
+        "description": "When this try was sent, in seconds of Unix time.",
+    },
+    "webhook-signature": {
+        "type": "string",
+        "pattern": "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$",
+        "description": (
+            "`v1,` and the Base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>`, under the webhook's secret; "
+            "a second one, under the secret before it, for 24 hours after it was replaced."
+        ),
+    },
+}
+
+
+def webhook_part() -> dict[str, dict[str, Any]]:
+    """Section by section of the document, the components beside the channels."""
+    messages = {
+        "notification.json": _message("Notification", "application/json", "To a webhook whose `useJsonBody` is true."),
+        "notification.form": _message("NotificationForm", "application/x-www-form-urlencoded", "To any other webhook."),
+    }
+    form = {name[0].upper() + name[1:]: _in_form(field) for name, field in _FIELDS.items()}
+    return {
+        "channels": {"notification": _channel(messages)},
+        "operations": {"send.notification": _operation()},
+        "schemas": {
+            "WebhookHeaders": _whole(_HEADERS, "Standard Webhooks 1.0; beside them, the webhook's own headers."),
+            "Notification": _whole(_FIELDS, "What a write did to an Event."),
+            "NotificationForm": _whole(form, "What a write did to an Event. Null is empty."),
+        },
+        "messages": messages,
+    }
+
+
+def _channel(messages: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "address": None,
+        "description": "POST to the URL of each webhook, of the Event or system-wide; with basic authentication if it asks for it.",
+        "servers": [{"$ref": "#/servers/subscriber"}],
+        "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in messages},
+    }
+
+
+def _operation() -> dict[str, Any]:
+    return {
+        "action": "send",
+        "channel": {"$ref": "#/channels/notification"},
+        "summary": "One for each webhook and write that changed an Event; tried again unless the answer is 2xx or 410.",
+        "bindings": {"http": {"method": "POST", "bindingVersion": "0.3.0"}},
+    }
+
+
+def _message(schema: str, content_type: str, summary: str) -> dict[str, Any]:
+    return {
+        "name": "notification",
+        "summary": summary,
+        "contentType": content_type,
+        "headers": {"$ref": f"{_SCHEMAS}WebhookHeaders"},
+        "payload": {"$ref": f"{_SCHEMAS}{schema}"},
+    }
+
+
+def _whole(properties: dict[str, Any], description: str) -> dict[str, Any]:
+    return {"type": "object", "description": description, "properties": properties, "required": list(properties)}
+
+
+def _in_form(field: dict[str, Any]) -> dict[str, Any]:
+    """A form holds text: `true` and `false`, and null as empty."""
+    if field["type"] == "boolean":
+        return {**field, "type": "string", "enum": ["true", "false"]}
+    choices = {"enum": ["" if choice is None else choice for choice in field["enum"]]} if "enum" in field else {}
+    return {**field, "type": "string", **choices}

@@ -1,0 +1,204 @@
+"""`/asyncapi.json` says what Kafka and the webhooks really get: held against golden files, and against what writes the headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+import httpx
+import jsonschema_rs
+import pytest
+import yaml
+from pydantic_core import from_json
+
+from api.version import product_version
+from api.wiring import asyncapi
+from docs.generate import REFERENCE
+from domain.catalogue import AGGREGATES, catalogue
+from domain.client.aggregate import Client
+from domain.kernel.cause import Cause
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
+from domain.media_event.values import EventDetails, EventState, Mp4State
+from projections.log.ledger import metadata_text
+from projections.log.tail import LoggedEvent
+from tests.golden.samples import EVENTS, STREAM_KEY, example, golden_file
+from workers.adapters.kafka import cloud_event
+from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.webhooks.payload import form_body, payload
+from workers.webhooks.policy import Action, Change, Effect
+from workers.webhooks.signature import signatures
+
+DOCUMENT = asyncapi("1.2.3").describe()
+CHANNELS, OPERATIONS, COMPONENTS = DOCUMENT["channels"], DOCUMENT["operations"], DOCUMENT["components"]
+TOLD = [root for root in AGGREGATES if root is not Client]  # whose events hold marks of keys
+CLASSES = [event for root in TOLD for event in root.EVENTS]
+GOLDEN = sorted(path for path in EVENTS.iterdir() if not path.name.startswith("client."))
+CAUSE = Cause("planner", "request 1", UUID(int=7), UUID(int=8))
+every_event = pytest.mark.parametrize("event", CLASSES, ids=[event.TOPIC for event in CLASSES])
+
+
+def validator(pointer: str) -> Any:
+    return jsonschema_rs.Draft7Validator({"$ref": f"#/components/{pointer}", "components": COMPONENTS}, validate_formats=True)
+
+
+def references(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if "$ref" in value:
+            yield value["$ref"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for member in value:
+            yield from references(member)
+
+
+def headers(event: type[DomainEvent], cause: Cause) -> dict[str, str]:
+    recorded = datetime(2031, 1, 2, 3, 4, 5, tzinfo=UTC)
+    stream = f"{event.aggregate_kind()}:{STREAM_KEY}"
+    state, metadata = golden_file(event).read_bytes(), metadata_text(cause)
+    logged = LoggedEvent(9, stream, 3, event.TOPIC, cause.event_id(1), state, metadata, recorded)
+    return {name: value.decode() for name, value in cloud_event.headers(logged, after=6)}
+
+
+def test_there_is_a_topic_for_every_kind_of_aggregate_and_a_message_for_every_event_and_nothing_else() -> None:
+    assert list(CHANNELS) == [*(root.KIND for root in TOLD), "notification"]
+    assert list(OPERATIONS) == [f"send.{name}" for name in CHANNELS]
+    assert sorted(COMPONENTS["messages"]) == sorted([*(event.TOPIC for event in CLASSES), "notification.form", "notification.json"])
+    for root in TOLD:
+        channel = CHANNELS[root.KIND]
+        assert list(channel["messages"]) == [event.TOPIC for event in root.EVENTS]
+        bound = {"topic": Topics().of(root.KIND), "partitions": PARTITIONS, "bindingVersion": "0.5.0"}
+        assert (channel["address"], channel["bindings"]) == (bound["topic"], {"kafka": bound})
+        assert OPERATIONS[f"send.{root.KIND}"]["channel"] == {"$ref": f"#/channels/{root.KIND}"}
+
+
+def test_every_reference_leads_somewhere_and_every_shared_part_is_used() -> None:
+    used = set(references(DOCUMENT))
+    for reference in used:
+        place: Any = DOCUMENT
+        for name in reference.removeprefix("#/").split("/"):
+            place = place[name]
+    shared = {f"#/components/{section}/{name}" for section, members in COMPONENTS.items() for name in members}
+    assert shared <= used
+
+
+def test_a_message_of_the_log_is_named_as_its_topic_and_has_the_aggregates_id_as_its_key() -> None:
+    for topic in (event.TOPIC for event in CLASSES):
+        message = COMPONENTS["messages"][topic]
+        assert message["name"] == topic
+        assert message["bindings"] == {"$ref": "#/components/messageBindings/byAggregate"}
+    assert COMPONENTS["messageBindings"]["byAggregate"]["kafka"]["key"]["type"] == "string"
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=[path.name for path in GOLDEN])
+def test_whatever_a_log_holds_fits_its_message(path: Path) -> None:
+    topic = path.name.rsplit(".v", 1)[0]
+    validator(f"messages/{topic}/payload").validate(from_json(path.read_bytes()))
+
+
+@every_event
+def test_a_payload_has_the_fields_that_are_stored_and_no_other(event: type[DomainEvent]) -> None:
+    stored = from_json(golden_file(event).read_bytes())
+    stored.pop("class_version", None)
+    assert list(COMPONENTS["messages"][event.TOPIC]["payload"]["properties"]) == list(event.model_fields)[2:]
+    assert COMPONENTS["messages"][event.TOPIC]["payload"]["properties"].keys() == stored.keys()
+
+
+@every_event
+def test_an_event_that_was_given_the_least_fits_too(event: type[DomainEvent]) -> None:
+    full = example(event)
+    given = {name: getattr(full, name) for name, field in event.model_fields.items() if field.is_required()}
+    stored = from_json(EventMapper(catalogue()).state(event(**given)))
+    fits = validator(f"messages/{event.TOPIC}/payload")
+    fits.validate(stored)
+    for name in stored:
+        assert not fits.is_valid({member: value for member, value in stored.items() if member != name}), name
+
+
+def test_defaults_are_said_only_where_absent_means_default() -> None:
+    def said(topic: str) -> set[str]:
+        fields = COMPONENTS["messages"][topic]["payload"]["properties"]
+        return {name for name, field in fields.items() if "default" in field}
+
+    assert "use_json_body" in said("webhook.registered") & said("webhook.reinstated")
+    assert said("webhook.amended") | said("event.described") | said("event.automation_changed") == set()
+
+
+def test_numbers_are_told_with_their_names() -> None:
+    told = COMPONENTS["schemas"]["EventState"]
+    assert told["enum"] == [state.value for state in EventState]
+    assert told["x-enum-varnames"] == [state.name for state in EventState]
+    assert told["description"].startswith("0 PRE_LIVE, 1 LIVE_UNPUBLISHED, ")
+
+
+def test_what_is_no_such_event_does_not_fit() -> None:
+    fits = validator("messages/event.mp4_state_changed/payload")
+    right = {"timestamp": "2031-01-02T03:04:05Z", "mp4_state": 1, "previous": 0}
+    assert fits.is_valid(right)
+    for wrong in ({"mp4_state": 3}, {"mp4_state": "AVAILABLE"}, {"timestamp": "noon"}, {"previous": None}):
+        assert not fits.is_valid({**right, **wrong}), wrong
+
+
+@every_event
+def test_the_headers_are_those_that_are_written(event: type[DomainEvent]) -> None:
+    fits = validator(f"messages/{event.TOPIC}/headers")
+    written = headers(event, CAUSE)
+    assert list(written) == list(COMPONENTS["schemas"]["CloudEventHeaders"]["properties"])
+    fits.validate(written)
+    fits.validate(headers(event, Cause.by("system")))
+    assert not fits.is_valid({**written, "ce_type": "room.painted"})
+
+
+def test_every_header_but_the_causing_event_is_always_there() -> None:
+    assert list(headers(CLASSES[0], Cause.by("system"))) == COMPONENTS["schemas"]["CloudEventHeaders"]["required"]
+
+
+@pytest.mark.parametrize("changes", [Change(0), ~Change(0)], ids=["nothing", "everything"])
+@pytest.mark.parametrize("action", Action)
+def test_a_notification_fits_in_both_forms(action: Action, changes: Change) -> None:
+    details = EventDetails(ref_id="r", state=EventState.LIVE_PUBLISHED, mp4_state=Mp4State.NONE)
+    text = payload(STREAM_KEY, details, effect=Effect(action, changes))
+    form = dict(parse_qsl(form_body(text).decode(), keep_blank_values=True))
+    for schema, sent in (("Notification", from_json(text)), ("NotificationForm", form)):
+        validator(f"schemas/{schema}").validate(sent)
+        assert list(sent) == list(COMPONENTS["schemas"][schema]["properties"])
+        assert len(sent) == 17
+
+
+@pytest.mark.parametrize("keys", [(b"new",), (b"new", b"old")])
+def test_the_headers_of_a_notification_fit(keys: tuple[bytes, ...]) -> None:
+    sent = {
+        "webhook-id": STREAM_KEY,
+        "webhook-timestamp": "1924992000",
+        "webhook-signature": signatures(keys, b"{}", message=STREAM_KEY, timestamp=1924992000),
+    }
+    fits = validator("schemas/WebhookHeaders")
+    fits.validate(sent)
+    for name in sent:
+        assert not fits.is_valid({other: value for other, value in sent.items() if other != name})
+
+
+async def test_it_is_served_to_anyone_as_it_is_made(http: httpx.AsyncClient) -> None:
+    expected = asyncapi(product_version()).describe()
+    async with httpx.AsyncClient(transport=http._transport, base_url="http://media.test") as anyone:
+        for path in ("/asyncapi.json", "/asyncapi.json/", "/asyncapi.json"):
+            answer = await anyone.get(path)
+            assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+            assert answer.json() == expected
+    assert expected["asyncapi"] == "3.0.0"
+    assert expected["info"]["version"] == product_version()
+
+
+async def test_it_is_made_once_and_always_the_same() -> None:
+    made = asyncapi("1.2.3")
+    assert await made.json() is await made.json()
+    assert await made.json() == await asyncapi("1.2.3").json()
+
+
+def test_the_yaml_page_holds_the_same() -> None:
+    page = yaml.safe_load((REFERENCE / "asyncapi.yaml").read_text(encoding="utf-8"))
+    assert page == asyncapi(page["info"]["version"]).describe()
