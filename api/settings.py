@@ -60,6 +60,7 @@ class Settings:
     master_key_file: Path
     media_root: Path
     outbound_allow: tuple[Network, ...]
+    kafka_bootstrap_servers: str | None
     log_level: str
     shutdown_seconds: int
     given: frozenset[str] = frozenset()
@@ -148,6 +149,16 @@ def _database_url(text: str) -> str | None:
     return text or None
 
 
+def _bootstrap_servers(text: str) -> str | None:
+    """host:port, several separated by commas; an IPv6 address in brackets."""
+    servers = [part.strip() for part in text.split(",") if part.strip()]
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        if not (host.strip("[]") and not any(c.isspace() or c in "/@" for c in host) and port.isascii() and port.isdigit()):
+            raise ValueError(f"host:port, several separated by commas, not {text!r}")
+    return ",".join(servers) or None
+
+
 def _admin_api_key(text: str) -> str | None:
     if text and (len(text) < 16 or not all("!" <= character <= "~" for character in text)):
         raise ValueError("at least 16 visible ASCII characters without blanks")
@@ -172,6 +183,10 @@ def _show_secret(value: str | None) -> str:
     return MASK if value else ""
 
 
+def _show_optional(value: str | None) -> str:
+    return value or ""
+
+
 def _show_networks(value: tuple[Network, ...]) -> str:
     return ",".join(str(network) for network in value)
 
@@ -187,6 +202,14 @@ VARIABLES: tuple[Variable, ...] = (
         "",
         _database_url,
         masked_database_url,
+    ),
+    Variable(
+        f"{PREFIX}KAFKA_BOOTSTRAP_SERVERS",
+        "kafka_bootstrap_servers",
+        "Kafka brokers, host:port separated by commas; consumers then read from Kafka. Empty: they read the event log itself",
+        "",
+        _bootstrap_servers,
+        _show_optional,
     ),
     Variable(
         f"{PREFIX}ADMIN_API_KEY",

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from io import StringIO
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ from domain.client.commands import NewKey, RegisterClient
 from domain.kernel.cause import Cause
 from domain.kernel.sealed import Marker
 from projections.log.answers import KeptAnswers
+from tests.kafka import kafka as kafka
+from tests.kafka import topics_prefix as topics_prefix
 from workers.adapters.embedded_postgres import EmbeddedPostgres
+from workers.adapters.outbound_http import GuardedClient
 
 EMPTIED = """
     events, links, standing, vault, claims, answers, snapshots, key_use, event_view, record_view, custom_property_view, client_view,
@@ -136,8 +140,17 @@ def request_log(inner: Core) -> RequestLog:
 
 
 @pytest.fixture
-def application(inner: Core, database_url: str, request_log: RequestLog) -> Application:
-    return assembled(inner, services(inner, database_url, bytes(32)), request_log=request_log, registry=inner.registry)
+async def outbound() -> AsyncIterator[GuardedClient]:
+    """May call the receivers that tests run."""
+    client = GuardedClient([ip_network("127.0.0.0/8")])
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def application(inner: Core, database_url: str, request_log: RequestLog, outbound: GuardedClient) -> Application:
+    known = services(inner, database_url, bytes(32), outbound=outbound)
+    return assembled(inner, known, request_log=request_log, registry=inner.registry)
 
 
 @pytest.fixture

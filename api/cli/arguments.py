@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ exit codes:
   2    the command line is wrong
   130  interrupted (Ctrl-C) before there was anything to stop in order
 """
+WORKERS_NAMES = ("relay", "webhooks", "deliveries")
 ROLES = ("viewer", "operator", "auditor", "keys", "admin")
 
 
@@ -38,6 +39,16 @@ def _projections(parser: ArgumentParser) -> None:
     rebuild.add_argument("name", metavar="NAME", help="the view, as `medialedger projections list` names it")
 
 
+def _consumers(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="every consumer: how far it is behind the log, who runs it, how much is parked")
+    parked = actions.add_parser("parked", help="the records that could not be taken in, and why")
+    parked.add_argument("name", metavar="NAME", nargs="?", help="as `medialedger consumers list` names it (default: of all)")
+    replay = actions.add_parser("replay", help="have parked records tried again by whoever runs the consumer")
+    replay.add_argument("name", metavar="NAME")
+    replay.add_argument("--stream", metavar="KIND:ID", help="of one aggregate only, such as event:1b671a64-… (default: all)")
+
+
 def _client(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="make a client and show its key, this once")
@@ -61,6 +72,17 @@ def _audit(parser: ArgumentParser) -> None:
     show.add_argument("id", metavar="ID", nargs="?")
     show.add_argument("--limit", type=_positive, default=50, metavar="N", help="how many entries at most (default: %(default)s)")
     actions.add_parser("verify", help="recompute the log's hash chain; exit code 1 when it does not fit")
+
+
+def _workers(parser: ArgumentParser) -> None:
+    names = ", ".join(WORKERS_NAMES)
+    parser.add_argument("names", metavar="NAME", nargs="*", type=_worker, help=f"some of {names} (default: all)")
+
+
+def _worker(text: str) -> str:
+    if text not in WORKERS_NAMES:
+        raise ArgumentTypeError(f"there is no {text!r}; there are {', '.join(WORKERS_NAMES)}")
+    return text
 
 
 def _load_sample(parser: ArgumentParser) -> None:
@@ -94,6 +116,15 @@ API = Command(
     "MEDIALEDGER_DATABASE_URL=postgresql://user:password@db/medialedger medialedger api\n  MEDIALEDGER_PORT=8081 medialedger api",
     serves=True,
 )
+WORKERS = Command(
+    "run only the workers",
+    "Runs what acts on the world, all of it or the named roles, on the database of MEDIALEDGER_DATABASE_URL, or beside "
+    "`medialedger up` of the same home: relay fills Kafka from the log, webhooks makes a delivery of every change that a webhook "
+    "is to hear of, deliveries sends them. Any number may run on any number of machines; they share the work.",
+    "medialedger workers\n  medialedger workers webhooks deliveries",
+    _workers,
+    serves=True,
+)
 SETTINGS = Command(
     "show every setting",
     "Shows every setting with its value, where the value comes from and what it means. Secrets are masked.",
@@ -105,6 +136,14 @@ PROJECTIONS = Command(
     "no process that has to run for them.",
     "medialedger projections list\n  medialedger projections rebuild event",
     _projections,
+)
+CONSUMERS = Command(
+    "look after those who read the log",
+    "Lists the consumers of the log and the records that they could not take in, and has such records tried again. A parked record "
+    "never stops the others; it waits, and what follows it of the same aggregate waits behind it.",
+    "medialedger consumers list\n  medialedger consumers parked webhooks\n  medialedger consumers replay webhooks\n"
+    "  medialedger consumers replay webhooks --stream event:1b671a64-40d5-491e-99b0-da01ff1f3341",
+    _consumers,
 )
 MIGRATE = Command(
     "bring the database's schema up to date",

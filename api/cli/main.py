@@ -31,11 +31,13 @@ REFUSALS = (StartError, Unavailable, SettingsError, KeyFileError, EmbeddedPostgr
 COMMANDS: Mapping[str, Command] = {
     "up": arguments.UP,
     "api": arguments.API,
+    "workers": arguments.WORKERS,
     "settings": arguments.SETTINGS,
     "migrate": arguments.MIGRATE,
     "client": arguments.CLIENT,
     "audit": arguments.AUDIT,
     "projections": arguments.PROJECTIONS,
+    "consumers": arguments.CONSUMERS,
     "load-sample": arguments.LOAD_SAMPLE,
 }
 

@@ -61,7 +61,7 @@ async def serve(settings: Settings, *, database: Ground, build: Build) -> int:
         except asyncio.CancelledError:
             if not stopping.asked:
                 raise
-        _tell("stopped by force" if stopping.forced.is_set() else "stopped")
+        tell("stopped by force" if stopping.forced.is_set() else "stopped")
         return 1 if stopping.forced.is_set() else 0
 
 
@@ -136,10 +136,10 @@ async def _stop(product: Product, *, stopping: Stopping, seconds: int) -> None:
 
 def _tell_ready(settings: Settings, product: Product, *, label: str, sockets: Sequence[socket.socket]) -> None:
     port = sockets[0].getsockname()[1]
-    _tell(ready_text(settings, port=port, database=label, summary=product.summary()))
+    tell(ready_text(settings, port=port, database=label, summary=product.summary()))
 
 
-def _tell(text: str) -> None:
+def tell(text: str) -> None:
     """A terminal that has gone away is no reason to fail."""
     with suppress(OSError):
         print(text, flush=True)

@@ -19,6 +19,9 @@ from api.media import (
 from api.media.category import routes as category
 from api.media.chapter_point import routes as chapter_point
 from api.media.resource import Resource, Shape
+from api.media.webhook import deliveries
+from api.media.webhook import routes as webhook
+from api.media.webhook.writes import WEBHOOKS
 
 RESOURCES: Sequence[Resource] = (
     room.ROOMS,
@@ -32,6 +35,7 @@ RESOURCES: Sequence[Resource] = (
     channel.CHANNELS,
     flow.FLOWS,
     infrastructure_profile.PROFILES,
+    WEBHOOKS,
 )
 SHAPES: Mapping[str, Shape] = {one.kind.KIND: one.shape for one in RESOURCES}
 ROUTES: Sequence[Routes] = (
@@ -49,4 +53,7 @@ ROUTES: Sequence[Routes] = (
     flow.routes,
     infrastructure_profile.routes,
     provision_comparison.routes,
+    webhook.routes,
+    webhook.as_spelled,
+    deliveries.routes,
 )

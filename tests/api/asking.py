@@ -117,6 +117,14 @@ async def add_profile(http: httpx.AsyncClient, name: str = "Main profile", confi
     return str(answer.json()["id"])
 
 
+async def add_webhook(http: httpx.AsyncClient, **fields: Any) -> str:
+    """A webhook of the Event that `eventId` names, or of all."""
+    path = "/api/webhook/event/" if "eventId" in fields else "/api/webhook/"
+    answer = await http.post(path, json={"webhookUrl": "https://hooks.test/a", **fields})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
 async def event(http: httpx.AsyncClient, key: str) -> dict[str, Any]:
     answer = await http.get(f"/api/event/{key}")
     assert answer.status_code == 200, answer.text

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from api.kernel.log import RequestLog
 from api.wiring import Core, services
 from tests.conftest import assembled, introduce
+from workers.adapters.outbound_http import GuardedClient
 
 
 @asynccontextmanager
@@ -20,9 +21,11 @@ async def serving(
     inner: Core, conninfo: str, replaced: Callable[[dict[Any, Any]], dict[Any, object]]
 ) -> AsyncIterator[httpx.AsyncClient]:
     """`replaced` is given the services as they are."""
-    known = services(inner, conninfo, bytes(32))
+    outbound = GuardedClient()
+    known = services(inner, conninfo, bytes(32), outbound=outbound)
     quiet = RequestLog(StringIO(), clock=inner.clock)
     app = assembled(inner, {**known, **replaced(known)}, request_log=quiet, registry=CollectorRegistry())
     headers = {"API-KEY": await introduce(inner, "other", "admin")}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=headers) as client:
         yield client
+    await outbound.close()

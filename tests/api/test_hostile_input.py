@@ -26,7 +26,7 @@ from tests.api.asking import (
     patch,
     replace,
 )
-from tests.api.valid_bodies import VALID, things
+from tests.api.valid_bodies import EVENT_WEBHOOK, VALID, things
 
 DECLARATIONS = {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.declarations}
 ANYTHING_GOES = {"POST /api/log/exception/"}
@@ -93,7 +93,9 @@ def address(declaration: Declaration, ids: dict[str, str]) -> str:
 
 
 def resource(declaration: Declaration) -> str:
-    """Whose id `{id}` is: the segment before it, `room`."""
+    """Whose id `{id}` is: the segment before it, `room`. Webhooks are two families with one such segment."""
+    if declaration.path.endswith("/webhook/{id}/event/"):
+        return EVENT_WEBHOOK
     return declaration.path.partition("/{id}")[0].rpartition("/")[2]
 
 

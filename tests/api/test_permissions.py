@@ -114,6 +114,26 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/infrastructureprofile/resources/{id}": READ,
     "GET /api/provision/compare/": READ,
     "GET /api/provision/compare/{channelId}": READ,
+    "POST /api/webhook/": WRITE,
+    "POST /api/webhook/event/": WRITE,
+    "POST /api/webook/event/": WRITE,
+    "PUT /api/webhook/{id}": WRITE,
+    "PUT /api/webhook/{id}/event/": WRITE,
+    "GET /api/webhook/": READ,
+    "GET /api/webhook/event/{eventId}": READ,
+    "GET /api/webhook/{id}": READ,
+    "GET /api/webhook/{id}/event/": READ,
+    "DELETE /api/webhook/{id}": WRITE,
+    "POST /api/webhook/{id}/secret/": WRITE,
+    "POST /api/webhook/notify/{eventId}": WRITE,
+    "GET /api/webhook/{id}/deliveries/": READ,
+    "GET /api/webhook/{id}/deliveries/{deliveryId}": READ,
+    "POST /api/webhook/{id}/deliveries/{deliveryId}/resend": WRITE,
+    "POST /api/webhook/{id}/recover/": WRITE,
+    "POST /api/webhook/{id}/test/": WRITE,
+    "GET /api/consumer/": READ,
+    "GET /api/consumer/{name}/parked/": READ,
+    "POST /api/consumer/{name}/parked/replay/": WRITE,
     "POST /api/client/": ADMIN,
     "GET /api/client/": ADMIN,
     "GET /api/client/{name}": ADMIN,
@@ -138,6 +158,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /livez": OPEN,
     "GET /readyz": OPEN,
     "GET /metrics": OPEN,
+    "GET /asyncapi.json": OPEN,
 }
 UNDECLARED_OPEN = ("/docs", "/openapi.json")
 VALUES = {
@@ -150,6 +171,7 @@ VALUES = {
     "eventId": UNKNOWN,
     "channelId": UNKNOWN,
     "itemId": UNKNOWN,
+    "deliveryId": UNKNOWN,
     "text": "nothing",
 }
 

@@ -34,6 +34,7 @@ from domain.kernel.sealed import Marker
 from projections.log.answers import KeptAnswers
 from tests.conftest import empty, introduce
 from tests.domain.configuration.texts_given import FLOW, PROFILE
+from workers.adapters.outbound_http import GuardedClient
 
 OPERATIONS = sorted(f"{one.method} {one.path}" for routes in ROUTES for one in routes.declarations)
 EXAMPLES = {GenerationMode.POSITIVE: 25, GenerationMode.NEGATIVE: 15}
@@ -72,6 +73,12 @@ NOT_ALL_IN_THE_SCHEMA = {
     "PUT /api/flow/{id}": "a text must hold a flow's configuration",
     "POST /api/infrastructureprofile/": "a text must hold a profile's configuration",
     "DELETE /api/infrastructureprofile/{id}": "an unknown id is 400, as document 2 says",
+    "POST /api/webhook/": "a URL and a text have a format, and which fields are required depends on the id",
+    "POST /api/webhook/event/": "the same",
+    "POST /api/webook/event/": "the same",
+    "PUT /api/webhook/{id}": "a URL and a text have a format, and basic authentication needs a username",
+    "PUT /api/webhook/{id}/event/": "the same",
+    "POST /api/consumer/{name}/parked/replay/": "an aggregate has a kind and an id",
     "POST /api/client/": "some names are reserved",
     "PATCH /api/event/{id}": "which value is right depends on the path",
     "PATCH /api/event/reference/{referenceid}": "which value is right depends on the path",
@@ -124,13 +131,13 @@ class _Product(threading.Thread):
             self.ready.set()
 
     async def _serve(self) -> None:
-        inner = core(self._conninfo, role=self._role, clock=system_clock)
+        inner, outbound = core(self._conninfo, role=self._role, clock=system_clock), GuardedClient()
         await inner.start()
         try:
             self.key = await introduce(inner, "admin", "admin")
             app = build_application(
                 ROUTES,
-                services(inner, self._conninfo, bytes(32)),
+                services(inner, self._conninfo, bytes(32), outbound=outbound),
                 authenticate=partial(authenticate, inner.directory),
                 answers=KeptAnswers(inner.database),
                 fingerprint=Marker(bytes(32)),
@@ -141,6 +148,7 @@ class _Product(threading.Thread):
             self.server = _Server(config, self.ready)
             await self.server.serve()
         finally:
+            await outbound.close()
             await inner.stop()
 
     @property
@@ -180,8 +188,10 @@ def existing(served: Served) -> dict[str, dict[str, str]]:
         body = {"name": "p", "configurationJson": json.dumps(PROFILE)}
         profile = http.post("/api/infrastructureprofile/", json=body).json()["id"]
         log = http.post("/api/log/loggable/", json={"Id": event, "Message": "x", "Level": "Info"}).json()["id"]
+        hook = http.post("/api/webhook/", json={"webhookUrl": "https://127.0.0.1/a"}).json()["id"]
     return {
         "/api/room": {"id": room},
+        "/api/webhook": {"id": hook, "eventId": event},
         "/api/category": {"id": category},
         "/api/chapterpoint": {"id": point, "eventId": event},
         "/api/channel": {"id": channel},

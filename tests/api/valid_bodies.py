@@ -16,13 +16,16 @@ from tests.api.asking import (
     add_playlist,
     add_playlist_item,
     add_room,
+    add_webhook,
 )
 from tests.api.media.owners import OWNERS, add_category, add_point
 from tests.domain.configuration.texts_given import FLOW, PROFILE
 
 EVENT = "0f0e0d0c-0b0a-4908-8706-050403020100"
 PROPERTY = "0f0e0d0c-0b0a-4908-8706-050403020101"
+EVENT_WEBHOOK = "webhook of an Event"
 STREAM = {"profileId": "p", "captureId": "c", "startTime": "2031-01-02", "endTime": "2031-01-03", "ismUrl": "http://o/a.ism"}
+WEBHOOK = {"webhookUrl": "https://hooks.test/a"}
 VALID: dict[str, dict[str, Any]] = {
     "POST /api/event/": {"Title": "x", "RefId": "r"},
     "PATCH /api/event/{id}": {"op": "replace", "path": "/Title", "value": "x"},
@@ -57,6 +60,11 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/flow/": {"name": "x", "configurationJson": json.dumps(FLOW)},
     "PUT /api/flow/{id}": {"name": "x", "configurationJson": json.dumps(FLOW)},
     "POST /api/infrastructureprofile/": {"name": "x", "configurationJson": json.dumps(PROFILE)},
+    "POST /api/webhook/": WEBHOOK,
+    "POST /api/webhook/event/": {"eventId": EVENT, **WEBHOOK},
+    "POST /api/webook/event/": {"eventId": EVENT, **WEBHOOK},
+    "PUT /api/webhook/{id}": {"useJsonBody": False, "disabledAt": "2031-01-02"},
+    "PUT /api/webhook/{id}/event/": {"eventId": EVENT, "password": "x"},
     "POST /api/client/": {"name": "x", "roles": ["viewer"]},
     "PUT /api/client/{name}": {"roles": ["viewer"]},
     "POST /api/client/{name}/keys/": {"expireOthersAfter": 1},
@@ -92,6 +100,9 @@ async def things(http: httpx.AsyncClient) -> dict[str, str]:
         "chapterpoint": point,
         "bulk": category,
         "customproperty": PROPERTY,
+        "deliveryId": PROPERTY,
         "itemId": await add_playlist_item(http, playlist, shown["id"]),
+        "webhook": await add_webhook(http),
+        EVENT_WEBHOOK: await add_webhook(http, eventId=shown["id"]),
         "archiverstream": str(await add_archiver_stream(http)),
     }

@@ -25,7 +25,7 @@ KINDS = frozenset(_KINDS.split())
 IRREGULAR = {"set", "sent", "made", "begun", "taken", "held", "put", "withdrawn"}
 EVENTS = list(catalogue().events.values())
 DECLARED = [declaration for routes in ROUTES for declaration in routes.declarations]
-OPEN_TO_ALL = {"/livez", "/readyz", "/metrics"}
+OPEN_TO_ALL = {"/livez", "/readyz", "/metrics", "/asyncapi.json"}
 
 every_aggregate = pytest.mark.parametrize("aggregate", AGGREGATES, ids=[aggregate.KIND for aggregate in AGGREGATES])
 every_event = pytest.mark.parametrize("event", EVENTS, ids=[event.TOPIC for event in EVENTS])

@@ -77,6 +77,7 @@ class Consumer(Generic[E]):
         self._connection: AsyncConnection[TupleRow] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._trouble = ""
 
     @property
     def name(self) -> str:
@@ -102,17 +103,29 @@ class Consumer(Generic[E]):
         while not self._stopping:
             try:
                 await self._round()
+                self._recovered()
             except Fenced:
                 _log.warning("%s: a share was lost to another process; going on with what is held", self.name)
                 self._forget()
             except _LATER as fault:
-                _log.warning("%s: %s; trying again", self.name, fault)
+                self._complain(str(fault))
                 self._forget()
                 await asyncio.sleep(_PAUSE)
             except Exception:
                 _log.exception("%s: failed; trying again", self.name)
                 self._forget()
                 await asyncio.sleep(_PAUSE)
+
+    def _complain(self, of: str) -> None:
+        """Once for every trouble, however often it is met."""
+        if of != self._trouble:
+            _log.warning("%s: %s; trying again until it works", self.name, of)
+            self._trouble = of
+
+    def _recovered(self) -> None:
+        if self._trouble:
+            _log.info("%s: works again", self.name)
+            self._trouble = ""
 
     def _forget(self) -> None:
         self._holding = NOTHING

@@ -127,6 +127,7 @@ class _Reading:
             max_partition_fetch_bytes=256 * 1024,  # partitions are read in turns: this is how far one may be ahead
             fetch_max_bytes=4 * LARGEST,
             request_timeout_ms=10_000,
+            reconnect_backoff_max_ms=1000,
             bootstrap_timeout_ms=5000,
         )
 

@@ -16,7 +16,8 @@ from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.topics import LARGEST, PARTITIONS, Topics, bounds, create
 
-_PATIENCE = 30.0
+_PATIENCE = 4.0
+"""Seconds for a page. Less than a lease, so that a broker that is down does not cost the relay its place."""
 
 
 class KafkaPublisher:
@@ -57,7 +58,7 @@ class KafkaPublisher:
 
     def _begin(self) -> None:
         self._drop()
-        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap)
+        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap, bootstrap_timeout_ms=5000)
         try:
             create(admin, self._names)
         finally:
@@ -71,7 +72,8 @@ class KafkaPublisher:
             batch_size=128 * 1024,
             max_request_size=LARGEST,
             delivery_timeout_ms=int(_PATIENCE * 1000),
-            request_timeout_ms=10_000,
+            request_timeout_ms=int(_PATIENCE * 750),
+            reconnect_backoff_max_ms=1000,
             max_block_ms=int(_PATIENCE * 1000),
         )
 

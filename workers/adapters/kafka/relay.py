@@ -60,12 +60,16 @@ class KafkaRelay:
             await self._task
 
     async def _run(self) -> None:
+        trouble = ""
         while not self._stopping.is_set():
             try:
                 cluster = await cluster_id(self._bootstrap)
                 await self._fill(cluster)
+                trouble = ""
             except Unavailable as fault:
-                _log.warning("relay: %s; trying again", fault)
+                if str(fault) != trouble:
+                    _log.warning("relay: %s; trying again until it works", fault)
+                trouble = str(fault)
                 await self._pause()
 
     async def _fill(self, cluster: str) -> None:

@@ -1,0 +1,54 @@
+"""`medialedger workers [NAME…]`: what acts on the world, without a web. Any number of these may run, on any number of machines."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+
+from api.cli.database import attached
+from api.cli.home import prepare
+from api.cli.serving import tell
+from api.cli.stopping import Stopping
+from api.settings import Settings
+from api.startup import StartError
+from api.version import product_version
+from api.wiring import ground, working
+from workers.adapters.keyfiles import master_key
+from workers.adapters.outbound_http import GuardedClient
+from workers.wiring import ROLES
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    """Every step undoes itself in the reverse order, whichever way this ends."""
+    names = tuple(dict.fromkeys(args.names)) or tuple(ROLES)
+    if settings.kafka_bootstrap_servers is None and names == ("relay",):
+        raise StartError("the relay needs a broker; set MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS")
+    prepare(settings.home)
+    with Stopping() as stopping:
+        key = master_key(settings.master_key_file)
+        try:
+            async with attached(settings) as found:
+                await _work(settings, found.url, key, label=found.label, names=names, stopping=stopping)
+        except asyncio.CancelledError:
+            if not stopping.asked:
+                raise
+        tell("stopped")
+        return 0
+
+
+async def _work(settings: Settings, database: str, key: bytes, *, label: str, names: tuple[str, ...], stopping: Stopping) -> None:
+    inner = await ground(database, key)
+    outbound = GuardedClient(settings.outbound_allow)
+    workers = working(inner, key, outbound=outbound, kafka=settings.kafka_bootstrap_servers, roles=names)
+    stopped = asyncio.Event()
+    try:
+        await inner.start()
+        await workers.start()
+        stopping.when_asked(stopped.set)
+        tell(f"medialedger {product_version()} works as {', '.join(workers.names)} on {label}; Ctrl-C or SIGTERM stops it")
+        await stopped.wait()
+    finally:
+        stopping.when_asked(lambda: None)
+        await workers.stop()
+        await outbound.close()
+        await inner.stop()
