@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 
-from bench import append, links, reads, replays, writes
+from bench import append, consumers, deliveries, feeds, links, reads, replays, writes
 from bench.ground import Effort, Ground, ground
 from bench.report import Result, show_targets, write
 
@@ -19,6 +19,10 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "rebuild": replays.rebuilds,
     "twin": writes.twin,
     "verify": replays.verification,
+    "deliveries": deliveries.deliveries,
+    "feeds": feeds.feeds,
+    "consumers": consumers.consumers,
+    "latency": consumers.latency,
 }
 
 

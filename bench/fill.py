@@ -35,7 +35,8 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one process appends: `what` is schedule, catalogued, lives or beginnings; aggregates `first` to `last`, of `total`."""
+    """What one process appends, aggregates `first` to `last` of `total`. `what` is schedule, catalogued, webhooks, lives or
+    beginnings."""
 
     url: str
     what: str
@@ -51,6 +52,8 @@ class Share:
                 yield from schedule.rooms()
                 yield from schedule.catalogue() if catalogued else ()
             yield from schedule.scheduled(numbers, total=self.total, catalogued=catalogued)
+        elif self.what == "webhooks":
+            yield from schedule.webhooks(numbers)
         elif self.what == "lives":
             yield from schedule.lives(numbers, space=3)
         else:

@@ -98,7 +98,7 @@ class Ground:
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError(f"{kind} did not start: {(self.home / f'{kind}.log').read_text()[-2000:]}")
-            yield Served(int(line), KEY if kind == "product" else None)
+            yield Served(int(line), KEY if kind in ("product", "working") else None)
         finally:
             process.terminate()
             process.wait()
@@ -145,9 +145,9 @@ def event_posts(server: Served) -> list[str]:
 
 def linked_posts(server: Served) -> list[str]:
     """The same with a room, a type, a category and two tags each, made over HTTP so that they can be linked to."""
-    rooms = [_made(server, "room", {"name": f"Studio {number}"}) for number in range(20)]
-    types = [_made(server, "eventtype", {"name": f"Type {number}"}) for number in range(10)]
-    categories = [_made(server, "category", {"name": f"Category {number}"}) for number in range(10)]
+    rooms = [made(server, "room", {"name": f"Studio {number}"}) for number in range(20)]
+    types = [made(server, "eventtype", {"name": f"Type {number}"}) for number in range(10)]
+    categories = [made(server, "category", {"name": f"Category {number}"}) for number in range(10)]
     random = Random(schedule.SEED)
     links = (
         {
@@ -162,7 +162,8 @@ def linked_posts(server: Served) -> list[str]:
     return [server.request("POST", "/api/event/", body=body) for body in bodies]
 
 
-def _made(server: Served, path: str, body: dict[str, str]) -> str:
+def made(server: Served, path: str, body: dict[str, str]) -> str:
+    """The id of something that is posted to the media API."""
     headers = {"Content-Type": "application/json", "API-KEY": server.key or ""}
     address = f"http://127.0.0.1:{server.port}/api/{path}/"
     with urlopen(Request(address, data=json.dumps(body).encode(), headers=headers)) as answer:

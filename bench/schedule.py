@@ -22,11 +22,13 @@ from domain.records.kinds.event_type import EventType
 from domain.records.kinds.flow import Flow
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
+from domain.records.kinds.webhook import Webhook
 from domain.records.record import Record
 
 _SPACES: dict[type[Record], int] = {EventType: 11, Tag: 12, Category: 13, Channel: 14, Flow: 15}
 
 SEED = 20310102
+WATCHED = 100
 BEGIN = datetime(2028, 1, 1, tzinfo=UTC)
 A_DAY = 1_000
 ROOMS = 200
@@ -201,6 +203,13 @@ def lives(numbers: range, *, space: int) -> Iterator[AggregateRoot]:
         _live_through(event, _STATES, start)
         event.amend({"description": "Recorded. " + _DESCRIPTION}, at=start + timedelta(days=1))
         yield event
+
+
+def webhooks(numbers: range) -> Iterator[AggregateRoot]:
+    """One for every hundredth of the lives."""
+    for number in numbers:
+        values = {"webhook_url": f"https://receiver.example/{number}", "event_id": key(number * WATCHED, space=3)}
+        yield Webhook.register(key(number, space=5), values, at=start_of(0) - timedelta(days=30))
 
 
 def _live_through(event: MediaEvent, states: Sequence[EventState], start: datetime) -> None:

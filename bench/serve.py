@@ -1,4 +1,6 @@
-"""One of the three servers that are compared, in a process of its own: `python -m bench.serve product|trivial|twin`.
+"""One of the servers that are compared, in a process of its own: `python -m bench.serve product|working|trivial|twin`.
+
+`working` is the product with all its workers in the same process, as `medialedger up` has it; webhooks may reach loopback.
 
 All run under the product's own settings of uvicorn and of the cycle collector: uvloop, httptools, no access log, one worker. The
 database's address comes on standard input: it holds a password.
@@ -21,6 +23,7 @@ from api.cli.serving import BACKLOG, rest_the_collector, server_config
 from api.settings import Settings
 from api.wiring import build
 from bench import crud_twin, trivial
+from workers.wiring import ROLES
 
 KEY = "bench-admin-key-0123456789"
 _MASTER_KEY = b"a master key for benchmarks only"
@@ -34,8 +37,9 @@ async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]
         await crud_twin.create_table(url)
         yield crud_twin.application(url)
     else:
-        settings = Settings.from_env({"MEDIALEDGER_HOME": str(home), "MEDIALEDGER_ADMIN_API_KEY": KEY})
-        product = await build(settings, url, _MASTER_KEY)
+        given = {"HOME": str(home), "ADMIN_API_KEY": KEY, "OUTBOUND_ALLOW": "127.0.0.0/8"}
+        settings = Settings.from_env({f"MEDIALEDGER_{name}": value for name, value in given.items()})
+        product = await build(settings, url, _MASTER_KEY, roles=tuple(ROLES) if kind == "working" else ())
         try:
             await product.start()
             yield product.app
@@ -55,7 +59,7 @@ async def _serve(kind: str, *, url: str, home: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.serve", description=__doc__)
-    parser.add_argument("kind", choices=("product", "trivial", "twin"))
+    parser.add_argument("kind", choices=("product", "working", "trivial", "twin"))
     parser.add_argument("--home", type=Path, default=Path())
     given = parser.parse_args()
     uvloop.run(_serve(given.kind, url=sys.stdin.readline().strip(), home=given.home))

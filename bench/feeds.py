@@ -1,0 +1,123 @@
+"""Following the log: the relay that fills Kafka, and a consumer that reads the log itself or Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import uvloop
+
+from bench import schedule
+from bench.fill import fill
+from bench.ground import Ground, in_turns
+from bench.report import Result, Table, Target, middle
+from deploy.kafka.broker import Broker
+from domain.catalogue import catalogue
+from domain.kernel.ids import new_id
+from domain.kernel.mapper import EventMapper
+from projections.consumers.shares import Shares
+from projections.kernel.database import Database
+from projections.log.growth import Growth
+from projections.log.streams import Streams
+from projections.log.tail import head
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.feed import KafkaFeed
+from workers.adapters.kafka.relay import KafkaRelay
+from workers.adapters.kafka.topics import Topics
+from workers.kernel.consumer import Consumer
+from workers.kernel.feed import Feed
+from workers.kernel.log_feed import LogFeed
+from workers.relay import relay_name
+from workers.webhooks.fanout import Fanout
+from workers.wiring import RELAYED, Worker
+
+_EVENTS = 10_000
+_serials = count(1)
+_RELAYED = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """A log of whole lives, ten domain events each, with a webhook on one Event in a hundred; and a broker."""
+
+    url: str
+    kafka: str
+
+
+def feeds(ground: Ground) -> Result:
+    """(i) Relay to Kafka, and the `webhooks` consumer over the log and over Kafka, 100 000 domain events."""
+    broker = Broker(Path(ground.home) / "kafka")
+    try:
+        url = ground.database("bench_feeds")
+        fill(url, "webhooks", total=_EVENTS // schedule.WATCHED, processes=1)
+        fill(url, "lives", total=_EVENTS)
+        followed = _Followed(url, broker.start())
+        uvloop.run(_relay(followed, _RELAYED))
+        cells: dict[str, Callable[[], tuple[int, float]]] = {
+            "relay, log to Kafka": lambda: uvloop.run(_relay(followed, f"bench{next(_serials)}")),
+            "consumer from the log": lambda: uvloop.run(_consume(followed, over_kafka=False)),
+            "consumer from Kafka": lambda: uvloop.run(_consume(followed, over_kafka=True)),
+        }
+        ground.settle()
+        seen = in_turns(cells, rounds=3)
+    finally:
+        broker.stop()
+    table = Table("(i) Following a log of 100 000 domain events", ("", "records/s", "seconds"))
+    rates = {name: middle([records / took for records, took in rounds]) for name, rounds in seen.items()}
+    for name, rounds in seen.items():
+        table.add(name, rates[name], middle([took for _, took in rounds]))
+    wanted = zip(rates.items(), (8_000, 20_000, 8_000), strict=True)
+    return Result("feeds", [table], [Target(name, rate, least, "records/s") for (name, rate), least in wanted], raw=dict(seen))
+
+
+async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
+    """The time includes making the topics. A prefix of its own is an empty Kafka, so the checkpoint is put back."""
+    async with _stand(followed.url) as (database, growth):
+        name = relay_name(await cluster_id(followed.kafka))
+        await database.execute("DELETE FROM consumer_shards WHERE consumer = %s", (name,))
+        relay = KafkaRelay(database, growth, bootstrap=followed.kafka, topics=Topics(prefix), kinds=RELAYED, member=new_id())
+        return await _timed(database, name, worker=relay)
+
+
+async def _consume(followed: _Followed, *, over_kafka: bool) -> tuple[int, float]:
+    async with _stand(followed.url) as (database, growth):
+        mapper = EventMapper(catalogue())
+        handler = Fanout(database, Streams(database, mapper), mapper=mapper, wake=lambda: None)
+        feed: Feed = LogFeed(database, growth, kinds=handler.kinds)
+        if over_kafka:
+            assert isinstance(feed, LogFeed)
+            feed = KafkaFeed(followed.kafka, Topics(_RELAYED), database=database, past=feed, kinds=handler.kinds)
+        name = f"bench {next(_serials)}"
+        shares = Shares(database, name, shards=1, member=new_id())
+        consumer = Consumer(database, shares, feed=feed, handler=handler)
+        await database.execute("TRUNCATE deliveries")
+        return await _timed(database, name, worker=consumer)
+
+
+async def _timed(database: Database, name: str, *, worker: Worker) -> tuple[int, float]:
+    wanted, since = await head(database), time.perf_counter()
+    await worker.start()
+    while True:
+        found = await database.row("SELECT position FROM consumer_shards WHERE consumer = %s", (name,))
+        if found is not None and found[0] >= wanted:
+            break
+        await asyncio.sleep(0.02)
+    took = time.perf_counter() - since
+    await worker.stop()
+    return wanted, took
+
+
+@asynccontextmanager
+async def _stand(url: str) -> AsyncIterator[tuple[Database, Growth]]:
+    async with Database(url) as database:
+        growth = Growth(database)
+        await growth.start()
+        try:
+            yield database, growth
+        finally:
+            await growth.stop()
