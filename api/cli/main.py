@@ -95,6 +95,8 @@ def _log(level: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler])
+    if level != "DEBUG":
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it tells of each attempt; that it fails we say ourselves, once
     server = logging.getLogger("uvicorn.error")
     server.addFilter(_is_no_cut_off)
     if level == "INFO":
