@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 
 import psycopg
 
+from projections.kernel.background import Background
 from projections.kernel.database import Database
 
 CHANNEL = "medialedger_log"
@@ -19,27 +19,17 @@ _log = logging.getLogger(__name__)
 _PAUSE = 0.02
 
 
-class Announcer:
+class Announcer(Background):
     """`announce(position)` may be called as often as there are commits; it never waits."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.latest = 0
         self._grown = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def announce(self, position: int) -> None:
         self.latest = max(self.latest, position)
         self._grown.set()
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="announcer")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
 
     async def _run(self) -> None:
         while True:

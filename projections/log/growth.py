@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import psycopg
 
+from projections.kernel.background import Background
 from projections.kernel.database import Database
 from projections.log.announce import CHANNEL
 from projections.log.tail import head
@@ -16,23 +17,13 @@ _log = logging.getLogger(__name__)
 LOOK = 0.25
 
 
-class Growth:
+class Growth(Background):
     """One per process, for all who follow the log. `told` may be called from the appender's own loop; it never waits."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._grown = asyncio.Event()
-        self._listening: asyncio.Task[None] | None = None
         self.position = 0
-
-    async def start(self) -> None:
-        self._listening = asyncio.create_task(self._listen(), name="log growth")
-
-    async def stop(self) -> None:
-        if self._listening is not None:
-            self._listening.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._listening
 
     def told(self, position: int) -> None:
         if position > self.position:
@@ -52,7 +43,7 @@ class Growth:
             self.told(await head(self._database))
         return self.position
 
-    async def _listen(self) -> None:
+    async def _run(self) -> None:
         while True:
             try:
                 await self._pass_on()

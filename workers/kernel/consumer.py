@@ -34,7 +34,7 @@ _LATER = Unavailable, psycopg.OperationalError, TimeoutError
 _PAUSE = 0.5
 _LAZILY = 1.0
 _BEHIND = "waits for a parked record of the same aggregate"
-_SESSION = (("synchronous_commit", "off"), ("statement_timeout", "30s"))
+_SESSION = (("statement_timeout", "30s"),)
 
 
 class Handler(Protocol[E]):
@@ -263,8 +263,8 @@ class Consumer(Generic[E]):
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """On a connection of our own that does not wait for the disk: what a crash of the database undoes is done again, since the
-        checkpoint is undone with it."""
+        """On a connection of our own. It waits for the disk: others act on the effects as soon as they see them, in order, and what
+        a crash of the database undid and we did again would lie behind what they have read."""
         with unavailable():
             if self._connection is None or self._connection.closed:
                 self._connection = await self._database.connect(f"consumer {self.name}", settings=_SESSION)

@@ -27,8 +27,7 @@ from workers.webhooks.owners import OWNED, Owners
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import effect
 from workers.webhooks.subscribers import Subscriber, Subscribers
-
-DISABLED: Final = "the webhook is disabled"
+from workers.webhooks.verdicts import DISABLED
 
 _EVENT: Final = MediaEvent.KIND
 _WEBHOOK: Final = "webhook"

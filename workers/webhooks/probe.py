@@ -29,7 +29,7 @@ class Probe:
     """The port `WebhookProbe`."""
 
     def __init__(self, outbound: Outbound, *, records: RecordQueries, vault: Vault, clock: Clock, version: str) -> None:
-        self._targets = Targets(records, vault, agent=f"medialedger/{version}")
+        self._targets = Targets(records, vault, version=version)
         self._courier = Courier(outbound, clock)
         self._clock = clock
 

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
 from projections.deliveries.ledger import DeliveryLedger
+from projections.kernel.background import Background
 
 KEPT: Final = timedelta(days=30)
 _log = logging.getLogger(__name__)
 
 
-class Retention:
+class Retention(Background):
     """Removes what is older, at the start and then every hour. Several processes may do it at once."""
 
     def __init__(self, ledger: DeliveryLedger, *, clock: Clock, every: float = 3600.0) -> None:
         self._ledger = ledger
         self._clock = clock
         self._every = every
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="retention of deliveries")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
 
     async def _run(self) -> None:
         while True:

@@ -65,7 +65,7 @@ class Sender:
         self._courier = Courier(outbound, clock, seconds=seconds)
         self._dispatch = Dispatch(self._changed, places=places)
         ledger = DeliveryLedger(database, member=shares.member)
-        targets = Targets(records, vault, agent=f"medialedger/{version}")
+        targets = Targets(records, vault, version=version)
         self._reader = Reader(ledger, targets, dispatch=self._dispatch, disable=disable, time=monotonic)
         self._writer = Writer(database, ledger, dispatch=self._dispatch, written=self._send)
         self._verdicts = Verdicts(self._dispatch, self._writer, schedule=Schedule(delays), rng=rng, time=monotonic)

@@ -44,12 +44,12 @@ class Target:
 
 
 class Targets:
-    """Makes targets of webhooks. `agent` is how we introduce ourselves."""
+    """Makes targets of webhooks. `version` is the product's, with which we introduce ourselves."""
 
-    def __init__(self, records: RecordQueries, vault: Vault, *, agent: str) -> None:
+    def __init__(self, records: RecordQueries, vault: Vault, *, version: str) -> None:
         self._records = records
         self._vault = vault
-        self._agent = agent
+        self._agent = f"medialedger/{version}"
 
     async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, Target]:
         """Those that are there and whose secrets can be opened."""
