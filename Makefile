@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench kafka lock clean
+.PHONY: help run test check bench faults kafka lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -29,6 +29,9 @@ check: $(VENV)/.dev ## lint, format, types and the direction of imports
 
 bench: $(VENV)/.dev ## measure on this machine; ARGS chooses
 	@exec $(VENV)/bin/python -m bench $(ARGS)
+
+faults: $(VENV)/.dev ## kill, freeze and stop everything under load, and count what is lost; ARGS="--quick" chooses
+	@exec $(VENV)/bin/python -m tests.faults $(ARGS)
 
 kafka: ## run an Apache Kafka broker on this machine (Ctrl-C stops it); ARGS="--port 9192" chooses
 	@exec $(PYTHON) -m deploy.kafka.broker $(ARGS)

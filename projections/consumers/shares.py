@@ -23,6 +23,7 @@ LEASE = 5.0
 _MAKE = """
 INSERT INTO consumer_shards (consumer, shard) SELECT %s, generate_series(0, %s - 1) ON CONFLICT DO NOTHING
 """
+_THAWED_IN_TIME = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 _SEEN = """
 INSERT INTO consumer_members (consumer, member, host, busy, seen_at) VALUES (%s, %s, %s, %s, clock_timestamp())
 ON CONFLICT (consumer, member) DO UPDATE SET busy = excluded.busy, seen_at = excluded.seen_at
@@ -100,6 +101,7 @@ class Shares:
         until = time.monotonic() + self.lease
         with unavailable():
             async with self._database.connection() as connection, connection.transaction():
+                await connection.execute(_THAWED_IN_TIME)
                 await connection.execute(_SEEN, (self.consumer, self.member, self._host, busy))
                 await connection.execute(_FORGET, (self.consumer, self.lease))
                 counted = await connection.execute(_ALIVE, (self.consumer, self.lease))

@@ -15,7 +15,7 @@ from domain.kernel.errors import Unavailable
 from projections.kernel import arrays
 
 APP_ROLE = "medialedger_app"
-_FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+_FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, psycopg.errors.IdleInTransactionSessionTimeout)
 
 
 class Database:

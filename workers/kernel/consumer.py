@@ -34,7 +34,8 @@ _LATER = Unavailable, psycopg.OperationalError, TimeoutError
 _PAUSE = 0.5
 _LAZILY = 1.0
 _BEHIND = "waits for a parked record of the same aggregate"
-_SESSION = (("statement_timeout", "30s"),)
+_SESSION = (("statement_timeout", "30s"), ("idle_in_transaction_session_timeout", "5s"))
+"""A process that is frozen within its transaction must not keep its shards locked: the server ends it."""
 
 
 class Handler(Protocol[E]):

@@ -28,6 +28,7 @@ class Notebook:
         self.down_after_writing = 0
         self.writing_stops: asyncio.Event | None = None
         self.held_up = asyncio.Event()
+        self.commit_waits: asyncio.Event | None = None
         self.begun: list[int] = []
 
     async def begin(self, position: int) -> None:
@@ -50,6 +51,9 @@ class Notebook:
                 "INSERT INTO test_effects (position, stream, through) VALUES (%s, %s, %s)",
                 (record.position, record.stream, effects[-1].position),
             )
+        if self.commit_waits is not None:
+            self.held_up.set()
+            await self.commit_waits.wait()
         if self.down_after_writing:
             self.down_after_writing -= 1
             raise Unavailable("cut off before the commit")

@@ -164,6 +164,24 @@ async def test_a_frozen_consumer_writes_nothing_after_another_has_gone_on(
     assert taken(database_url) == list(range(1, more + 1))
 
 
+async def test_one_that_is_frozen_within_its_transaction_does_not_keep_its_shards_for_ever(
+    inner: Core, growth: Growth, database_url: str
+) -> None:
+    """The server ends it after five seconds: otherwise its lock would outlast its lease."""
+    transport, frozen = Log(inner.database, growth), Notebook()
+    frozen.commit_waits = asyncio.Event()
+    async with consuming(inner, transport, frozen, lease=0.5):
+        head = await some_writes(inner, 5)
+        await frozen.held_up.wait()
+        async with consuming(inner, transport, Notebook(), lease=0.5):
+            await until(lambda: len(taken(database_url)) == head)
+            frozen.commit_waits.set()
+            head = await some_writes(inner, 5)
+            await until(lambda: len(taken(database_url)) >= head)
+    assert taken(database_url) == list(range(1, head + 1))
+    assert not rows(database_url, "SELECT FROM parked")
+
+
 async def test_two_consumers_share_the_shards_and_one_that_is_left_alone_takes_all(
     inner: Core, transport: Transport, database_url: str
 ) -> None:

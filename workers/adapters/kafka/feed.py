@@ -11,6 +11,7 @@ import heapq
 import logging
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -76,7 +77,8 @@ class KafkaFeed:
         self._relay = relay_name(await cluster_id(self._bootstrap))
         start, relayed = min(after.values()), await self._relayed()
         moment = await self._moment(start)
-        reading = _Reading(self._bootstrap, self._partitions(after), after=after, shards=self._shards)
+        make = partial(_Reading, self._bootstrap, self._partitions(after), after=after, shards=self._shards)
+        reading = await self._in_thread(make)
         try:
             held = await self._in_thread(reading.seat, moment)
         except BaseException:
@@ -117,19 +119,16 @@ class _Reading:
         self._complete = dict.fromkeys(partitions, self._through)
         self._order: list[int] = []
         self._waiting: dict[int, LoggedEvent] = {}
-        self._consumer = KafkaConsumer(
-            bootstrap_servers=bootstrap.split(","),
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="none",
+        self._consumer = _consumer(
+            bootstrap,
             max_poll_records=2 * LIMIT,
             fetch_max_wait_ms=int(_IDLE * 1000),
             max_partition_fetch_bytes=256 * 1024,  # partitions are read in turns: this is how far one may be ahead
             fetch_max_bytes=4 * LARGEST,
-            request_timeout_ms=10_000,
-            reconnect_backoff_max_ms=1000,
-            bootstrap_timeout_ms=5000,
         )
+        self._ends = _consumer(bootstrap)
+        """Asks only for the ends of partitions. A broker answers one connection in the order of its questions, so on that of the
+        other this one would wait until there is something to read."""
 
     def goes_on(self, after: Mapping[int, int]) -> bool:
         """Whether the caller stands where we do: it has taken what it was given, for the same shards."""
@@ -173,7 +172,7 @@ class _Reading:
     def through(self, relayed: int) -> int:
         """Up to where everything has been read, when the topics hold all up to `relayed`: of a partition that is read to its end,
         that; of another one, all before the page that its last record belongs to."""
-        ends = self._consumer.end_offsets(self._partitions)
+        ends = self._ends.end_offsets(self._partitions)
         behind = [p for p in self._partitions if self._consumer.position(p) < ends[p]]
         through = min((self._complete[p] for p in behind), default=relayed)
         return max(self._through, min(through, relayed))
@@ -189,3 +188,17 @@ class _Reading:
 
     def close(self) -> None:
         self._consumer.close(autocommit=False)
+        self._ends.close(autocommit=False)
+
+
+def _consumer(bootstrap: str, **more: Any) -> Any:
+    return KafkaConsumer(
+        bootstrap_servers=bootstrap.split(","),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        request_timeout_ms=10_000,
+        reconnect_backoff_max_ms=1000,
+        bootstrap_timeout_ms=5000,
+        **more,
+    )

@@ -1,0 +1,144 @@
+"""Webhooks end to end, with real processes: what is written arrives, in order and signed, however the product ended meanwhile.
+
+The fault matrix (`make faults`) does the same at length; this is the part of it that every change must pass. Issue 5, "Prove".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from base64 import b64decode
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+import pytest
+from pydantic_core import from_json
+
+from projections.deliveries.keys import delivery_id
+from tests.e2e.product import Product, Products, client
+from tests.faults.processes import Supervised
+from tests.faults.receivers import Mood, Receiver
+from tests.platform.waiting import until
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+
+KEY = "the-admin-key-of-these-tests"
+EVENTS = 10
+ROUNDS = 8
+JSON_PATCH = {"Content-Type": "application/json-patch+json"}
+LOOPBACK = "127.0.0.0/8"
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    """It takes its time, so that something is under way whenever the product ends."""
+    made = Receiver("receiver", mood=Mood.SLOW, dice=random.Random(5))
+    await made.start()
+    yield made
+    await made.stop()
+
+
+def subscribe(http: httpx.Client, receiver: Receiver) -> None:
+    made = http.post("/api/webhook/", json={"webhookUrl": receiver.url}).raise_for_status().json()
+    receiver.webhook, receiver.secret = UUID(made["id"]), b64decode(made["secret"].removeprefix("whsec_"))
+
+
+def write(http: httpx.Client, events: Sequence[str], *, rounds: range) -> None:
+    for number in rounds:
+        for event in events:
+            step = [{"op": "replace", "path": "/title", "value": f"title {number}"}]
+            http.patch(f"/api/event/{event}", json=step, headers=JSON_PATCH).raise_for_status()
+
+
+def make(http: httpx.Client) -> list[str]:
+    return [http.post("/api/event/", json={"title": "title 0"}).raise_for_status().json()["id"] for _ in range(EVENTS)]
+
+
+def due(http: httpx.Client, receiver: Receiver) -> Mapping[UUID, tuple[str, int]]:
+    """Every notification that there must be, by the audit log: each write here is one domain event."""
+    found: dict[UUID, tuple[str, int]] = {}
+    after = 0
+    while entries := http.get("/api/audit/events/", params={"after": after, "pageSize": 1000}).json()["results"]:
+        after = entries[-1]["position"]
+        for entry in entries:
+            if entry["aggregate"] == "event":
+                lane, position = entry["id"], entry["position"]
+                found[delivery_id(receiver.webhook, position, lane=lane)] = (lane, position)
+    return found
+
+
+async def all_arrived(receiver: Receiver, wanted: Mapping[UUID, object]) -> None:
+    await asyncio.to_thread(until, lambda: wanted.keys() <= receiver.accepted.keys())
+
+
+def assert_right(receiver: Receiver, wanted: Mapping[UUID, tuple[str, int]]) -> None:
+    """Nothing but what is in the log; the first arrivals of every Event in the log's order; repeats as they were; all signed."""
+    assert receiver.arrivals.keys() == wanted.keys()
+    assert (receiver.altered, receiver.unsigned) == (0, 0)
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for delivery, (_, body) in receiver.arrivals.items():
+        lane, position = wanted[delivery]
+        assert from_json(body)["eventId"] == lane
+        positions[lane].append(position)
+    assert len(positions) == EVENTS
+    assert all(found == sorted(found) for found in positions.values())
+
+
+async def test_what_was_written_before_a_kill_arrives_after_it(started: Products, tmp_path: Path, receiver: Receiver) -> None:
+    home = tmp_path / "home"
+
+    def up() -> Product:
+        return started.start(home, admin_api_key=KEY, outbound_allow=LOOPBACK).until_ready()
+
+    def before() -> None:
+        with client(product, KEY) as http:
+            subscribe(http, receiver)
+            write(http, make(http), rounds=range(1, ROUNDS))
+        product.kill()
+
+    def after() -> Mapping[UUID, tuple[str, int]]:
+        with client(up(), KEY) as http:
+            return due(http, receiver)
+
+    product = await asyncio.to_thread(up)
+    await asyncio.to_thread(before)
+    arrived = set(receiver.accepted)
+    wanted = await asyncio.to_thread(after)
+    assert len(wanted) == EVENTS * ROUNDS
+    assert arrived < wanted.keys()
+    await all_arrived(receiver, wanted)
+    assert_right(receiver, wanted)
+
+
+async def test_workers_that_are_killed_lose_nothing_on_the_way_through_kafka(
+    started: Products, tmp_path: Path, receiver: Receiver, kafka: str
+) -> None:
+    """`api` and `workers` as processes of their own, on a database of their own."""
+    database = EmbeddedPostgres(tmp_path / "database")
+    shared = {"database_url": await asyncio.to_thread(database.start), "kafka_bootstrap_servers": kafka}
+    environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in (shared | {"outbound_allow": LOOPBACK}).items()}
+    environment["MEDIALEDGER_HOME"] = str(tmp_path / "home")
+    async with AsyncExitStack() as ending:
+        ending.push_async_callback(asyncio.to_thread, database.stop)
+
+        def api() -> Product:
+            return started.start(tmp_path / "home", "api", admin_api_key=KEY, **shared).until_ready()
+
+        http = ending.enter_context(client(await asyncio.to_thread(api), KEY))
+        workers = Supervised("workers", ["workers"], environment=environment, logs=tmp_path)
+        workers.start()
+        ending.push_async_callback(workers.stop)
+        await workers.until_ready()
+        await asyncio.to_thread(subscribe, http, receiver)
+        events = await asyncio.to_thread(make, http)
+        await asyncio.to_thread(write, http, events, rounds=range(1, ROUNDS // 2))
+        await asyncio.to_thread(until, lambda: receiver.accepted)
+        workers.kill()
+        await asyncio.to_thread(write, http, events, rounds=range(ROUNDS // 2, ROUNDS))
+        wanted = await asyncio.to_thread(due, http, receiver)
+        assert len(wanted) == EVENTS * ROUNDS
+        await all_arrived(receiver, wanted)
+        assert_right(receiver, wanted)

@@ -1,0 +1,106 @@
+"""`python -m tests.faults [NAME…] [--quick] [--seed N]`: the fault matrix of issue 5. Exit code 1 when something was lost.
+
+Runs in a folder of its own under the temporary directory, which stays only when an invariant broke.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from tests.faults.matrix import Result, latency, played
+from tests.faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
+from tests.faults.stage import Stage
+
+_COLUMNS = (
+    *("scenario", "acknowledged", "in the log", "sent", "unique", "repeats", "lost", "out of order", "wrong"),
+    *("settled s", "p50 / p99 ms", "holds"),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults",
+        description="Names: " + "; ".join(f"{one.name} ({one.meaning})" for one in SCENARIOS),
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which scenarios (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer faults, and all ill receivers at once")
+    parser.add_argument("--seed", type=int, default=None, metavar="N", help="of all that is drawn (default: another one each time)")
+    given = parser.parse_args()
+    names = given.names or (QUICK_NAMES if given.quick else FULL_NAMES)
+    if unknown := set(names) - set(FULL_NAMES):
+        parser.error(f"there is no scenario {', '.join(sorted(unknown))}; there are {', '.join(FULL_NAMES)}")
+    seed = random.randrange(10**6) if given.seed is None else given.seed
+    folder = Path(tempfile.mkdtemp(prefix="medialedger-faults-"))
+    chosen = [one for one in SCENARIOS if one.name in names]
+    print(f"seed {seed}, in {folder}", flush=True)
+    since = time.monotonic()
+    results = uvloop.run(_interruptible(chosen, folder, effort=QUICK if given.quick else FULL, seed=seed))
+    print(f"\n{table(results)}\n\nseed {seed}; {time.monotonic() - since:.0f} s", flush=True)
+    if len(results) < len(chosen) or not all(result.holds for result in results):
+        sys.exit(f"an invariant broke; what the processes said is in {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _interruptible(chosen: Sequence[Scenario], folder: Path, *, effort: Effort, seed: int) -> list[Result]:
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    results: list[Result] = []
+    for kafka in (True, False):
+        scenarios = [one for one in chosen if one.kafka is kafka]
+        if scenarios:
+            async with Stage(folder / ("kafka" if kafka else "log"), kafka=kafka, dice=random.Random(seed)) as stage:
+                for scenario in scenarios:
+                    results.append(await played(stage, scenario, effort=effort))
+                    _show(results[-1])
+    return results
+
+
+def _show(result: Result) -> None:
+    print(f"\n{result.scenario.name}: {result.scenario.meaning}; {result.notes}", flush=True)
+    print(
+        f"  writes acknowledged {result.acknowledged}, repeated by authors {result.repeated}, not in the log {result.unlogged};"
+        f" processes that ended by themselves {result.fell}; parked {result.parked}; chain {result.broken_chain or 'whole'}"
+    )
+    for one in result.found:
+        moods = ", ".join(f"{mood} {times}" for mood, times in sorted(one.receiver.moods.items()))
+        print(
+            f"  {one.receiver.name:<9} sent {one.requests}, unique {one.unique}, repeats {one.repeats}, lost {one.lost},"
+            f" out of order {one.disordered}, strange {one.strange}, wrong {one.wrong} ({moods})"
+        )
+    print(f"  commit to receipt, p50 / p99: {latency(result)} ms; all that was written before the last fault ended had arrived")
+    print(
+        f"  {result.settled:.1f} s after it where the receiver was well, {result.well_again:.1f} s after it elsewhere", flush=True
+    )
+
+
+def table(results: Sequence[Result]) -> str:
+    """As Markdown, for docs/reference/guarantees.md."""
+    lines = [_COLUMNS, tuple("---" for _ in _COLUMNS), *map(_line, results)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _line(result: Result) -> tuple[str, ...]:
+    found = result.found
+    counted = [result.acknowledged, result.logged]
+    counted += [sum(one.requests for one in found), sum(one.unique for one in found), sum(one.repeats for one in found)]
+    counted += [sum(one.lost for one in found), sum(one.disordered for one in found)]
+    counted += [result.unlogged + sum(one.strange + one.wrong for one in found)]
+    seconds = f"{result.settled:.1f}; {result.well_again:.1f}"
+    return (result.scenario.name, *map(str, counted), seconds, latency(result), "yes" if result.holds else "NO")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Processes of the product under a supervisor: whatever ends is started again at once, until the stage is left.
+
+They end with the harness, also when that is killed: nothing is left behind but PostgreSQL, which the stage stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+
+from tests.platform.waiting import ROOT
+
+READY = 60.0
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_PAUSE = 0.5
+_LIBC = ctypes.CDLL(None)
+
+
+class Supervised:
+    """One place of the product, such as the second sender. `fell` is how often it ended by itself."""
+
+    def __init__(self, name: str, command: Sequence[str], *, environment: Mapping[str, str], logs: Path) -> None:
+        self.name = name
+        self.fell = 0
+        self._command = command
+        self._environment = environment
+        self._logs = logs
+        self._starts = 0
+        self._log = logs
+        self._process: asyncio.subprocess.Process | None = None
+        self._expected = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._supervise(), name=self.name)
+
+    async def stop(self) -> None:
+        """No better than an accident: what is stored is what counts."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    @property
+    def ready(self) -> bool:
+        """It has said that it can be stopped: the last thing that a start does."""
+        alive = self._process is not None and self._process.returncode is None
+        return alive and "SIGTERM" in self._log.read_text(errors="replace")
+
+    async def until_ready(self) -> None:
+        deadline = monotonic() + READY
+        while not self.ready:
+            if monotonic() > deadline:
+                raise TimeoutError(f"{self.name} is not ready; see {self._log}")
+            await asyncio.sleep(0.05)
+
+    def kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._expected = True
+            self._process.kill()
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    async def _supervise(self) -> None:
+        while True:
+            await self._launch()
+            assert self._process is not None
+            await self._process.wait()
+            if not self._expected:
+                self.fell += 1
+                await asyncio.sleep(_PAUSE)
+
+    async def _launch(self) -> None:
+        self._starts += 1
+        self._expected = False
+        self._log = self._logs / f"{self.name}.{self._starts}.log"
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
+        with self._log.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "api.cli.main", *self._command),
+                cwd=ROOT,
+                env={**inherited, "PYTHONPATH": str(ROOT), **self._environment},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_die_with_the_harness,
+            )
+
+
+def _die_with_the_harness() -> None:
+    _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL)
