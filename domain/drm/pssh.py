@@ -1,0 +1,73 @@
+"""The Protection System Specific Header box, in which players find their DRM system's data: ISO/IEC 23001-7, section 8.1.
+
+reference/drm.md, c.1. Widevine and PlayReady have version 0 here, as packagers write them; version 1 lists the kids as well.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+_HEAD: Final = struct.Struct(">I4sI16s")  # size, type, version and flags in one, system id
+_COUNT: Final = struct.Struct(">I")
+_KID_BYTES: Final = 16
+_FLAG_BITS: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Pssh:
+    """What a box says."""
+
+    system_id: UUID
+    data: bytes
+    version: int = 0
+    kids: Sequence[UUID] = ()
+
+
+def box(system_id: UUID, data: bytes, *, version: int = 0, kids: Sequence[UUID] = ()) -> bytes:
+    if version not in (0, 1) or (version == 0 and kids):
+        raise ValueError("a pssh box has version 0, or version 1 with kids")
+    listed = _COUNT.pack(len(kids)) + b"".join(kid.bytes for kid in kids) if version else b""
+    body = listed + _COUNT.pack(len(data)) + data
+    return _HEAD.pack(_HEAD.size + len(body), b"pssh", version << _FLAG_BITS, system_id.bytes) + body
+
+
+def parsed(given: bytes) -> Pssh:
+    """One box and nothing else. A size must be exactly right: half a box in a player is a failure that nobody sees."""
+    if len(given) < _HEAD.size:
+        raise ValueError("shorter than a pssh box")
+    size, kind, word, system_id = _HEAD.unpack_from(given)
+    if kind != b"pssh":
+        raise ValueError("no pssh box")
+    if size != len(given):
+        raise ValueError("the size of the pssh box is wrong")
+    if word not in (0, 1 << _FLAG_BITS):
+        raise ValueError("a pssh box has version 0 or 1, and no flags")
+    version = word >> _FLAG_BITS
+    at, kids = _listed(given) if version else (_HEAD.size, ())
+    return Pssh(UUID(bytes=system_id), _data(given, at), version, kids)
+
+
+def _listed(given: bytes) -> tuple[int, Sequence[UUID]]:
+    first = _HEAD.size + _COUNT.size
+    end = first + _KID_BYTES * _counted(given, _HEAD.size)
+    if end > len(given):
+        raise ValueError("the pssh box ends within its kids")
+    return end, tuple(UUID(bytes=given[at : at + _KID_BYTES]) for at in range(first, end, _KID_BYTES))
+
+
+def _data(given: bytes, at: int) -> bytes:
+    data = given[at + _COUNT.size :]
+    if _counted(given, at) != len(data):
+        raise ValueError("the data size of the pssh box is wrong")
+    return data
+
+
+def _counted(given: bytes, at: int) -> int:
+    if at + _COUNT.size > len(given):
+        raise ValueError("the pssh box ends within a number")
+    count: int = _COUNT.unpack_from(given, at)[0]
+    return count

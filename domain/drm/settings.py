@@ -1,0 +1,78 @@
+"""What a client's DRM data shall say beyond its keys: reference/drm.md, c.2 to c.4. Nothing of it is secret."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from domain.kernel.errors import FieldError, Malformed
+from domain.webhook.address import check_url
+
+PLACEHOLDERS: Final = ("host", "client", "content_id", "kid", "iv")
+LONGEST_LA_URL: Final = 512
+"""A player skips the licence request when the address is too long, and a header is best under 1 KB: drm.md, c.3."""
+LONGEST_TEMPLATE: Final = 512
+LONGEST_PROVIDER: Final = 128
+
+_TEMPLATE: Final = re.compile(rf"(?:skd|https)://(?:[!#-;=?-\[\]_a-z~]|\{{(?:{'|'.join(PLACEHOLDERS)})\}})+")
+_PROVIDER: Final = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_PROVIDER}}}")
+_VERSIONS: Final = re.compile(r"[1-9][0-9]{0,3}(?:/[1-9][0-9]{0,3}){0,7}")
+
+
+@dataclass(frozen=True, slots=True)
+class DrmSettings:
+    playready_la_url: str | None = None
+    widevine_provider: str | None = None
+    content_id_in_pssh: bool = False
+    fairplay_uri_template: str = "skd://{host}/{client}/{content_id}?kid={kid}"
+    fairplay_key_format_versions: str = "1"
+
+
+def checked(settings: DrmSettings) -> DrmSettings:
+    """The settings, if every key's data can be made from them; else all that is wrong with them."""
+    found = (
+        ("playreadyLaUrl", _la_url_fault(settings.playready_la_url)),
+        ("widevineProvider", _provider_fault(settings.widevine_provider)),
+        ("fairplayUriTemplate", _template_fault(settings.fairplay_uri_template)),
+        ("fairplayKeyFormatVersions", _versions_fault(settings.fairplay_key_format_versions)),
+    )
+    faults = [FieldError(field, fault) for field, fault in found if fault is not None]
+    if faults:
+        raise Malformed(*faults)
+    return settings
+
+
+def _la_url_fault(url: str | None) -> str | None:
+    if url is None:
+        return None
+    if len(url) > LONGEST_LA_URL:
+        return f"must have at most {LONGEST_LA_URL} characters"
+    if "&amp;" in url:
+        return "is escaped for XML already; it is escaped when it is written"
+    try:
+        check_url(url)
+    except Malformed as fault:
+        return fault.errors[0].message
+    return None
+
+
+def _provider_fault(provider: str | None) -> str | None:
+    if provider is None or _PROVIDER.fullmatch(provider):
+        return None
+    return f"must be 1 to {LONGEST_PROVIDER} visible ASCII characters"
+
+
+def _template_fault(template: str) -> str | None:
+    if len(template) > LONGEST_TEMPLATE:
+        return f"must have at most {LONGEST_TEMPLATE} characters"
+    if not _TEMPLATE.fullmatch(template):
+        placeholders = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+        return f"must be an skd:// or https:// URI without blanks or quotes, braces only in {placeholders}"
+    if "{kid}" not in template:
+        return "must name the key by {kid}"
+    return None
+
+
+def _versions_fault(versions: str) -> str | None:
+    return None if _VERSIONS.fullmatch(versions) else "must be numbers with slashes between them, such as 1/2"

@@ -1,0 +1,56 @@
+"""The DRM systems that are served, the ways of encrypting, and the key that both speak of: document 1, "DRM system IDs"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Final
+from uuid import UUID
+
+KEY_BYTES: Final = 16
+
+
+class DrmSystem(Enum):
+    """DASH-IF's registry of system ids, as document 1 names the three."""
+
+    WIDEVINE = UUID("edef8ba9-79d6-4ace-a3c8-27dcd51d21ed")
+    PLAYREADY = UUID("9a04f079-9840-4286-ab92-e65be0885f95")
+    FAIRPLAY = UUID("94ce86fb-07ff-4f43-adb8-93d2fa968ca2")
+
+    @property
+    def system_id(self) -> UUID:
+        return self.value
+
+
+_SYSTEMS: Final = {system.system_id: system for system in DrmSystem}
+
+
+def system_of(system_id: UUID) -> DrmSystem | None:
+    return _SYSTEMS.get(system_id)
+
+
+class Scheme(StrEnum):
+    """The protection schemes of Common Encryption, by their four characters: ISO/IEC 23001-7, section 4.2."""
+
+    CENC = "cenc"
+    CENS = "cens"
+    CBC1 = "cbc1"
+    CBCS = "cbcs"
+
+    @property
+    def counts(self) -> bool:
+        """AES in counter mode; the others chain blocks."""
+        return self in (Scheme.CENC, Scheme.CENS)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMaterial:
+    """A content key and its name. The IV is needed by FairPlay alone, whose licence carries it."""
+
+    kid: UUID
+    key: bytes = field(repr=False)
+    iv: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.key) != KEY_BYTES or (self.iv is not None and len(self.iv) != KEY_BYTES):
+            raise ValueError(f"a content key and an IV have {KEY_BYTES} bytes")
