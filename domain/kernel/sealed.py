@@ -50,12 +50,18 @@ class Unsealable(Exception):
 
 
 class Sealer:
-    """Seals and opens with keys derived from the master key. Pure: references and nonces are its caller's to draw."""
+    """Seals and opens with keys derived from the master key. Pure: references and nonces are its caller's to draw.
 
-    def __init__(self, master_key: bytes) -> None:
-        self._box = AESGCM(_derived(master_key, b"medialedger vault box 1"))
+    `previous` is the master key before this one, while boxes may still be sealed with it: those open too, and nothing new is sealed
+    with it."""
+
+    def __init__(self, master_key: bytes, *, previous: bytes | None = None) -> None:
+        self.key_id = _key_id(master_key)
+        self._box = _box(master_key)
+        self._boxes = {self.key_id: self._box}
+        if previous is not None:
+            self._boxes[_key_id(previous)] = _box(previous)
         self._marks = _derived(master_key, b"medialedger vault fingerprint 1")
-        self.key_id = _derived(master_key, b"medialedger vault key id 1")[:8].hex()
 
     def seal(self, secret: str, *, owner: str, reference: UUID, nonce: bytes) -> Sealed:
         box = self._box.encrypt(nonce, secret.encode(), _bound(owner, reference))
@@ -63,8 +69,8 @@ class Sealer:
 
     def opened(self, sealed: Sealed) -> str:
         try:
-            return self._box.decrypt(sealed.nonce, sealed.box, _bound(sealed.owner, sealed.reference)).decode()
-        except InvalidTag:
+            return self._boxes[sealed.key_id].decrypt(sealed.nonce, sealed.box, _bound(sealed.owner, sealed.reference)).decode()
+        except (KeyError, InvalidTag):
             raise Unsealable(str(sealed.reference)) from None
 
     def fingerprint(self, secret: str, *, owner: str) -> str:
@@ -80,6 +86,14 @@ class Marker:
 
     def __call__(self, data: bytes) -> bytes:
         return hmac.digest(self._key, data, "sha256")
+
+
+def _box(master_key: bytes) -> AESGCM:
+    return AESGCM(_derived(master_key, b"medialedger vault box 1"))
+
+
+def _key_id(master_key: bytes) -> str:
+    return _derived(master_key, b"medialedger vault key id 1")[:8].hex()
 
 
 def _derived(master_key: bytes, purpose: bytes) -> bytes:

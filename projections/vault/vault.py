@@ -26,4 +26,8 @@ class Vault:
         row = await self._database.row(
             "SELECT reference, owner, key_id, fingerprint, nonce, box FROM vault WHERE reference = %s", (reference,)
         )
-        return self._sealer.opened(Sealed(*row)) if row is not None else None
+        return self.open(Sealed(*row)) if row is not None else None
+
+    def open(self, sealed: Sealed) -> str:
+        """The secret in a box that the caller has read itself. Raises `Unsealable`."""
+        return self._sealer.opened(sealed)

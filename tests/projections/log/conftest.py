@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from api.wiring import Core, core
 from projections.log.append import Appender
-from tests.conftest import HandClock
 from tests.projections.log.helpers import Remembering, Wire
 
 Figures = Callable[[str, float], None]
@@ -24,15 +22,6 @@ def figures(record_testsuite_property: Callable[[str, object], None]) -> Figures
         print(f"{what}: {figure}")  # noqa: T201
 
     return say
-
-
-@pytest.fixture
-async def other(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
-    """A second process on the same database."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    yield wired
-    await wired.stop()
 
 
 @dataclass

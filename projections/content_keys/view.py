@@ -1,0 +1,64 @@
+"""The view of content keys: found by kid for a packager, by content id for an operator. The key itself is in the vault."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from pydantic_core import to_json
+
+from domain.content_key.aggregate import ContentKey
+from projections.kernel.view import Column, View
+
+_NEVER = (0, None, None, "[]", "[]")
+
+
+def row(content_key: ContentKey) -> tuple[Any, ...]:
+    purpose = content_key.purpose
+    return (
+        UUID(content_key.key),
+        content_key.version,
+        purpose.client,
+        purpose.content_id,
+        purpose.period,
+        purpose.kid,
+        content_key.iv,
+        content_key.sealed_key.reference,
+        content_key.imported,
+        content_key.created_on,
+        *_answers(content_key),
+    )
+
+
+def _answers(content_key: ContentKey) -> tuple[Any, ...]:
+    told = content_key.answers
+    if told is None:
+        return _NEVER
+    return told.count, told.first_at, told.last_at, to_json(told.systems).decode(), to_json(told.speke_versions).decode()
+
+
+CONTENT_KEY_VIEW = View(
+    name="content_key_view",
+    version=1,
+    kinds=(ContentKey.KIND,),
+    columns=(
+        Column("id", "uuid"),
+        Column("version", "bigint"),
+        Column("client", "text"),
+        Column("content_id", "text"),
+        Column("period", "text"),
+        Column("kid", "uuid"),
+        Column("iv", "text"),
+        Column("sealed_key", "uuid"),
+        Column("imported", "boolean"),
+        Column("issued_at", "timestamptz"),
+        Column("answers", "bigint"),
+        Column("first_answered_at", "timestamptz"),
+        Column("last_answered_at", "timestamptz"),
+        Column("systems", "text"),
+        Column("speke_versions", "text"),
+    ),
+    row=row,
+    key=("id",),
+    indexes={"content": "{table} (content_id, client, issued_at, id)"},
+)
