@@ -89,6 +89,8 @@ class _Binder:
         if declaration.method in leaf:
             raise ValueError(f"{declaration.method} {declaration.path} is declared twice")
         leaf[declaration.method] = self._bind(declaration)
+        for segment in declaration.surface.never_in_path:
+            self._paths.reserve(segment)
 
     def finish(self, surfaces: Iterable[Surface]) -> tuple[Paths[ByMethod], list[tuple[bytes, Route]]]:
         for leaf in self._leaves:

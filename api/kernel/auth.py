@@ -53,11 +53,21 @@ class Gate:
     def __init__(self, authenticate: Authenticate) -> None:
         self._authenticate = authenticate
 
-    async def admit(self, headers: Mapping[bytes, bytes], *, roles: frozenset[Role], client_required: bool = False) -> Caller:
+    async def admit(
+        self,
+        headers: Mapping[bytes, bytes],
+        *,
+        roles: frozenset[Role],
+        client_required: bool = False,
+        named: str | None = None,
+        quoted: bool = False,
+    ) -> Caller:
+        """`named` is the client that the path names, if it must be the caller's own; another's key is as good as a wrong one, so
+        that nobody learns which clients there are. `quoted`: the key may stand in single quotes."""
         key = headers.get(b"api-key") or headers.get(b"x-auth-key")
         if not key:
             raise Unauthenticated("This call needs an API key in the header API-KEY.")
-        caller = await self._authenticate(key.decode("latin-1"))
+        caller = await self._authenticate(_bare(key) if quoted else key.decode("latin-1"))
         if caller is None:
             raise Unauthenticated("The API key is not valid.")
         claimed = headers.get(b"client")
@@ -66,6 +76,13 @@ class Gate:
                 raise Unauthenticated("This call needs the client's name in the header client.")
         elif claimed != caller.name.encode():
             raise Unauthenticated("The header client does not name the client that the API key belongs to.")
+        if named is not None and named != caller.name:
+            raise Unauthenticated("The API key is not one of the client that the path names.")
         if roles.isdisjoint(caller.roles):
             raise Forbidden(f"This call needs one of the roles {', '.join(sorted(roles))}.")
         return caller
+
+
+def _bare(key: bytes) -> str:
+    quoted = len(key) > 2 and key[:1] == key[-1:] == b"'"
+    return (key[1:-1] if quoted else key).decode("latin-1")

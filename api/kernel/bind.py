@@ -73,7 +73,7 @@ class BoundRoute:
     __slots__ = (
         "_body",
         "_body_limit",
-        "_client_required",
+        "_caller_at",
         "_converters",
         "_endpoint",
         "_gate",
@@ -81,6 +81,7 @@ class BoundRoute:
         "_once",
         "_query",
         "_roles",
+        "_surface",
         "declaration",
         "meter",
     )
@@ -91,10 +92,11 @@ class BoundRoute:
         self.meter = meter
         self._gate = gate
         self._roles = declaration.permission
-        self._client_required = declaration.surface.client_required
-        self._once = once if declaration.method == "POST" and declaration.permission is not None else None
+        self._surface = declaration.surface
+        self._once = once if declaration.keeps_answer else None
         self._body_limit = declaration.surface.body_limit
         self._names = tuple(spelled for spelled, _ in signature.path.values())
+        self._caller_at = next((at for at, name in enumerate(self._names) if name == self._surface.caller_in_path), None)
         self._converters = [(name, _converter(kind, where=spelled)) for name, (spelled, kind) in signature.path.items()]
         self._query = None if signature.query is None else QueryParser(signature.query)
         self._body = _body_parser(declaration, signature)
@@ -104,7 +106,13 @@ class BoundRoute:
         """401, 403, 413, 415, 400, in this order; the endpoint adds 404, 412 and 409 by raising."""
         headers = call.headers
         if self._roles is not None:
-            call.caller = await self._gate.admit(headers, roles=self._roles, client_required=self._client_required)
+            call.caller = await self._gate.admit(
+                headers,
+                roles=self._roles,
+                client_required=self._surface.client_required,
+                named=None if self._caller_at is None else values[self._caller_at],
+                quoted=self._surface.quoted_keys,
+            )
         check_length(headers, limit=self._body_limit)
         once = self._once if HEADER in headers else None
         media_type = ""

@@ -20,11 +20,13 @@ class _Node(Generic[T]):
 
 class Paths(Generic[T]):
     """A trie of path segments. At each step a fixed segment wins over a `{parameter}`; where that leads nowhere, the
-    parameter is tried after all, so `/event/reference` and `/event/{id}/state` live side by side."""
+    parameter is tried after all, so `/event/reference` and `/event/{id}/state` live side by side. Only a
+    reserved first segment is never taken for a parameter."""
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
         self._exact: dict[bytes, T] = {}
+        self._reserved: set[str] = set()
 
     def add(self, template: str, leaf: T) -> T:
         """The leaf of the template: the given one, or the one that is there already."""
@@ -43,6 +45,10 @@ class Paths(Generic[T]):
                 self._exact[bare] = self._exact[bare.rstrip(b"/") + b"/"] = leaf
         return node.leaf
 
+    def reserve(self, segment: str) -> None:
+        """`/api/speke` is nobody's `/{client_name}/speke`."""
+        self._reserved.add(segment)
+
     def find(self, raw_path: bytes) -> tuple[T | None, list[str]]:
         """The leaf, and what stands in place of its parameters, percent-decoded once. One trailing slash does not count."""
         leaf = self._exact.get(raw_path)
@@ -50,6 +56,9 @@ class Paths(Generic[T]):
             return leaf, _NO_VALUES
         segments = _split(raw_path)
         values: list[str] = []
+        if segments and segments[0] in self._reserved:
+            below = self._root.fixed.get(segments[0])
+            return None if below is None else _walk(below, segments, 1, values), values
         return _walk(self._root, segments, 0, values), values
 
 

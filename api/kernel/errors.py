@@ -62,6 +62,13 @@ class UnsupportedMediaType(HttpRefusal):
     status = 415
 
 
+class TooManyRequests(HttpRefusal):
+    status = 429
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail, headers=(("retry-after", str(retry_after)),))
+
+
 class KeyInUse(HttpRefusal):
     """An Idempotency-Key that cannot be used now (its first request still runs) or not for this request."""
 

@@ -208,8 +208,8 @@ def _headers(declaration: Declaration) -> list[dict[str, str]]:
     names = ["X-Transaction-ID"]
     if declaration.permission is not None:
         names.append("client")
-        if declaration.method == "POST":
-            names.append("Idempotency-Key")
+    if declaration.keeps_answer:
+        names.append("Idempotency-Key")
     if declaration.method in ("PUT", "PATCH", "DELETE"):
         names.append("If-Match")
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]

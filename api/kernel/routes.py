@@ -35,6 +35,11 @@ class Declaration:
     documented: bool = True
 
     @property
+    def keeps_answer(self) -> bool:
+        """Whether an Idempotency-Key means something here."""
+        return self.method == "POST" and self.permission is not None and self.surface.keeps_answers
+
+    @property
     def summary(self) -> str:
         return (inspect.getdoc(self.endpoint) or self.name.replace("_", " ")).split("\n", 1)[0].strip()
 

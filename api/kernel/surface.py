@@ -49,7 +49,11 @@ def problem(failure: Failure, call: Call) -> Answer:
 @dataclass(frozen=True, slots=True)
 class Surface:
     """`prefix` is where its routes begin; unknown paths below it are refused in its words. `render` words a failure;
-    `error_type` and `error_model` document it. `client_required`: protected calls must name their client."""
+    `error_type` and `error_model` document it. `client_required`: protected calls must name their client.
+
+    `caller_in_path` is the path parameter that must hold the caller's own name; `never_in_path` are first segments that a
+    parameter at the root leaves to others. `quoted_keys`: an API key may come in single quotes. `keeps_answers=False`: an
+    answer holds secrets, so none is kept for a repeat."""
 
     name: str
     prefix: str = ""
@@ -58,6 +62,10 @@ class Surface:
     error_model: type[BaseModel] | None = Problem
     body_limit: int = MIB
     client_required: bool = False
+    caller_in_path: str | None = None
+    never_in_path: frozenset[str] = frozenset()
+    quoted_keys: bool = False
+    keeps_answers: bool = True
 
 
 MEDIA: Final = Surface("media", prefix="/api")

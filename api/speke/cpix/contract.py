@@ -1,0 +1,117 @@
+"""The encryption contract of SPEKE v2: which key encrypts which tracks. reference/drm.md, b "Encryption contract".
+
+A contract whose parts contradict each other would let a packager encrypt a track with a key that no licence allows for it. The
+bounds in filters are the packager's own choice: presets and packagers differ there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from lxml import etree
+
+from api.speke.cpix.dialect import V1
+from api.speke.cpix.document import Faults, KeyNode, listed
+from api.speke.cpix.elements import (
+    AUDIO_FILTER,
+    KEY_PERIOD_FILTER,
+    USAGE_RULE,
+    USAGE_RULE_LIST,
+    VIDEO_FILTER,
+    attribute,
+    children,
+)
+from api.speke.cpix.errors import Fault
+from api.speke.cpix.systems import key_meant
+
+_MOST_RULES: Final = 1000
+_ALL: Final = "ALL"
+_TRACKS: Final = {
+    **dict.fromkeys(("VIDEO", "SD", "HD", "HD1", "HD2", "UHD", "UHD1", "UHD2"), VIDEO_FILTER),
+    **dict.fromkeys(
+        ("AUDIO", "STEREO_AUDIO", "MULTICHANNEL_AUDIO", "MULTICHANNEL_AUDIO_3_6", "MULTICHANNEL_AUDIO_7"),
+        AUDIO_FILTER,
+    ),
+}
+_BOUNDS: Final = {VIDEO_FILTER: (("minPixels", "maxPixels"),), AUDIO_FILTER: (("minChannels", "maxChannels"),)}
+
+
+def rules_of(
+    root: etree._Element, keys: Sequence[KeyNode], version: str, *, faults: Faults
+) -> Sequence[tuple[etree._Element, int]]:
+    """Usage rules with the places of their keys. In v1 they only say which key is for which period."""
+    rules = listed(root, USAGE_RULE_LIST, USAGE_RULE, most=_MOST_RULES, faults=faults)
+    if version != V1:
+        _check_contract(rules, keys, faults=faults)
+        return []
+    meant = [(rule, key_meant(rule, keys, place, faults=faults)) for place, rule in enumerate(rules)]
+    return [(rule, key) for rule, key in meant if key is not None]
+
+
+def _check_contract(rules: Sequence[etree._Element], keys: Sequence[KeyNode], *, faults: Faults) -> None:
+    if not any(_filters(rule) for rule in rules):
+        faults.add(Fault.MISSING_CONTRACT)
+        return
+    named = Counter(attribute(rule, "kid").lower() for rule in rules)
+    known = {str(node.kid) for node in keys}
+    for kid in known - named.keys():
+        faults.add(Fault.MALFORMED_CONTRACT, why=f"no ContentKeyUsageRule for KID {kid}")
+    for node in keys:
+        if named[str(node.kid)] > 1:
+            faults.add(Fault.MALFORMED_CONTRACT, node.element, why=f"more than one ContentKeyUsageRule for KID {node.kid}")
+    types = Counter((_periods(rule), attribute(rule, "intendedTrackType")) for rule in rules)
+    beside = Counter(_periods(rule) for rule in rules)
+    for rule in rules:
+        of_type = types[_periods(rule), attribute(rule, "intendedTrackType")]
+        for why in _wrong_with(rule, known, shared=of_type > 1, alone=beside[_periods(rule)] == 1):
+            faults.add(Fault.MALFORMED_CONTRACT, rule, why=why)
+
+
+def _wrong_with(rule: etree._Element, known: set[str], *, shared: bool, alone: bool) -> list[str]:
+    kind = attribute(rule, "intendedTrackType")
+    found = []
+    if attribute(rule, "kid").lower() not in known:
+        found.append("a ContentKeyUsageRule@kid names no ContentKey")
+    if not kind:
+        found.append("missing ContentKeyUsageRule@intendedTrackType")
+    elif shared:
+        found.append("more than one ContentKeyUsageRule has the same intendedTrackType")
+    if kind == _ALL and not alone:
+        found.append("intendedTrackType ALL stands beside others")
+    filters = _filters(rule)
+    if not filters:
+        found.append("a ContentKeyUsageRule has neither VideoFilter nor AudioFilter")
+    elif not _fits(kind, {str(one.tag) for one in filters}):
+        found.append("a ContentKeyUsageRule has filters that do not fit its intendedTrackType")
+    if kind == _ALL and any(one.attrib for one in filters):
+        found.append("intendedTrackType ALL has a filter with bounds")
+    return found + [why for one in filters for why in _wrong_bounds(one)]
+
+
+def _fits(kind: str, tags: set[str]) -> bool:
+    """A type that we do not know may have any filters. `A+B` is one filter for both of a kind, or one for each kind."""
+    if kind == _ALL:
+        return tags == {VIDEO_FILTER, AUDIO_FILTER}
+    wanted = {_TRACKS.get(part) for part in kind.split("+")}
+    return None in wanted or tags == wanted
+
+
+def _wrong_bounds(one: etree._Element) -> list[str]:
+    found = []
+    for low, high in _BOUNDS[str(one.tag)]:
+        bounds = [attribute(one, name) for name in (low, high) if name in one.attrib]
+        if not all(bound.isascii() and bound.isdecimal() and len(bound) <= len(str(2**64)) for bound in bounds):
+            found.append(f"{low} and {high} must be whole numbers")
+        elif len(bounds) > 1 and int(bounds[0]) > int(bounds[1]):
+            found.append(f"{low} is above {high}")
+    return found
+
+
+def _filters(rule: etree._Element) -> list[etree._Element]:
+    return [child for child in children(rule) if child.tag in _BOUNDS]
+
+
+def _periods(rule: etree._Element) -> tuple[str, ...]:
+    return tuple(sorted(attribute(child, "periodId") for child in children(rule) if child.tag == KEY_PERIOD_FILTER))

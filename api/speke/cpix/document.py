@@ -1,0 +1,80 @@
+"""What the steps of reading share: the document's lists, and a place where faults are gathered.
+
+All faults are gathered, so that a dry run can tell all of them; an answer to a packager tells the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from lxml import etree
+
+from api.speke.cpix.elements import attribute, children, local_name
+from api.speke.cpix.errors import Fault, SpekeError
+from domain.drm.systems import DrmSystem
+
+# Each element that is added looks through all that are in scope: thousands of them would hold a worker up for seconds.
+_MOST_NAMESPACES: Final = 100
+
+
+@dataclass(slots=True)
+class Faults:
+    """In the order in which they were seen."""
+
+    seen: list[SpekeError] = field(default_factory=list)
+
+    def add(self, fault: Fault, element: etree._Element | None = None, **names: object) -> None:
+        line: int | None = getattr(element, "sourceline", None)
+        self.seen.append(SpekeError(fault, line=line, **names))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNode:
+    """One ContentKey element. `kid` is None where we make it."""
+
+    element: etree._Element
+    kid: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemNode:
+    """One DRMSystem element; `key` is the place of its ContentKey in the document."""
+
+    element: etree._Element
+    system: DrmSystem
+    key: int
+
+
+def listed(root: etree._Element, list_tag: str, tag: str, *, most: int, faults: Faults) -> list[etree._Element]:
+    """The members of one list of the document; none when the list is not there."""
+    lists = [child for child in children(root) if child.tag == list_tag]
+    if len(lists) > 1:
+        faults.add(Fault.REPEATED_ELEMENT, lists[1], name=local_name(list_tag))
+    if lists and len(lists[0].nsmap) > _MOST_NAMESPACES:
+        faults.add(Fault.TOO_MANY, lists[0], most=_MOST_NAMESPACES, name="namespace declarations")
+    found = [child for one in lists[:1] for child in children(one) if child.tag == tag]
+    if len(found) > most:
+        faults.add(Fault.TOO_MANY, found[most], most=most, name=local_name(tag))
+    return found[:most]
+
+
+def kid_of(element: etree._Element, *, faults: Faults) -> UUID | None:
+    """The kid that was sent, or None: for none, and for one that is not a UUID, which is a fault."""
+    sent = attribute(element, "kid")
+    if not sent:
+        return None
+    kid = uuid_of(sent)
+    if kid is None:
+        faults.add(Fault.NOT_A_UUID, element, attribute=f"{local_name(str(element.tag))}@kid")
+    return kid
+
+
+def uuid_of(sent: str) -> UUID | None:
+    """Only the usual form: UUID() alone would also take braces, URNs and no dashes."""
+    try:
+        kid = UUID(sent)
+    except ValueError:
+        return None
+    return kid if str(kid) == sent.lower() else None

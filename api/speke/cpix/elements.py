@@ -1,0 +1,101 @@
+"""Names of CPIX, and small steps in its tree. Elements are matched by namespace and local name; prefixes are the packager's.
+
+reference/drm.md, a "Namespaces" and a.3, rows 3 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, cast
+
+from lxml import etree
+
+CPIX: Final = "urn:dashif:org:cpix"
+PSKC: Final = "urn:ietf:params:xml:ns:keyprov:pskc"
+SPEKE: Final = "urn:aws:amazon:com:speke"
+DS: Final = "http://www.w3.org/2000/09/xmldsig#"
+ENC: Final = "http://www.w3.org/2001/04/xmlenc#"
+
+_PREFIXES: Final = {CPIX: "cpix", PSKC: "pskc", SPEKE: "speke", ENC: "enc"}
+
+CONTENT_KEY_LIST: Final = f"{{{CPIX}}}ContentKeyList"
+CONTENT_KEY: Final = f"{{{CPIX}}}ContentKey"
+DRM_SYSTEM_LIST: Final = f"{{{CPIX}}}DRMSystemList"
+DRM_SYSTEM: Final = f"{{{CPIX}}}DRMSystem"
+PERIOD_LIST: Final = f"{{{CPIX}}}ContentKeyPeriodList"
+PERIOD: Final = f"{{{CPIX}}}ContentKeyPeriod"
+USAGE_RULE_LIST: Final = f"{{{CPIX}}}ContentKeyUsageRuleList"
+USAGE_RULE: Final = f"{{{CPIX}}}ContentKeyUsageRule"
+KEY_PERIOD_FILTER: Final = f"{{{CPIX}}}KeyPeriodFilter"
+VIDEO_FILTER: Final = f"{{{CPIX}}}VideoFilter"
+AUDIO_FILTER: Final = f"{{{CPIX}}}AudioFilter"
+DELIVERY_DATA_LIST: Final = f"{{{CPIX}}}DeliveryDataList"
+DELIVERY_DATA: Final = f"{{{CPIX}}}DeliveryData"
+DELIVERY_KEY: Final = f"{{{CPIX}}}DeliveryKey"
+DOCUMENT_KEY: Final = f"{{{CPIX}}}DocumentKey"
+MAC_METHOD: Final = f"{{{CPIX}}}MACMethod"
+X509_CERTIFICATE: Final = f"{{{DS}}}X509Certificate"
+DATA: Final = f"{{{CPIX}}}Data"
+SECRET: Final = f"{{{PSKC}}}Secret"
+PLAIN_VALUE: Final = f"{{{PSKC}}}PlainValue"
+
+PSSH: Final = f"{{{CPIX}}}PSSH"
+CONTENT_PROTECTION_DATA: Final = f"{{{CPIX}}}ContentProtectionData"
+URI_EXT_X_KEY: Final = f"{{{CPIX}}}URIExtXKey"
+HLS_SIGNALING_DATA: Final = f"{{{CPIX}}}HLSSignalingData"
+SMOOTH_STREAMING_DATA: Final = f"{{{CPIX}}}SmoothStreamingProtectionHeaderData"
+PROTECTION_HEADER: Final = f"{{{SPEKE}}}ProtectionHeader"
+KEY_FORMAT: Final = f"{{{SPEKE}}}KeyFormat"
+KEY_FORMAT_VERSIONS: Final = f"{{{SPEKE}}}KeyFormatVersions"
+
+
+def local_name(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def namespace(tag: str) -> str:
+    return tag[1:].partition("}")[0]
+
+
+def children(element: etree._Element) -> Iterator[etree._Element]:
+    """Without comments and processing instructions."""
+    return element.iterchildren(etree.Element)
+
+
+def attribute(element: etree._Element, name: str) -> str:
+    """Blank and absent are the same."""
+    return str(element.get(name, "")).strip()
+
+
+def added(parent: etree._Element, tag: str, *, text: str | None = None) -> etree._Element:
+    """A child with a prefix that the document has declared, else with the usual one, declared where it is used."""
+    home = namespace(tag)
+    declared = home in parent.nsmap.values()
+    child = etree.SubElement(parent, tag, nsmap=None if declared else {_PREFIXES[home]: home})
+    child.text = text
+    return child
+
+
+def added_bare(parent: etree._Element, tag: str) -> etree._Element:
+    """Without a prefix, as document 1 shows it, and still in its namespace."""
+    return etree.SubElement(parent, tag, nsmap=cast("dict[str, str]", {None: namespace(tag)}))
+
+
+def dropped(element: etree._Element) -> None:
+    """lxml would take the text behind the element away with it."""
+    parent = element.getparent()
+    if parent is None:
+        return
+    before = element.getprevious()
+    if before is None:
+        parent.text = (parent.text or "") + (element.tail or "") or None
+    else:
+        before.tail = (before.tail or "") + (element.tail or "") or None
+    parent.remove(element)
+
+
+def written(element: etree._Element, text: str) -> None:
+    """Fill a leaf in place: its attributes stay, whatever stood in it goes."""
+    for child in list(element):
+        element.remove(child)
+    element.text = text

@@ -1,0 +1,95 @@
+"""A CPIX document, understood: what is asked for, and the tree that will carry the answer. Document 1, "CPIX request document";
+reference/drm.md, a and b.
+
+The document is read strictly where a mistake would give an unplayable or a clear answer, and passed on as it is elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+from api.speke.cpix.contract import rules_of
+from api.speke.cpix.dialect import V1, content_id_of, version_of
+from api.speke.cpix.document import Faults, KeyNode, SystemNode
+from api.speke.cpix.elements import CPIX
+from api.speke.cpix.encryption import Recipient, recipients_of
+from api.speke.cpix.errors import Fault, SpekeError
+from api.speke.cpix.keys import RequestedKey, key_nodes, requested_keys
+from api.speke.cpix.parsing import parsed
+from api.speke.cpix.systems import check_schemes, system_nodes
+from domain.drm.systems import DrmSystem
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The places that are filled. A rule stands with the place of its key."""
+
+    tree: etree._ElementTree
+    keys: Sequence[KeyNode]
+    systems: Sequence[SystemNode]
+    rules: Sequence[tuple[etree._Element, int]]
+    recipients: Sequence[Recipient]
+
+
+@dataclass(frozen=True, slots=True)
+class CpixRequest:
+    """`version` is "1", "2.0" or "2.1". `keys` in the order of the document; a key is answered at its place."""
+
+    version: str
+    content_id: str
+    keys: Sequence[RequestedKey]
+    nodes: Nodes = field(repr=False)
+
+    @property
+    def encrypted(self) -> bool:
+        return bool(self.nodes.recipients)
+
+    def systems_of(self, key: int) -> Sequence[DrmSystem]:
+        """The DRM systems that are asked for the key at this place."""
+        return [node.system for node in self.nodes.systems if node.key == key]
+
+
+def read(body: bytes, *, speke_version: str | None = None) -> CpixRequest:
+    """`speke_version` is the header X-Speke-Version, if there is one."""
+    faults = Faults()
+    request = _understood(body, speke_version, faults=faults)
+    if request is None or faults.seen:
+        raise faults.seen[0]
+    return request
+
+
+def dry_run(body: bytes) -> list[str]:
+    """All that is wrong with a document, one sentence each; nothing when it would be answered."""
+    faults = Faults()
+    try:
+        _understood(body, None, faults=faults)
+    except SpekeError as error:
+        return [error.sentence]
+    return [error.sentence for error in faults.seen]
+
+
+def _understood(body: bytes, header: str | None, *, faults: Faults) -> CpixRequest | None:
+    tree = parsed(body)
+    root = tree.getroot()
+    if root.tag != f"{{{CPIX}}}CPIX":
+        faults.add(Fault.NOT_CPIX, root)
+        return None
+    version = version_of(root, header, faults=faults)
+    content_id = content_id_of(root, version, faults=faults)
+    recipients = recipients_of(root, faults=faults)
+    key_places = key_nodes(root, version, faults=faults)
+    keys = requested_keys(root, key_places, version, faults=faults)
+    systems = system_nodes(root, key_places, version, faults=faults)
+    check_schemes(systems, keys, version, faults=faults)
+    rules = rules_of(root, key_places, version, faults=faults)
+    return CpixRequest(version, content_id, keys, Nodes(tree, key_places, systems, rules, recipients))
+
+
+def version_headers(version: str, agent: str) -> Sequence[tuple[str, str]]:
+    """How an answer says who gave it, and in which version: reference/drm.md, a "Transport" and b."""
+    if version == V1:
+        return [("speke-user-agent", agent)]
+    return [("x-speke-user-agent", agent), ("x-speke-version", version)]

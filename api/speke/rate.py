@@ -1,0 +1,37 @@
+"""How often a client may ask for content keys: a token bucket for each, in this process. reference/drm.md, e.
+
+A packager with many endpoints asks for all of them at its start, so a bucket holds several seconds' worth.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import ceil
+from typing import Final
+
+from api.kernel.errors import TooManyRequests
+
+PER_SECOND: Final = 50
+_SECONDS_HELD: Final = 4
+
+
+class RateLimit:
+    """`per_second` for ever, four times as many at once. There are as many buckets as clients: only those with a key come here."""
+
+    def __init__(self, per_second: int = PER_SECOND, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._most = float(per_second * _SECONDS_HELD)
+        self._monotonic = monotonic
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """What is left, and when that was."""
+
+    def take(self, client: str) -> None:
+        now = self._monotonic()
+        left, then = self._buckets.get(client, (self._most, now))
+        left = min(self._most, left + (now - then) * self._per_second)
+        if left < 1:
+            self._buckets[client] = (left, now)
+            wait = max(1, ceil((1 - left) / self._per_second))
+            raise TooManyRequests(f"more than {self._per_second} requests a second; ask again later", retry_after=wait)
+        self._buckets[client] = (left - 1, now)

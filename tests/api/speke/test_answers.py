@@ -1,0 +1,207 @@
+"""Document 1 over HTTP: what a packager asks, and that it gets the same for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from lxml import etree
+from prometheus_client import CollectorRegistry
+
+from api.core import Core
+from api.kernel.log import RequestLog
+from domain.kernel.sealed import Sealer
+from projections.content_keys.store import ContentKeys
+from projections.kernel.database import Database
+from projections.vault.rotation import Marks, Rotation
+from projections.vault.vault import Vault
+from tests.api.asking import logged, topics
+from tests.api.speke.documents import FAIRPLAY, NAMESPACES, PLAYREADY, WIDEVINE, Told, asked, document_1, told, version_2
+from tests.conftest import assembled, introduce
+
+BOTH = document_1(PLAYREADY, WIDEVINE)
+
+
+async def test_playready_and_widevine_as_document_1_shows_them(http: httpx.AsyncClient) -> None:
+    answer = await told(http, BOTH)
+    [kid], [key] = answer.kids, answer.keys
+    assert (answer.root.get("id"), len(key)) == ("match-17", 16)
+    assert str(UUID(kid)) == kid
+    assert answer.one(".//cpix:ContentKey").get("explicitIV") == ""
+    assert {system.get("kid") for system in answer.all(".//cpix:DRMSystem")} == {kid}
+    playready, widevine = answer.all(".//cpix:DRMSystem")
+    assert [child.tag for child in playready] == [f"{{{NAMESPACES['speke']}}}ProtectionHeader", f"{{{NAMESPACES['cpix']}}}PSSH"]
+    assert [child.prefix or "none" for child in (*playready, *widevine)] == ["speke", "cpix", "none"]
+    assert answer.system(WIDEVINE, "cpix:PSSH")[12:28] == UUID(WIDEVINE).bytes
+    assert UUID(kid).bytes in answer.system(WIDEVINE, "cpix:PSSH")
+    header = answer.system(PLAYREADY, "speke:ProtectionHeader")
+    assert answer.system(PLAYREADY, "cpix:PSSH").endswith(header)
+    assert "WRMHEADER" in header[10:].decode("utf-16-le")
+
+
+async def test_fairplay_as_document_1_shows_it(http: httpx.AsyncClient) -> None:
+    answer = await told(http, document_1(FAIRPLAY))
+    [system] = answer.all(".//cpix:DRMSystem")
+    assert [(etree.QName(child).localname, child.prefix or "none") for child in system] == [
+        ("URIExtXKey", "none"),
+        ("KeyFormat", "none"),
+        ("KeyFormatVersions", "none"),
+    ]
+    iv = answer.one(".//cpix:ContentKey").get("explicitIV")
+    assert len(b64decode(iv or "", validate=True)) == 16
+    assert answer.system(FAIRPLAY, "speke:KeyFormat") == b"com.apple.streamingkeydelivery"
+    assert answer.system(FAIRPLAY, "speke:KeyFormatVersions") == b"1"
+    assert answer.system(FAIRPLAY, "cpix:URIExtXKey") == f"skd://media.test/admin/match-17?kid={answer.kids[0]}".encode()
+
+
+async def test_every_drm_asked_by_itself_gets_the_key_of_all(http: httpx.AsyncClient) -> None:
+    answers = [await told(http, document_1(*systems)) for systems in ((WIDEVINE,), (PLAYREADY,), (FAIRPLAY,), (WIDEVINE, FAIRPLAY))]
+    assert len({(*answer.kids, *answer.keys) for answer in answers}) == 1
+
+
+async def test_the_same_question_has_the_same_answer(http: httpx.AsyncClient) -> None:
+    for body in (BOTH, document_1(FAIRPLAY), version_2(uuid4(), uuid4())):
+        assert (await told(http, body)).text == (await told(http, body)).text
+    assert (await told(http, document_1(WIDEVINE, content_id="other"))).keys != (await told(http, BOTH)).keys
+
+
+async def test_a_kid_and_an_iv_that_are_given_stay_as_they_are(http: httpx.AsyncClient) -> None:
+    kid, iv = str(uuid4()), "AAECAwQFBgcICQoLDA0ODw=="
+    answer = await told(http, document_1(WIDEVINE, FAIRPLAY, kid=kid, iv=iv))
+    assert (answer.kids, answer.one(".//cpix:ContentKey").get("explicitIV")) == ([kid], iv)
+    assert answer.keys == (await told(http, document_1(PLAYREADY, kid=kid, iv=None))).keys
+    assert (await told(http, document_1(WIDEVINE))).keys != answer.keys
+
+
+async def test_two_clients_never_share_a_key(http: httpx.AsyncClient, inner: Core) -> None:
+    other = {"API-KEY": await introduce(inner, "packager", "keys")}
+    kid = str(uuid4())
+    for body in (BOTH, document_1(WIDEVINE, kid=kid)):
+        ours, theirs = await told(http, body), await told(http, body, path="/packager/speke", **other)
+        assert set(ours.keys).isdisjoint(theirs.keys)
+
+
+async def test_64_first_requests_at_once_get_one_key(http: httpx.AsyncClient, inner: Core) -> None:
+    answers = await asyncio.gather(*(told(http, BOTH) for _ in range(64)))
+    assert len({answer.text for answer in answers}) == 1
+    assert [event.topic for event in await logged(inner) if event.topic == "content_key.issued"] == ["content_key.issued"]
+
+
+async def test_version_2_says_so_and_fills_every_key(http: httpx.AsyncClient) -> None:
+    kids = (uuid4(), uuid4())
+    answer = await asked(http, version_2(*kids), **{"X-Speke-Version": "2.0"})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["x-speke-version"] == "2.0"
+    assert answer.headers["x-speke-user-agent"].startswith("medialedger/")
+    assert "speke-user-agent" not in answer.headers
+    root = Told(etree.fromstring(answer.content), answer.text)
+    assert (root.kids, root.root.get("contentId"), root.root.get("id")) == ([str(kid) for kid in kids], "match-17", None)
+    assert len(set(root.keys)) == 2
+    assert len(root.all(".//cpix:HLSSignalingData")) == 12
+
+
+async def test_version_1_names_the_provider_and_nothing_is_kept_on_the_way(http: httpx.AsyncClient) -> None:
+    answer = await asked(http, BOTH, **{"X-Transaction-ID": "order 66"})
+    assert answer.headers["speke-user-agent"].startswith("medialedger/")
+    assert "x-speke-version" not in answer.headers
+    assert (answer.headers["cache-control"], answer.headers["x-transaction-id"]) == ("no-store", "order 66")
+    for content_type in ("text/xml", "application/xml; charset=utf-8", "text/xml; charset=UTF-8"):
+        assert (await asked(http, BOTH, **{"content-type": content_type})).content == answer.content
+    assert (await http.post("/admin/speke/", content=BOTH, headers={"content-type": "text/xml"})).content == answer.content
+
+
+async def test_an_idempotency_key_keeps_no_answer(http: httpx.AsyncClient, inner: Core) -> None:
+    """The answer is the same without it, and a kept one would hold keys in the clear."""
+    for body in (BOTH, document_1(FAIRPLAY)):
+        answer = await asked(http, body, **{"Idempotency-Key": "k"})
+        assert answer.status_code == 200
+        assert "idempotency-replayed" not in answer.headers
+    assert await inner.database.rows("SELECT 1 FROM answers") == []
+
+
+@pytest.mark.parametrize("role", ["keys", "operator"])
+async def test_a_key_in_single_quotes_is_the_key(http: httpx.AsyncClient, inner: Core, role: str) -> None:
+    key = await introduce(inner, "packager", role)
+    for sent in (key, f"'{key}'"):
+        assert (await asked(http, BOTH, path="/packager/speke", **{"API-KEY": sent})).status_code == 200
+    for sent in (f"'{key}", f'"{key}"', f"''{key}''", "''", "'"):
+        assert (await asked(http, BOTH, path="/packager/speke", **{"API-KEY": sent})).status_code == 401
+    assert (await http.get("/api/room/", headers={"API-KEY": f"'{key}'"})).status_code == 401
+
+
+async def test_a_heartbeat(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/admin/speke/heartbeat")
+    assert (answer.status_code, answer.text, answer.headers["cache-control"]) == (200, "OK\n", "no-store")
+    assert answer.headers["speke-user-agent"].startswith("medialedger/")
+
+
+async def test_settings_change_the_next_answer_but_no_key(http: httpx.AsyncClient, inner: Core) -> None:
+    before = await told(http, document_1(WIDEVINE, PLAYREADY, FAIRPLAY))
+    assert "LA_URL" not in before.system(PLAYREADY, "speke:ProtectionHeader").decode("utf-16-le")
+    settings = {
+        "playreadyLaUrl": "https://drm.example.com/rights?a=1&b=2",
+        "widevineProvider": "acme",
+        "contentIdInPssh": True,
+        "fairplayUriTemplate": "skd://fps.example.com/;{kid}:{iv}",
+        "fairplayKeyFormatVersions": "1/2",
+    }
+    assert (await http.put("/api/client/admin/drm/", json=settings)).json() == settings
+    after = await told(http, document_1(WIDEVINE, PLAYREADY, FAIRPLAY))
+    assert (after.kids, after.keys) == (before.kids, before.keys)
+    header = after.system(PLAYREADY, "speke:ProtectionHeader").decode("utf-16-le")
+    assert "<LA_URL>https://drm.example.com/rights?a=1&amp;b=2</LA_URL>" in header
+    widevine = after.system(WIDEVINE, "cpix:PSSH")
+    assert b"acme" in widevine
+    assert b"match-17" in widevine
+    iv = b64decode(after.one(".//cpix:ContentKey").get("explicitIV") or "").hex()
+    assert after.system(FAIRPLAY, "cpix:URIExtXKey") == f"skd://fps.example.com/;{after.kids[0]}:{iv}".encode()
+    assert after.system(FAIRPLAY, "speke:KeyFormatVersions") == b"1/2"
+    assert (await http.put("/api/client/admin/drm/", json=dict.fromkeys(settings))).status_code == 200
+    assert (await told(http, document_1(WIDEVINE, PLAYREADY, FAIRPLAY))).text == before.text
+
+
+async def test_the_master_key_is_replaced_and_the_answer_stays(
+    http: httpx.AsyncClient, inner: Core, known: dict[Any, Any], database_url: str, request_log: RequestLog
+) -> None:
+    bodies = (BOTH, document_1(FAIRPLAY, content_id="b"))
+    before = [(await told(http, body)).text for body in bodies]
+    old, new = bytes(32), bytes(range(32))
+    async with Database(database_url, size=1) as owner:
+        await owner.execute("INSERT INTO sealed_with (fingerprint) VALUES ('old')")
+        rotation = Rotation(owner, sealer=Sealer(new, previous=old), marks=Marks(old="old", new="new"))
+        await rotation.begin()
+        await rotation.run(lambda _: None)
+    for sealer in (Sealer(new), Sealer(new, previous=old)):
+        vault = Vault(inner.database, sealer)
+        keys = ContentKeys(inner.database, ledger=inner.ledger, vault=vault, clock=inner.clock)
+        app = assembled(inner, {**known, ContentKeys: keys}, request_log=request_log, registry=CollectorRegistry())
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://media.test", headers=http.headers) as again:
+            assert [(await told(again, body)).text for body in bodies] == before
+
+
+async def test_what_was_answered_is_recorded_and_can_be_read(http: httpx.AsyncClient, inner: Core, known: dict[Any, Any]) -> None:
+    answer = await told(http, BOTH, **{"X-Transaction-ID": "order 66"})
+    await told(http, document_1(FAIRPLAY))
+    await known[ContentKeys].stop()
+    [issued, *_] = [event for event in await logged(inner) if event.topic == "content_key.issued"]
+    assert (issued.cause["actor"], issued.cause["correlation_id"]) == ("admin", "order 66")
+    given_out = ["content_key.answered"] * 2  # with the issue, and behind the second answer
+    assert await topics(inner, issued.stream) == ["content_key.issued", *given_out]
+    shown = (await http.get("/api/contentkey/", params={"contentId": "match-17"})).json()
+    assert (shown["pageSize"], shown["totalCount"]) == (20, 1)
+    [row] = shown["results"]
+    assert row["kid"] == answer.kids[0]
+    assert (row["client"], row["contentId"], row["answers"]) == ("admin", "match-17", 2)
+    assert (row["systems"], row["spekeVersions"]) == (["fairplay", "playready", "widevine"], ["1"])
+    assert answer.keys[0].hex() not in str(shown)
+    past = (await http.get(f"/api/audit/content_key/{row['id']}/state")).json()["state"]
+    assert past == row
+    for query in ({"contentId": "other"}, {"contentId": "match-17", "client": "other"}):
+        assert (await http.get("/api/contentkey/", params=query)).json()["totalCount"] == 0
+    for query in ({}, {"contentId": ""}, {"contentId": "x" * 257}, {"contentId": "a", "pageSize": "0"}):
+        assert (await http.get("/api/contentkey/", params=query)).status_code == 400
