@@ -7,174 +7,40 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from socket import gethostname
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram
-
-from api.audit import routes as audit_routes
-from api.audit.routes import Verifier
-from api.audit.shown import PastStates
+from api.core import Core, core, prepare
 from api.kernel.app import Application
 from api.kernel.app import build as build_application
-from api.kernel.auth import Caller, Role
-from api.kernel.commands import CommandBus
 from api.kernel.log import RequestLog
-from api.kernel.routes import Routes
-from api.media import client, consumer, health, log, resources
-from api.media.chapter_point.writes import ChapterPoints
-from api.media.configurations import Configurations
-from api.media.custom_property import PropertyWrites
-from api.media.event import routes as event_routes
-from api.media.event.changes import EventChanges
-from api.media.event.held import EventWrites
-from api.media.event.show import EventAnswers
-from api.media.health import Health
-from api.media.webhook.writes import Webhooks
-from api.operations import routes as operations_routes
-from api.operations.asyncapi.document import AsyncApi
-from api.operations.backlog import Backlog
-from api.operations.routes import LogHead
+from api.media import client
+from api.services import ROUTES, authenticate, services
 from api.settings import Settings
 from api.startup import StartError
 from api.version import product_version
-from domain.catalogue import AGGREGATES, RECORDS, catalogue
+from domain.catalogue import RECORDS
 from domain.client.commands import RegisterClient
 from domain.kernel.cause import Cause
-from domain.kernel.clock import Clock, system_clock
 from domain.kernel.errors import Conflict, DomainError
-from domain.kernel.mapper import Catalogue, EventMapper
 from domain.kernel.sealed import Marker, Sealer
-from projections.archiver_stream.numbers import ArchiverStreamNumbers
-from projections.audit.actions import Actions
-from projections.audit.queries import AuditQueries
-from projections.audit.verify import verify
-from projections.catalogue import migrations, views
-from projections.clients.directory import ClientDirectory
-from projections.consumers.parked import Parked
-from projections.consumers.queries import ConsumerQueries
-from projections.custom_property.queries import PropertyQueries
-from projections.deliveries.queries import DeliveryQueries
-from projections.deliveries.resending import Resending
-from projections.kernel.database import APP_ROLE, Database
-from projections.kernel.migrate import grant_application, master_key_fits, migrate
-from projections.kernel.rebuild import Rebuilder
-from projections.kernel.view import Views
-from projections.log.announce import Announcer
+from projections.content_keys.store import ContentKeys
+from projections.kernel.database import Database
+from projections.kernel.migrate import master_key_fits
 from projections.log.answers import KeptAnswers
-from projections.log.append import Appender
-from projections.log.growth import Growth
-from projections.log.ledger import Ledger
-from projections.log.links import Links
-from projections.log.streams import Streams
 from projections.logbook.logbook import Logbook
-from projections.media_event.queries import EventQueries
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
-from workers.adapters.ffmpeg import Ffmpeg, installed
-from workers.adapters.kafka.topics import PARTITIONS, Topics
-from workers.adapters.keyfiles import fingerprint, first_secret_file
+from workers.adapters.keyfiles import fingerprint, first_secret_file, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import Outbound, WebhookProbe
-from workers.webhooks.probe import Probe
-from workers.wiring import RELAYED, Ground, Workers
+from workers.ports import Outbound
+from workers.wiring import Ground, Workers
 
 _log = logging.getLogger(__name__)
 
-ROUTES: Sequence[Routes] = (
-    event_routes.routes,
-    *resources.ROUTES,
-    client.routes,
-    consumer.routes,
-    log.routes,
-    health.routes,
-    audit_routes.routes,
-    operations_routes.routes,
-)
 _EVERY = 10.0
-
-
-@dataclass
-class Core:
-    """The log and everything that reads and writes it, without a web: what the command line needs too."""
-
-    database: Database
-    registry: CollectorRegistry
-    catalogue: Catalogue
-    views: Views
-    streams: Streams
-    appender: Appender
-    announcer: Announcer
-    ledger: Ledger
-    directory: ClientDirectory
-    growth: Growth
-    clock: Clock
-
-    async def start(self) -> None:
-        await self.database.open()
-        await self.appender.start()
-        await self.announcer.start()
-
-    async def stop(self) -> None:
-        await self.appender.stop()
-        await self.ledger.stop()
-        await self.announcer.stop()
-        await self.database.close()
-
-
-def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Core:
-    """Wire the log up on a migrated database. `role` is taken on by every connection."""
-    database, known, registry = Database(conninfo, role=role), catalogue(), CollectorRegistry()
-    mapper, shown = EventMapper(known), views()
-    streams, announcer, growth = Streams(database, mapper), Announcer(database), Growth(database)
-
-    def announce(position: int) -> None:
-        growth.told(position)
-        announcer.announce(position)
-
-    appender = Appender(database, observe=_append_metrics(registry), announce=announce)
-    Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
-        lambda: appender.oldest
-    )
-    ledger = Ledger(appender, streams, mapper=mapper, views=shown, clock=clock)
-    directory = ClientDirectory(database, clock)
-    return Core(database, registry, known, shown, streams, appender, announcer, ledger, directory, growth, clock)
-
-
-def _append_metrics(registry: CollectorRegistry) -> Callable[[int, float], None]:
-    sizes = Histogram(
-        "medialedger_append_batch_events",
-        "Domain events in one commit",
-        buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
-        registry=registry,
-    )
-    waits = Histogram(
-        "medialedger_append_wait_seconds",
-        "How long the first change of a commit had waited",
-        buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5),
-        registry=registry,
-    )
-
-    def observe(events: int, waited: float) -> None:
-        sizes.observe(events)
-        waits.observe(waited)
-
-    return observe
-
-
-async def prepare(conninfo: str) -> str | None:
-    """Migrate, build missing or outdated views, and make the application's role; its name, if there may be one."""
-    async with Database(conninfo, size=4) as owner:
-        applied = await migrate(owner, migrations())
-        role = APP_ROLE if await grant_application(owner) else None
-        rebuilder = Rebuilder(owner, Streams(owner, EventMapper(catalogue())), app_role=role)
-        built = await rebuilder.ensure(views().all)
-        if applied or built:
-            _log.info("migrated: %s; built views: %s", ", ".join(applied) or "nothing", ", ".join(built) or "none")
-        return role
 
 
 class Medialedger:
@@ -186,6 +52,7 @@ class Medialedger:
         app: Application,
         *,
         workers: Workers,
+        content_keys: ContentKeys,
         outbound: Outbound,
         answers: KeptAnswers,
         request_log: RequestLog,
@@ -195,6 +62,7 @@ class Medialedger:
         self._answers = answers
         self.app = app
         self._workers = workers
+        self._content_keys = content_keys
         self._outbound = outbound
         self._request_log = request_log
         self._settings = settings
@@ -203,6 +71,7 @@ class Medialedger:
     async def start(self) -> None:
         await self.core.start()
         await self._first_admin()
+        await self._content_keys.start()
         await self._workers.start()
         self._chores = [
             asyncio.create_task(_regularly(self.core.directory.write_use, _EVERY), name="key use"),
@@ -215,6 +84,7 @@ class Medialedger:
         await asyncio.gather(*self._chores, return_exceptions=True)
         await self._workers.stop()
         await self._outbound.close()
+        await self._content_keys.stop()
         with suppress(DomainError):
             await self.core.directory.write_use()
         await self.core.stop()
@@ -261,13 +131,16 @@ async def _regularly(chore: Callable[[], Awaitable[Any]], seconds: float) -> Non
 async def build(settings: Settings, database: str, master_key: bytes, *, roles: Sequence[str] = ()) -> Medialedger:
     """Everything, on a database that answers. `roles` are the workers of this process. Raises `StartError` for what a person can
     mend."""
-    inner = await ground(database, master_key)
+    previous = previous_master_key(settings.master_key_file)
+    inner = await ground(database, master_key, previous=previous)
     answers, request_log = KeptAnswers(inner.database), RequestLog(sys.stderr, clock=inner.clock)
     outbound = GuardedClient(settings.outbound_allow)
-    workers = working(inner, master_key, outbound=outbound, kafka=settings.kafka_bootstrap_servers, roles=roles)
+    sealer = Sealer(master_key, previous=previous)
+    workers = working(inner, sealer, outbound=outbound, kafka=settings.kafka_bootstrap_servers, roles=roles)
+    provided = services(inner, database, sealer, outbound=outbound, speke_rate=settings.speke_rate)
     app = build_application(
         ROUTES,
-        services(inner, database, master_key, outbound=outbound),
+        provided,
         authenticate=partial(authenticate, inner.directory),
         answers=answers,
         fingerprint=Marker(master_key),
@@ -275,17 +148,26 @@ async def build(settings: Settings, database: str, master_key: bytes, *, roles: 
         request_log=request_log,
         version=product_version(),
     )
-    return Medialedger(inner, app, workers=workers, outbound=outbound, answers=answers, request_log=request_log, settings=settings)
+    return Medialedger(
+        inner,
+        app,
+        workers=workers,
+        content_keys=provided[ContentKeys],
+        outbound=outbound,
+        answers=answers,
+        request_log=request_log,
+        settings=settings,
+    )
 
 
-async def ground(database: str, master_key: bytes) -> Core:
+async def ground(database: str, master_key: bytes, *, previous: bytes | None = None) -> Core:
     """The log on a database that is made ready first. Raises `StartError` when it was sealed with another key."""
     inner = core(database, role=await prepare(database))
-    await _check_master_key(database, master_key)
+    await _check_master_key(database, master_key, previous)
     return inner
 
 
-def working(inner: Core, master_key: bytes, *, outbound: Outbound, kafka: str | None, roles: Sequence[str]) -> Workers:
+def working(inner: Core, sealer: Sealer, *, outbound: Outbound, kafka: str | None, roles: Sequence[str]) -> Workers:
     """The workers of this process, not yet started. `kafka` are the brokers, if there are any."""
     records = RecordQueries(inner.database, RECORDS)
     base = Ground(
@@ -294,7 +176,7 @@ def working(inner: Core, master_key: bytes, *, outbound: Outbound, kafka: str | 
         streams=inner.streams,
         ledger=inner.ledger,
         records=records,
-        vault=Vault(inner.database, Sealer(master_key)),
+        vault=Vault(inner.database, sealer),
         logbook=Logbook(inner.database, inner.clock, machine=gethostname()),
         outbound=outbound,
         clock=inner.clock,
@@ -305,67 +187,9 @@ def working(inner: Core, master_key: bytes, *, outbound: Outbound, kafka: str | 
     return Workers(base, roles)
 
 
-def services(inner: Core, conninfo: str, master_key: bytes, *, outbound: Outbound) -> dict[Any, object]:
-    """What endpoints may ask for, by type."""
-    records, properties = RecordQueries(inner.database, RECORDS), PropertyQueries(inner.database)
-    events = EventQueries(inner.database)
-    audit = AuditQueries(inner.database, inner.streams, inner.catalogue)
-    bus, answers = CommandBus(inner.ledger, Links(inner.database)), EventAnswers(records, properties)
-    machine, vault = gethostname(), Vault(inner.database, Sealer(master_key))
-    logbook = Logbook(inner.database, inner.clock, machine=machine)
-    consumers, deliveries = ConsumerQueries(inner.database), DeliveryQueries(inner.database)
-    return {
-        Database: inner.database,
-        Appender: inner.appender,
-        Catalogue: inner.catalogue,
-        CollectorRegistry: inner.registry,
-        ClientDirectory: inner.directory,
-        CommandBus: bus,
-        Configurations: Configurations(vault),
-        RecordQueries: records,
-        PropertyQueries: properties,
-        PropertyWrites: PropertyWrites(bus, records, properties),
-        ChapterPoints: ChapterPoints(bus, events, records, properties),
-        Webhooks: Webhooks(bus, vault, events, records),
-        ArchiverStreamNumbers: ArchiverStreamNumbers(inner.database),
-        EventQueries: events,
-        EventChanges: EventChanges(records),
-        EventAnswers: answers,
-        EventWrites: EventWrites(bus, answers, logbook=logbook),
-        AuditQueries: audit,
-        PastStates: PastStates(audit, properties, records),
-        Verifier: Verifier(partial(verify, conninfo)),
-        Logbook: logbook,
-        Actions: Actions(inner.database),
-        Health: Health(inner.database, Ffmpeg(installed()), machine=machine),
-        ConsumerQueries: consumers,
-        Parked: Parked(inner.database),
-        DeliveryQueries: deliveries,
-        Resending: Resending(inner.database),
-        WebhookProbe: Probe(outbound, records=records, vault=vault, clock=inner.clock, version=product_version()),
-        LogHead: LogHead(inner.database, inner.registry),
-        Backlog: Backlog(consumers, deliveries, registry=inner.registry),
-        AsyncApi: asyncapi(product_version()),
-    }
-
-
-def asyncapi(version: str) -> AsyncApi:
-    relayed = Catalogue(kind for kind in AGGREGATES if kind.KIND in RELAYED)
-    return AsyncApi(relayed, version=version, topic=Topics().of, partitions=PARTITIONS)
-
-
-async def authenticate(directory: ClientDirectory, key: str) -> Caller | None:
-    found = await directory.authenticate(key)
-    return _caller(found.name, found.roles) if found is not None else None
-
-
-@lru_cache(maxsize=1024)
-def _caller(name: str, roles: tuple[str, ...]) -> Caller:
-    return Caller(name, frozenset(map(Role, roles)))
-
-
-async def _check_master_key(conninfo: str, master_key: bytes) -> None:
+async def _check_master_key(conninfo: str, master_key: bytes, previous: bytes | None) -> None:
     """The key seals what the database holds; another key would find nothing readable, so say it now."""
     async with Database(conninfo, size=1) as owner:
-        if not await master_key_fits(owner, fingerprint(master_key)):
+        before = fingerprint(previous) if previous is not None else None
+        if not await master_key_fits(owner, fingerprint(master_key), previous=before):
             raise StartError("the master key is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE")
