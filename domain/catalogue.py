@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain.client.aggregate import Client
+from domain.content_key.aggregate import ContentKey
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
 from domain.media_event.aggregate import MediaEvent
@@ -36,7 +37,7 @@ RECORDS: tuple[type[Record], ...] = (
     ArchiverStream,
     Webhook,
 )
-AGGREGATES: tuple[type[AggregateRoot], ...] = (MediaEvent, Client, *RECORDS)
+AGGREGATES: tuple[type[AggregateRoot], ...] = (MediaEvent, Client, ContentKey, *RECORDS)
 
 
 def catalogue() -> Catalogue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from projections.clients.view import CLIENT_VIEW
+from projections.content_keys.view import CONTENT_KEY_VIEW
 from projections.custom_property.view import CUSTOM_PROPERTY_VIEW
 from projections.kernel.migrate import Migration
 from projections.kernel.view import Views
@@ -15,7 +16,7 @@ _HERE = Path(__file__).parent
 
 
 def views() -> Views:
-    return Views((EVENT_VIEW, RECORD_VIEW, CUSTOM_PROPERTY_VIEW, CLIENT_VIEW))
+    return Views((EVENT_VIEW, RECORD_VIEW, CUSTOM_PROPERTY_VIEW, CLIENT_VIEW, CONTENT_KEY_VIEW))
 
 
 def migrations() -> list[Migration]:
@@ -31,4 +32,5 @@ def migrations() -> list[Migration]:
         Migration("0008 view kinds", (_HERE / "kernel" / "view_kinds.sql").read_text()),
         Migration("0009 consumers", (_HERE / "consumers" / "schema.sql").read_text()),
         Migration("0010 deliveries", (_HERE / "deliveries" / "schema.sql").read_text()),
+        Migration("0011 master keys", (_HERE / "vault" / "master_keys.sql").read_text()),
     ]

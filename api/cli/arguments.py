@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 EXIT_CODES = """\
 exit codes:
@@ -63,6 +64,28 @@ def _client(parser: ArgumentParser) -> None:
     revoke = actions.add_parser("revoke", help="end one key at once, or the client with all its keys")
     revoke.add_argument("name", metavar="NAME")
     revoke.add_argument("key_id", metavar="KEY_ID", nargs="?", help="as `medialedger client list` shows it (default: the client)")
+    drm = actions.add_parser("drm", help="show or change what the client's content key answers say; an empty text is the default")
+    drm.add_argument("name", metavar="NAME")
+    drm.add_argument("--playready-la-url", metavar="URL", help="LA_URL of PlayReady headers (default: none)")
+    drm.add_argument("--widevine-provider", metavar="TEXT", help="provider in Widevine PSSH boxes (default: none)")
+    drm.add_argument("--content-id-in-pssh", action=BooleanOptionalAction, help="content id in Widevine PSSH boxes (default: no)")
+    drm.add_argument("--fairplay-uri-template", metavar="TEMPLATE", help="may hold {host} {client} {content_id} {kid} {iv}")
+    drm.add_argument("--fairplay-key-format-versions", metavar="TEXT", help="such as 1, or 1/2 (default: 1)")
+
+
+def _keys(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    bring = actions.add_parser("import", help="take in the keys of a CPIX document; a kid that has another key is refused")
+    bring.add_argument("file", metavar="FILE.xml", type=Path, help="keys in the clear, so readable by its owner only")
+    bring.add_argument("--client", metavar="NAME", required=True, help="whose keys they are")
+    export = actions.add_parser("export", help="write the keys of one content as a CPIX document, in the clear, mode 0600")
+    export.add_argument("--client", metavar="NAME", required=True)
+    export.add_argument("--content-id", metavar="ID", required=True)
+    export.add_argument("--output", metavar="FILE.xml", type=Path, required=True)
+    rotate = actions.add_parser("rotate", help="seal everything in the vault under a new master key")
+    rotate.add_argument("--new-key-file", metavar="FILE", type=Path, required=True, help="made when it is not there")
+    dry_run = actions.add_parser("dry-run", help="say what is wrong in a packager's CPIX request; nothing is issued")
+    dry_run.add_argument("file", metavar="FILE.xml", type=Path)
 
 
 def _audit(parser: ArgumentParser) -> None:
@@ -154,8 +177,18 @@ CLIENT = Command(
     "make, list and end callers of the API",
     "Makes, lists and ends callers of the API. A key is shown once, when it is made.",
     "medialedger client add playout --role operator --role keys\n  medialedger client list\n"
-    "  medialedger client rotate playout --expire-others-after 86400\n  medialedger client revoke playout 3f0c2a",
+    "  medialedger client rotate playout --expire-others-after 86400\n  medialedger client revoke playout 3f0c2a\n"
+    "  medialedger client drm packager --playready-la-url https://drm.example.com/rightsmanager.asmx",
     _client,
+)
+KEYS = Command(
+    "bring, take out, re-seal content keys; check a request",
+    "Takes content keys in from a CPIX document or writes them to one, seals the vault under a new master key, and says what is "
+    "wrong in a packager's CPIX request. Documents with keys hold them in the clear: they are for whoever runs the machine.",
+    "medialedger keys import keys.xml --client packager\n"
+    "  medialedger keys export --client packager --content-id match-17 --output keys.xml\n"
+    "  medialedger keys rotate --new-key-file /srv/medialedger/new-master.key\n  medialedger keys dry-run request.xml",
+    _keys,
 )
 AUDIT = Command(
     "read and check the log",

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
 from api.cli.opened import opened
+from api.core import Core
 from api.kernel.answer import iso
 from api.media.client import new_key
 from api.settings import Settings
 from api.startup import StartError
-from api.wiring import Core
-from domain.client.commands import IssueClientKey, RegisterClient, RemoveClient, RevokeClientKey
+from domain.client.aggregate import Client
+from domain.client.commands import ConfigureClientDrm, IssueClientKey, RegisterClient, RemoveClient, RevokeClientKey
+from domain.drm.settings import DrmSettings
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
-from domain.kernel.errors import DomainError
+from domain.kernel.errors import DomainError, NotFound
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -66,4 +69,17 @@ async def _execute(wired: Core, command: Command[Any]) -> None:
     await wired.ledger.execute(command, cause=Cause.by("system"))
 
 
-_ACTIONS = {"add": _add, "rotate": _rotate, "revoke": _revoke, "list": _list}
+async def _drm(wired: Core, args: Namespace) -> None:
+    """Without anything to change it shows what there is."""
+    given = {field.name: getattr(args, field.name) for field in fields(DrmSettings)}
+    changes = {name: value if value != "" else None for name, value in given.items() if value is not None}
+    if changes:
+        await _execute(wired, ConfigureClientDrm(args.name, changes))
+    found = await wired.directory.find(args.name)
+    if found is None:
+        raise NotFound(Client.KIND, args.name)
+    for name, value in asdict(found.drm).items():
+        print(f"{name}: {'' if value is None else value}")
+
+
+_ACTIONS = {"add": _add, "rotate": _rotate, "revoke": _revoke, "list": _list, "drm": _drm}

@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from api.cli import sample
 from api.cli.opened import opened
 from api.cli.sample import SampleEvent
+from api.core import Core
 from api.media.event.changes import EventChanges
 from api.media.event.wire import EventParticulars, TagModel
 from api.settings import Settings
-from api.wiring import Core
 from domain.catalogue import RECORDS
 from domain.kernel.cause import Cause
 from domain.media_event.aggregate import MediaEvent

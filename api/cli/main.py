@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Command] = {
     "settings": arguments.SETTINGS,
     "migrate": arguments.MIGRATE,
     "client": arguments.CLIENT,
+    "keys": arguments.KEYS,
     "audit": arguments.AUDIT,
     "projections": arguments.PROJECTIONS,
     "consumers": arguments.CONSUMERS,

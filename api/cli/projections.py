@@ -6,9 +6,9 @@ from argparse import Namespace
 
 from api.cli.database import at_hand
 from api.cli.progress import tell_events
+from api.core import prepare
 from api.settings import Settings
 from api.startup import StartError
-from api.wiring import prepare
 from domain.catalogue import catalogue
 from domain.kernel.mapper import EventMapper
 from projections.catalogue import views

@@ -13,7 +13,8 @@ from api.settings import Settings
 from api.startup import StartError
 from api.version import product_version
 from api.wiring import ground, working
-from workers.adapters.keyfiles import master_key
+from domain.kernel.sealed import Sealer
+from workers.adapters.keyfiles import master_key, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
 from workers.wiring import ROLES
 
@@ -37,9 +38,10 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 async def _work(settings: Settings, database: str, key: bytes, *, label: str, names: tuple[str, ...], stopping: Stopping) -> None:
-    inner = await ground(database, key)
+    previous = previous_master_key(settings.master_key_file)
+    inner = await ground(database, key, previous=previous)
     outbound = GuardedClient(settings.outbound_allow)
-    workers = working(inner, key, outbound=outbound, kafka=settings.kafka_bootstrap_servers, roles=names)
+    workers = working(inner, Sealer(key, previous=previous), outbound=outbound, kafka=settings.kafka_bootstrap_servers, roles=names)
     stopped = asyncio.Event()
     try:
         await inner.start()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
 from domain.client import events
+from domain.drm.settings import DrmSettings
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from domain.kernel.event import DomainEvent
 
 ROLES = ("viewer", "operator", "auditor", "keys", "admin")
-_RESERVED = frozenset(
+RESERVED = frozenset(
     {"api", "engine", "console", "livez", "readyz", "metrics", "docs", "openapi.json", "asyncapi.json", "favicon.ico", ".", ".."}
 )
+_DRM = tuple(field.name for field in fields(DrmSettings))
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -43,12 +45,14 @@ class Client(AggregateRoot):
     keys: tuple[ApiKey, ...]
     registered_at: datetime
     removed: bool
+    drm: DrmSettings
 
     def begin(self) -> None:
         self.roles = ()
         self.keys = ()
         self.registered_at = self.created_on
         self.removed = False
+        self.drm = DrmSettings()
 
     # --- deciding
 
@@ -93,6 +97,11 @@ class Client(AggregateRoot):
         self._trigger(events.KeyRevoked, at=at, key_id=key_id)
         return key
 
+    def configure_drm(self, wanted: DrmSettings, *, at: datetime) -> None:
+        self._must_stand()
+        if wanted != self.drm:
+            self._trigger(events.DrmConfigured, at=at, **asdict(wanted))
+
     def remove(self, *, other_admins: bool, at: datetime) -> None:
         self._must_stand()
         if "admin" in self.roles and not other_admins:
@@ -125,8 +134,12 @@ class Client(AggregateRoot):
     def _when_key_revoked(self, event: events.KeyRevoked) -> None:
         self.keys = tuple(key for key in self.keys if key.key_id != event.key_id)
 
+    def _when_drm_configured(self, event: events.DrmConfigured) -> None:
+        self.drm = DrmSettings(**{name: getattr(event, name) for name in _DRM})
+
     def _when_removed(self, event: events.Removed) -> None:
         self.keys = ()
+        self.drm = DrmSettings()
         self.removed = True
 
     # --- remembering
@@ -143,6 +156,7 @@ class Client(AggregateRoot):
                 "keys": keys,
                 "registered_at": self.registered_at.isoformat(),
                 "removed": self.removed,
+                "drm": asdict(self.drm),
             },
         }
 
@@ -155,13 +169,14 @@ class Client(AggregateRoot):
         )
         self.registered_at = moment(details["registered_at"])
         self.removed = details["removed"]
+        self.drm = DrmSettings(**details.get("drm", {}))  # a snapshot may be older than the settings
 
 
 def check_name(name: str) -> None:
     """contract.md, Addresses: 1–64 of `A-Za-z0-9._-`, and not the first path segment of something else."""
     if not _NAME.fullmatch(name):
         raise Malformed.at("name", "1 to 64 of A-Z a-z 0-9 . _ -")
-    if name in _RESERVED:
+    if name in RESERVED:
         raise Malformed.at("name", "is reserved")
 
 

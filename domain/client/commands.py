@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from domain.client.aggregate import Client
+from domain.drm.settings import DrmSettings, checked
 from domain.kernel.command import Command
 
 
@@ -82,3 +85,20 @@ class RemoveClient(_ClientCommand):
 
     def act(self, root: Client, *, at: datetime) -> None:
         root.remove(other_admins=self.other_admins, at=at)
+
+
+@dataclass(frozen=True)
+class ConfigureClientDrm(_ClientCommand):
+    """PUT /client/{name}/drm/. What is not in `changes` stays; None is the default."""
+
+    changes: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self._on(DrmSettings())
+
+    def act(self, root: Client, *, at: datetime) -> None:
+        root.configure_drm(self._on(root.drm), at=at)
+
+    def _on(self, settings: DrmSettings) -> DrmSettings:
+        default = DrmSettings()
+        return checked(replace(settings, **{k: getattr(default, k) if v is None else v for k, v in self.changes.items()}))

@@ -58,6 +58,18 @@ class Reinstated(DomainEvent):
     roles: tuple[str, ...]
 
 
+class DrmConfigured(DomainEvent):
+    """What its content keys' answers shall say, all of it. Document 1; reference/drm.md, c."""
+
+    TOPIC: ClassVar[str] = "client.drm_configured"
+
+    playready_la_url: str | None
+    widevine_provider: str | None
+    content_id_in_pssh: bool
+    fairplay_uri_template: str
+    fairplay_key_format_versions: str
+
+
 EVENTS: tuple[type[DomainEvent], ...] = (
     Registered,
     RolesChanged,
@@ -66,4 +78,5 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     KeyRevoked,
     Removed,
     Reinstated,
+    DrmConfigured,
 )

@@ -1,4 +1,5 @@
-"""Who is calling: every usable key by its hash, kept in memory and never older than a second.
+"""Who is calling, and how its content keys are answered: every client with its keys' hashes, kept in memory and never older than
+a second.
 
 A change made through this process is seen at once (`forget`), one made through another within `FRESH` seconds.
 """
@@ -17,6 +18,7 @@ from hashlib import sha256
 from pydantic_core import from_json
 
 from domain.client.aggregate import ApiKey
+from domain.drm.settings import DrmSettings
 from domain.kernel.clock import Clock
 from projections.kernel.database import Database
 
@@ -36,6 +38,7 @@ class ClientRow:
     roles: tuple[str, ...]
     keys: tuple[ApiKey, ...]
     created_at: datetime
+    drm: DrmSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class ClientDirectory:
         self._database = database
         self._clock = clock
         self._held: dict[str, _Held] = {}
+        self._named: dict[str, ClientRow] = {}
         self._state: tuple[int, int] = (-1, -1)
         self._loaded_at = float("-inf")
         self._forgotten = 0
@@ -77,6 +81,11 @@ class ClientDirectory:
         self._used[held.key.key_id] = self._looked_at
         return held.client
 
+    def drm_of(self, name: str) -> DrmSettings:
+        """The settings of a client that was just authenticated. From memory."""
+        client = self._named.get(name)
+        return client.drm if client is not None else DrmSettings()
+
     def forget(self) -> None:
         """Something about clients has changed: look again before the next answer."""
         self._loaded_at = float("-inf")
@@ -92,6 +101,7 @@ class ClientDirectory:
             if state is not None and (state[0], state[1]) != self._state:
                 clients = await self.all()
                 self._held = {key.key_hash: _Held(key.key_hash, key, client) for client in clients for key in client.keys}
+                self._named = {client.name: client for client in clients}
                 self._state = (state[0], state[1])
             if forgotten == self._forgotten:  # else a change came while we looked, perhaps too late to be seen
                 self._loaded_at = started
@@ -121,12 +131,19 @@ class ClientDirectory:
 
     async def _those(self, condition: str, parameters: Sequence[str]) -> list[ClientRow]:
         rows = await self._database.rows(
-            f"SELECT name, version, roles, keys, registered_at FROM client_view WHERE NOT removed{condition} ORDER BY name",
+            f"SELECT name, version, roles, keys, registered_at, drm FROM client_view WHERE NOT removed{condition} ORDER BY name",
             parameters,
         )
         return [
-            ClientRow(name, version, tuple(from_json(roles)), tuple(map(_key, from_json(keys))), registered_at)
-            for name, version, roles, keys, registered_at in rows
+            ClientRow(
+                name,
+                version,
+                tuple(from_json(roles)),
+                tuple(map(_key, from_json(keys))),
+                registered_at,
+                DrmSettings(**from_json(drm)),
+            )
+            for name, version, roles, keys, registered_at, drm in rows
         ]
 
     async def last_used(self, key_ids: Sequence[str]) -> dict[str, datetime]:

@@ -1,4 +1,4 @@
-"""The view of clients: roles and keys (hashes), for authentication and for their administration."""
+"""The view of clients: roles, keys (hashes) and DRM settings, for authentication, key answers and administration."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ def row(client: Client) -> tuple[Any, ...]:
         client.registered_at,
         to_json(client.roles).decode(),
         to_json(client.keys).decode(),
+        to_json(client.drm).decode(),
     )
 
 
 CLIENT_VIEW = View(
     name="client_view",
-    version=1,
+    version=2,
     kinds=(Client.KIND,),
     columns=(
         Column("name", "text"),
@@ -32,6 +33,7 @@ CLIENT_VIEW = View(
         Column("registered_at", "timestamptz"),
         Column("roles", "text"),
         Column("keys", "text"),
+        Column("drm", "text"),
     ),
     row=row,
     key=("name",),

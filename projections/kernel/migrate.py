@@ -85,8 +85,9 @@ GRANT USAGE ON SEQUENCE archiver_stream_numbers TO {APP_ROLE};
 """
 
 
-async def master_key_fits(database: Database, fingerprint: str) -> bool:
-    """Whether the database was sealed with the key of this fingerprint; the first key that comes is the one."""
+async def master_key_fits(database: Database, fingerprint: str, *, previous: str | None = None) -> bool:
+    """Whether the master keys of these fingerprints open all that the database holds; the first key that comes is the one. While a
+    key is replaced (projections/vault/rotation.py) it takes both, the new one and the previous one."""
     await database.execute("INSERT INTO sealed_with (fingerprint) VALUES (%s) ON CONFLICT DO NOTHING", (fingerprint,))
-    found = await database.row("SELECT fingerprint FROM sealed_with")
-    return found is not None and found[0] == fingerprint
+    found = await database.row("SELECT fingerprint, previous FROM sealed_with")
+    return found is not None and {mark for mark in found if mark is not None} <= {fingerprint, previous}
