@@ -1,4 +1,5 @@
-"""`python -m tests.faults [NAME…] [--quick] [--seed N]`: the fault matrix of issue 5. Exit code 1 when something was lost.
+"""`python -m tests.faults [NAME…] [--quick] [--seed N]`: the fault matrix of issue 5 and the fuzzing of issue 6. Exit code 1 when
+something was lost, fell or was told.
 
 Runs in a folder of its own under the temporary directory, which stays only when an invariant broke.
 """
@@ -13,15 +14,18 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import uvloop
 
+from tests.faults import fuzz
 from tests.faults.matrix import Result, latency, played
 from tests.faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
 from tests.faults.stage import Stage
 
+T = TypeVar("T")
 _COLUMNS = (
     *("scenario", "acknowledged", "in the log", "sent", "unique", "repeats", "lost", "out of order", "wrong"),
     *("settled s", "p50 / p99 ms", "holds"),
@@ -29,34 +33,54 @@ _COLUMNS = (
 
 
 def main() -> None:
+    meanings = "; ".join(f"{one.name} ({one.meaning})" for one in SCENARIOS)
     parser = argparse.ArgumentParser(
         prog="python -m tests.faults",
-        description="Names: " + "; ".join(f"{one.name} ({one.meaning})" for one in SCENARIOS),
+        description=f"Names: {meanings}; {fuzz.NAME} ({fuzz.MEANING})",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which scenarios (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer faults, and all ill receivers at once")
     parser.add_argument("--seed", type=int, default=None, metavar="N", help="of all that is drawn (default: another one each time)")
     given = parser.parse_args()
-    names = given.names or (QUICK_NAMES if given.quick else FULL_NAMES)
-    if unknown := set(names) - set(FULL_NAMES):
-        parser.error(f"there is no scenario {', '.join(sorted(unknown))}; there are {', '.join(FULL_NAMES)}")
+    every = (*FULL_NAMES, fuzz.NAME)
+    names = given.names or ((*QUICK_NAMES, fuzz.NAME) if given.quick else every)
+    if unknown := set(names) - set(every):
+        parser.error(f"there is no scenario {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     seed = random.randrange(10**6) if given.seed is None else given.seed
     folder = Path(tempfile.mkdtemp(prefix="medialedger-faults-"))
     chosen = [one for one in SCENARIOS if one.name in names]
     print(f"seed {seed}, in {folder}", flush=True)
     since = time.monotonic()
-    results = uvloop.run(_interruptible(chosen, folder, effort=QUICK if given.quick else FULL, seed=seed))
-    print(f"\n{table(results)}\n\nseed {seed}; {time.monotonic() - since:.0f} s", flush=True)
-    if len(results) < len(chosen) or not all(result.holds for result in results):
+    holds = True
+    if chosen:
+        results = uvloop.run(_interruptible(_matrix(chosen, folder, effort=QUICK if given.quick else FULL, seed=seed)))
+        print(f"\n{table(results)}", flush=True)
+        holds = len(results) == len(chosen) and all(result.holds for result in results)
+    if fuzz.NAME in names:
+        (folder / fuzz.NAME).mkdir()
+        holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
+    print(f"\nseed {seed}; {time.monotonic() - since:.0f} s", flush=True)
+    if not holds:
         sys.exit(f"an invariant broke; what the processes said is in {folder}")
     shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _interruptible(chosen: Sequence[Scenario], folder: Path, *, effort: Effort, seed: int) -> list[Result]:
+async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await work
+
+
+async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:
+    seconds = fuzz.QUICK_SECONDS if quick else fuzz.FULL_SECONDS
+    report = await fuzz.fuzzed(folder, seconds=seconds, dice=random.Random(seed))
+    print("\n" + "\n".join((report.line, *report.faults)), flush=True)
+    return report.holds
+
+
+async def _matrix(chosen: Sequence[Scenario], folder: Path, *, effort: Effort, seed: int) -> list[Result]:
     results: list[Result] = []
     for kafka in (True, False):
         scenarios = [one for one in chosen if one.kafka is kafka]
