@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 
-from bench import append, consumers, deliveries, feeds, links, reads, replays, writes
+from bench import append, consumers, deliveries, feeds, links, reads, replays, speke, writes
 from bench.ground import Effort, Ground, ground
 from bench.report import Result, show_targets, write
 
@@ -23,6 +23,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "feeds": feeds.feeds,
     "consumers": consumers.consumers,
     "latency": consumers.latency,
+    "speke": speke.speke,
 }
 
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import uvloop
 
-from api.wiring import prepare
+from api.core import prepare
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
 from projections.kernel.database import Database

@@ -20,7 +20,7 @@ import psycopg
 import uvloop
 
 from api.cli.serving import rest_the_collector
-from api.wiring import Core, core
+from api.core import Core, core
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
 from domain.kernel.cause import Cause

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 
 import uvloop
 
-from api.wiring import prepare
+from api.core import prepare
 from bench import schedule
 from domain.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot

@@ -18,9 +18,9 @@ from urllib.request import Request, urlopen
 import psycopg
 import uvloop
 
-from api.wiring import prepare
+from api.core import prepare
 from bench import load, schedule
-from bench.load import Job, Seen
+from bench.load import NO_MORE, Job, Seen
 from bench.serve import KEY
 from workers.adapters.embedded_postgres import DATABASE, EmbeddedPostgres
 
@@ -55,8 +55,11 @@ class Served:
     port: int
     key: str | None
 
-    def request(self, method: str, path: str, *, body: str | None = None, kind: str = "application/json") -> str:
-        return load.request(method, path, body=body, kind=kind, key=self.key)
+    def request(
+        self, method: str, path: str, *, body: str | None = None, kind: str = "application/json", more: Mapping[str, str] = NO_MORE
+    ) -> str:
+        """`more` are headers."""
+        return load.request(method, path, body=body, kind=kind, key=self.key, more=more)
 
 
 class Ground:

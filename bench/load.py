@@ -11,13 +11,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any, cast
 
 import uvloop
 
 MARK = "@@@@@@@@@@@@"
+NO_MORE: Mapping[str, str] = MappingProxyType({})
 _DRAIN_SECONDS = 30.0
 _LEAST = 5
 _PATIENCE = 60.0
@@ -53,9 +55,17 @@ class Seen:
         return sum(count for status, count in self.statuses.items() if not status.startswith("2"))
 
 
-def request(method: str, path: str, *, body: str | None = None, kind: str = "application/json", key: str | None = None) -> str:
+def request(
+    method: str,
+    path: str,
+    *,
+    body: str | None = None,
+    kind: str = "application/json",
+    key: str | None = None,
+    more: Mapping[str, str] = NO_MORE,
+) -> str:
     """A request as text. `MARK` may stand in path or body: it is as long as the number that takes its place."""
-    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1"]
+    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *(f"{name}: {value}" for name, value in more.items())]
     if key is not None:
         lines.append(f"api-key: {key}")
     if body is not None:

@@ -37,7 +37,7 @@ async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]
         await crud_twin.create_table(url)
         yield crud_twin.application(url)
     else:
-        given = {"HOME": str(home), "ADMIN_API_KEY": KEY, "OUTBOUND_ALLOW": "127.0.0.0/8"}
+        given = {"HOME": str(home), "ADMIN_API_KEY": KEY, "OUTBOUND_ALLOW": "127.0.0.0/8", "SPEKE_RATE": "1000000"}
         settings = Settings.from_env({f"MEDIALEDGER_{name}": value for name, value in given.items()})
         product = await build(settings, url, _MASTER_KEY, roles=tuple(ROLES) if kind == "working" else ())
         try:
