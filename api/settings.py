@@ -60,6 +60,7 @@ class Settings:
     master_key_file: Path
     media_root: Path
     outbound_allow: tuple[Network, ...]
+    speke_rate: int
     kafka_bootstrap_servers: str | None
     log_level: str
     shutdown_seconds: int
@@ -234,6 +235,13 @@ VARIABLES: tuple[Variable, ...] = (
         "",
         _networks,
         _show_networks,
+    ),
+    Variable(
+        f"{PREFIX}SPEKE_RATE",
+        "speke_rate",
+        "content key requests that a client may make per second and process; four times as many at once",
+        "50",
+        _whole_number(1, 1_000_000),
     ),
     Variable(f"{PREFIX}LOG_LEVEL", "log_level", f"one of {', '.join(LOG_LEVELS)}", "INFO", _log_level),
     Variable(

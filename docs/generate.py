@@ -30,8 +30,8 @@ from api.cli.main import COMMANDS, parser  # noqa: E402
 from api.kernel.auth import Permission, Role  # noqa: E402
 from api.kernel.openapi import describe  # noqa: E402
 from api.kernel.routes import Declaration  # noqa: E402
+from api.services import ROUTES, asyncapi  # noqa: E402
 from api.settings import VARIABLES  # noqa: E402
-from api.wiring import ROUTES, asyncapi  # noqa: E402
 from domain.catalogue import AGGREGATES  # noqa: E402
 from domain.kernel.aggregate import AggregateRoot  # noqa: E402
 from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent  # noqa: E402

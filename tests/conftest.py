@@ -17,13 +17,14 @@ import psycopg
 import pytest
 from prometheus_client import CollectorRegistry
 
+from api.core import Core, core, prepare
 from api.kernel.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
-from api.wiring import ROUTES, Core, authenticate, core, prepare, services
+from api.services import ROUTES, authenticate, services
 from domain.client.commands import NewKey, RegisterClient
 from domain.kernel.cause import Cause
-from domain.kernel.sealed import Marker
+from domain.kernel.sealed import Marker, Sealer
 from projections.log.answers import KeptAnswers
 from tests.kafka import kafka as kafka
 from tests.kafka import topics_prefix as topics_prefix
@@ -32,6 +33,7 @@ from workers.adapters.outbound_http import GuardedClient
 
 EMPTIED = """
     events, links, standing, vault, claims, answers, snapshots, key_use, event_view, record_view, custom_property_view, client_view,
+    content_key_view, sealed_with,
     consumer_members, consumer_shards, parked, deliveries, delivery_attempts, delivery_endpoints
 """
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
@@ -148,8 +150,13 @@ async def outbound() -> AsyncIterator[GuardedClient]:
 
 
 @pytest.fixture
-def application(inner: Core, database_url: str, request_log: RequestLog, outbound: GuardedClient) -> Application:
-    known = services(inner, database_url, bytes(32), outbound=outbound)
+def known(inner: Core, database_url: str, outbound: GuardedClient) -> dict[Any, Any]:
+    """What the endpoints are given."""
+    return services(inner, database_url, Sealer(bytes(32)), outbound=outbound)
+
+
+@pytest.fixture
+def application(inner: Core, known: dict[Any, Any], request_log: RequestLog) -> Application:
     return assembled(inner, known, request_log=request_log, registry=inner.registry)
 
 

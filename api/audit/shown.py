@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from api.media import client
+from api.media import client, content_key
 from api.media.category.shape import category_object
 from api.media.chapter_point.shape import Chapters
 from api.media.event.shape import Linked, shaped
 from api.media.resources import SHAPES
 from domain.client.aggregate import Client
+from domain.content_key.aggregate import ContentKey
 from domain.kernel.aggregate import AggregateRoot
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.links import links_of
@@ -38,6 +39,8 @@ class PastStates:
             return await self._event(root, position, base_url)
         if isinstance(root, Client):
             return client.shaped(root.key, root.roles, root.registered_at, root.keys, {})
+        if isinstance(root, ContentKey):
+            return content_key.shaped(content_key.row_of(root))
         if isinstance(root, Category):
             return category_object(RecordRow.of(root), await self._properties_then(CategoryProperty, root.key, position))
         if isinstance(root, ChapterPoint):

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from projections.log.tail import head, read
 from tests.domain.configuration.texts_given import FLOW, PROFILE
 

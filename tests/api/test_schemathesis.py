@@ -25,12 +25,13 @@ from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
+from api.core import core
 from api.kernel.app import build as build_application
 from api.kernel.body import FORM, PLAIN
 from api.kernel.log import RequestLog
-from api.wiring import ROUTES, authenticate, core, services
+from api.services import ROUTES, authenticate, services
 from domain.kernel.clock import system_clock
-from domain.kernel.sealed import Marker
+from domain.kernel.sealed import Marker, Sealer
 from projections.log.answers import KeptAnswers
 from tests.conftest import empty, introduce
 from tests.domain.configuration.texts_given import FLOW, PROFILE
@@ -79,6 +80,8 @@ NOT_ALL_IN_THE_SCHEMA = {
     "PUT /api/webhook/{id}": "a URL and a text have a format, and basic authentication needs a username",
     "PUT /api/webhook/{id}/event/": "the same",
     "POST /api/consumer/{name}/parked/replay/": "an aggregate has a kind and an id",
+    "PUT /api/client/{name}/drm/": "texts have formats",
+    "POST /{client_name}/speke": "the text is a CPIX document",
     "POST /api/client/": "some names are reserved",
     "PATCH /api/event/{id}": "which value is right depends on the path",
     "PATCH /api/event/reference/{referenceid}": "which value is right depends on the path",
@@ -137,7 +140,7 @@ class _Product(threading.Thread):
             self.key = await introduce(inner, "admin", "admin")
             app = build_application(
                 ROUTES,
-                services(inner, self._conninfo, bytes(32), outbound=outbound),
+                services(inner, self._conninfo, Sealer(bytes(32)), outbound=outbound),
                 authenticate=partial(authenticate, inner.directory),
                 answers=KeptAnswers(inner.database),
                 fingerprint=Marker(bytes(32)),

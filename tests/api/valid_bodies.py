@@ -68,6 +68,7 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/client/": {"name": "x", "roles": ["viewer"]},
     "PUT /api/client/{name}": {"roles": ["viewer"]},
     "POST /api/client/{name}/keys/": {"expireOthersAfter": 1},
+    "PUT /api/client/{name}/drm/": {"widevineProvider": "x"},
 }
 """A body that would be carried out; the attacks spoil it in one place each."""
 

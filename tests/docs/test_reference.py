@@ -10,8 +10,8 @@ import pytest
 
 from api.cli.main import COMMANDS
 from api.kernel.errors import failure_of
+from api.services import ROUTES
 from api.settings import VARIABLES
-from api.wiring import ROUTES
 from docs.generate import REFERENCE, pages, words
 from domain.catalogue import AGGREGATES, catalogue
 from domain.kernel.aggregate import AggregateRoot

@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from api.wiring import prepare
+from api.core import prepare
 from domain.catalogue import catalogue
 from domain.kernel.mapper import EventMapper
 from projections.catalogue import views

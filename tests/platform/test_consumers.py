@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from api.cli.main import main
-from api.wiring import Core
+from api.core import Core
 from projections.consumers.parked import Parked
 from tests.projections.consuming import MEMBER, consumer, park, wanted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from api.wiring import Core
+from api.core import Core
 
 MEMBER = UUID("0f0e0d0c-0b0a-4908-8706-0504030201aa")
 

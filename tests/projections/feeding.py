@@ -7,7 +7,7 @@ from uuid import UUID
 
 import psycopg
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from projections.audit.actions import Actions
 from projections.kernel.page import Page
 from projections.log.tail import read

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
 from projections.log.answers import KeptAnswers
 from tests.projections.feeding import as_superuser

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.cause import Cause
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from projections.consumers.shares import Shares
 from projections.deliveries.keys import SHARDS, shard_of
 from projections.deliveries.ledger import CONSUMER, DELIVERED, PENDING, DeliveryLedger, LaneAsked, Outcome, PageAsked, Turn

@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg.rows import TupleRow
 
-from api.wiring import Core
+from api.core import Core
 from domain.client.commands import ChangeClientRoles, IssueClientKey, NewKey, RegisterClient, RemoveClient, RevokeClientKey
 from projections.clients.directory import FRESH, ClientDirectory
 from projections.kernel.database import Database

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent, RestoreEvent
 from domain.media_event.values import EventState, ProvisionState
 from domain.records.kinds.category import Category

@@ -6,7 +6,7 @@ import asyncio
 import time
 from uuid import UUID
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
 from domain.media_event.commands import AddOrUpdateEvent

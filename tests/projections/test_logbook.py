@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
 from projections.kernel.database import APP_ROLE
 from projections.log.answers import KeptAnswers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from api.wiring import Core
+from api.core import Core
 from domain.catalogue import RECORDS
 from domain.records.kinds.room import Room
 from domain.records.record import AmendRecord, WithdrawRecord

@@ -11,7 +11,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
 from domain.media_event.values import EventState
 from projections.audit.verify import Verdict, verify

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.client.commands import IssueClientKey, NewKey, RegisterClient, RemoveClient
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import system_clock

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError

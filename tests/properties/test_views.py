@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from api.wiring import Core
+from api.core import Core
 from domain.catalogue import RECORDS
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause

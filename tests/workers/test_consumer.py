@@ -10,7 +10,7 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from api.wiring import Core
+from api.core import Core
 from domain.media_event.aggregate import MediaEvent
 from projections.consumers.shares import Shares
 from projections.log.growth import Growth

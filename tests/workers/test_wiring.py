@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 
 from api.cli.arguments import WORKERS_NAMES
-from api.wiring import Core
+from api.core import Core
 from domain.records.kinds.webhook import Webhook
 from domain.records.record import WithdrawRecord
 from projections.deliveries.ledger import DeliveryLedger

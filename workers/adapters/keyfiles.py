@@ -35,6 +35,36 @@ def master_key(path: Path) -> bytes:
     return key
 
 
+def previous_master_key(path: Path) -> bytes | None:
+    """The master key before this one, while boxes may still be sealed with it (`medialedger keys rotate`); else there is none."""
+    previous = _previous(path)
+    return master_key(previous) if previous.exists() else None
+
+
+def replace_master_key(path: Path, key: bytes) -> None:
+    """Puts `key` at `path` and what was there beside it, in this order: at no moment is the old key only in memory."""
+    old = master_key(path)
+    if old == key:
+        return
+    if _previous(path).exists() and previous_master_key(path) != old:
+        raise KeyFileError(f"{_previous(path)} is there already; an earlier replacement of the master key has not ended")
+    try:
+        _put(_previous(path), old, place=os.replace)
+        _put(path, key, place=os.replace)
+    except OSError as error:
+        raise KeyFileError(f"the master key {path} cannot be replaced: {error.strerror or error}") from error
+
+
+def forget_previous_master_key(path: Path) -> None:
+    """Nothing is sealed with it any more."""
+    _previous(path).unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(f"{path.name}.previous")
+
+
 def fingerprint(key: bytes) -> str:
     """Tells two master keys apart without telling anything about either; kept beside the data that the key seals."""
     return hmac.new(key, b"medialedger master key", hashlib.sha256).hexdigest()[:16]

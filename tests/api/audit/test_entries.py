@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, add, add_room, fields_of, last, logged, new_id, patch, replace
 from tests.conftest import introduce
 

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import httpx
 
+from api.core import Core
 from api.kernel.answer import iso
-from api.wiring import Core
 from tests.api.asking import add, add_room, assert_problem, event, fields_of, last, new_id, patch, replace
 from tests.conftest import HandClock
 

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import psycopg
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import add, last
 
 

@@ -97,6 +97,18 @@ async def test_the_trie_prefers_the_longest_fixed_prefix() -> None:
     assert paths.find(b"/a/") == (None, [])
 
 
+async def test_a_reserved_first_segment_is_never_a_parameter() -> None:
+    paths: Paths[str] = Paths()
+    for template in ("/api/thing", "/{name}/speke"):
+        paths.add(template, template)
+    for segment in ("api", "engine"):
+        paths.reserve(segment)
+    assert paths.find(b"/admin/speke") == ("/{name}/speke", ["admin"])
+    assert paths.find(b"/api/thing") == ("/api/thing", [])
+    for path in (b"/api/speke", b"/%61pi/speke", b"/engine/speke", b"/engine"):
+        assert paths.find(path) == (None, [])
+
+
 async def test_mistakes_in_declarations_are_found_at_the_start() -> None:
     async def endpoint(call: Call, shelf: Shelf) -> Answer:
         return Answer()

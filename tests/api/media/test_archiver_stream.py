@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, add_archiver_stream, assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_channel, assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock
 from tests.domain.configuration.texts_given import CHANNEL

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from api.core import Core
 from api.kernel.log import RequestLog
-from api.wiring import Core
 from tests.api.asking import assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock, introduce
 

@@ -11,8 +11,8 @@ import httpx
 import psycopg
 import pytest
 
+from api.core import Core
 from api.kernel.log import JsonFormatter, RequestLog
-from api.wiring import Core
 from tests.api.asking import add, logged
 from tests.api.media.test_configuration_secrets import held
 from tests.domain.configuration.texts_given import FLOW

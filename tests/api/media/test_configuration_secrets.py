@@ -9,7 +9,7 @@ from uuid import UUID
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.sealed import Sealer
 from projections.vault.vault import Vault
 from tests.api.asking import UNKNOWN, add_channel, add_flow, assert_problem, fields_of, last, logged, new_id, topics

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import add_room, assert_problem, fields_of, last
 from tests.projections.consuming import MEMBER, consumer, park, wanted
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, new_id, topics
 from tests.api.media.owners import OWNERS, Owner
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import assert_problem, fields_of, last, logged
 from tests.api.media.owners import OWNERS, Owner
 from tests.conftest import introduce

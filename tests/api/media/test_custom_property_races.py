@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import logged, new_id
 from tests.api.media.owners import OWNERS, Owner
 

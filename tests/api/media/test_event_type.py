@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import (
     AWKWARD,
     UNKNOWN,

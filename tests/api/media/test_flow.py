@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, add, add_flow, assert_problem, fields_of, last, logged, new_id, topics
 from tests.domain.configuration.texts_given import FLOW, Place, changed, without
 

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from api.core import Core
 from api.media.health import Health
 from api.version import four_part, product_version
-from api.wiring import Core
 from projections.kernel.database import Database
 from tests.api.serving import serving
 from tests.conftest import introduce

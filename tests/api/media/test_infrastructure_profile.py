@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_profile, assert_problem, fields_of, last, logged, topics
 from tests.domain.configuration.texts_given import PROFILE, RESOURCE, changed, without
 

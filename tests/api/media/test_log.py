@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, fields_of, last, new_id
 from tests.conftest import HandClock, introduce
 

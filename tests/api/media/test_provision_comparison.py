@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, add_channel, add_profile, assert_problem, fields_of, last
 
 COMPARE = "/api/provision/compare"

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_room, assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock
 

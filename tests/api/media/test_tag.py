@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import (
     AWKWARD,
     UNKNOWN,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from api.wiring import Core, core
+from api.core import Core, core
 from tests.api.asking import add, assert_problem, logged, new_id, put_tag, topics
 from tests.api.serving import serving
 from tests.conftest import HandClock

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from pydantic_core import from_json
 
+from api.services import asyncapi
 from api.version import product_version
-from api.wiring import asyncapi
 from docs.generate import REFERENCE
 from domain.catalogue import AGGREGATES, catalogue
 from domain.client.aggregate import Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import add_room, last
 from tests.api.media.webhook.deliveries_given import Deliveries
 from tests.projections.consuming import consumer, park

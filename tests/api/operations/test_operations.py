@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from api.wiring import ROUTES, Core
+from api.core import Core
+from api.services import ROUTES
 from tests.api.asking import add, assert_problem, last
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from projections.log.growth import Growth
 from tests.contract.feed.transports import Kafka, Log, Memory, Transport, relaying
 from workers.adapters.kafka.topics import Topics

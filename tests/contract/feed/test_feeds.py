@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.cause import Cause
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from deploy.kafka.broker import Broker
 from projections.log.growth import Growth
 from tests.contract.feed.notebook import Notebook, consuming

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.errors import Unavailable
 from projections.consumers.shares import shard_of
 from projections.kernel.database import Database

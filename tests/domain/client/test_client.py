@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields, replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from domain.client import events
 from domain.client.aggregate import ROLES, ApiKey, Client
-from domain.client.commands import ChangeClientRoles, IssueClientKey, NewKey, RegisterClient, RemoveClient, RevokeClientKey
+from domain.client.commands import (
+    ChangeClientRoles,
+    ConfigureClientDrm,
+    IssueClientKey,
+    NewKey,
+    RegisterClient,
+    RemoveClient,
+    RevokeClientKey,
+)
+from domain.drm.settings import DrmSettings
 from domain.kernel.command import Command
 from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
@@ -176,6 +186,7 @@ COMMANDS: list[Command[Client]] = [
     IssueClientKey(NAME, SECOND),
     RevokeClientKey(NAME, "k1", other_admins=True),
     RemoveClient(NAME, other_admins=True),
+    ConfigureClientDrm(NAME, {"widevine_provider": "x"}),
 ]
 
 
@@ -186,5 +197,37 @@ def test_nothing_can_be_asked_of_a_client_that_is_not_there(command: Command[Cli
 
 
 def test_no_event_holds_a_key() -> None:
-    members = {name for event in events.EVENTS for name in event.model_fields}
+    members = {name for event in events.EVENTS for name in event.model_fields} - {field.name for field in fields(DrmSettings)}
     assert members == {"originator_id", "originator_version", "timestamp", "roles", "key_id", "key_hash", "expires_at"}
+
+
+def drm(**changed: object) -> Fact:
+    return fact(events.DrmConfigured, **asdict(replace(DrmSettings(), **changed)))  # type: ignore[arg-type]
+
+
+class TestDrmSettings:
+    def test_what_is_not_named_stays_and_none_is_the_default(self) -> None:
+        told = a_client().when(ConfigureClientDrm(NAME, {"widevine_provider": "acme", "content_id_in_pssh": True}))
+        told.then(drm(widevine_provider="acme", content_id_in_pssh=True))
+        after = a_client(drm(widevine_provider="acme", content_id_in_pssh=True))
+        after.when(ConfigureClientDrm(NAME, {"widevine_provider": None})).then(drm(content_id_in_pssh=True))
+
+    def test_the_same_settings_again_change_nothing(self) -> None:
+        a_client(drm(widevine_provider="acme")).when(ConfigureClientDrm(NAME, {"widevine_provider": "acme"})).then()
+        a_client().when(ConfigureClientDrm(NAME, {"widevine_provider": None})).then()
+
+    def test_settings_that_no_key_could_be_worded_with_are_not_even_a_command(self) -> None:
+        with pytest.raises(Malformed) as refused:
+            ConfigureClientDrm(NAME, {"fairplay_uri_template": "skd://x", "playready_la_url": "no address"})
+        assert [error.field for error in refused.value.errors] == ["playreadyLaUrl", "fairplayUriTemplate"]
+
+    def test_who_takes_a_name_over_does_not_take_its_settings_over(self) -> None:
+        again = a_client(drm(widevine_provider="acme"), REMOVED).when(RegisterClient(NAME, ("keys",), SECOND))
+        assert again.then(fact(events.Reinstated, roles=("keys",)), issued(SECOND)).drm == DrmSettings()
+
+    def test_a_snapshot_keeps_them_and_an_older_one_has_the_defaults(self) -> None:
+        client = a_client().when(ConfigureClientDrm(NAME, {"widevine_provider": "acme"})).then(drm(widevine_provider="acme"))
+        kept = client.snapshot()
+        assert Client.restored(stream=client.id, version=client.version, state=kept).drm == client.drm
+        del kept["details"]["drm"]
+        assert Client.restored(stream=client.id, version=client.version, state=kept).drm == DrmSettings()

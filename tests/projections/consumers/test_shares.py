@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from projections.consumers.shares import Fenced, Share, Shares, shard_of
 from tests.projections.log.helpers import rows
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from projections.deliveries.queries import Backlog, DeliveryFilter, DeliveryQueries, DeliveryState
 from projections.kernel.database import Database
 from tests.api.media.webhook.deliveries_given import FINAL, Deliveries

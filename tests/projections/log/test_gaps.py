@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from api.wiring import prepare
+from api.core import prepare
 from projections.kernel.database import Database
 from tests.projections.log.conftest import Figures
 from tests.projections.log.helpers import logged, until, whole

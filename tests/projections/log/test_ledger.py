@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.answers import RecordedAnswer
 from domain.kernel.cause import Cause

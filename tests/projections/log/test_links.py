@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import projections.log
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.cause import Cause
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, RestoreEvent

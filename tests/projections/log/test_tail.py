@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from api.wiring import Core
+from api.core import Core
 from projections.kernel.coalesce import Coalesced
 from projections.kernel.database import Database
 from projections.log.statement import Append

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.answers import RecordedAnswer
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command

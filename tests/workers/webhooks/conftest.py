@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.conftest import HandClock
 from tests.workers.webhooks.sending import Sending
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.mapper import EventMapper

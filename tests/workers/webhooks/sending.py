@@ -15,7 +15,7 @@ from uuid import UUID
 import psycopg
 from aiohttp import web
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from domain.kernel.sealed import Sealer

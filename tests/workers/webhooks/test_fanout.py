@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.media_event.commands import (
     AddOrUpdateEvent,
     ChangeEventState,

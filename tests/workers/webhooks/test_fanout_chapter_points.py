@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
 from domain.records.kinds.category import Category
 from domain.records.kinds.chapter_point import ChapterPoint

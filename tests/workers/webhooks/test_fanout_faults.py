@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from pydantic import ValidationError
 
-from api.wiring import Core
+from api.core import Core
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
 from domain.media_event.commands import AddOrUpdateEvent, ForceNotification

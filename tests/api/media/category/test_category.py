@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
+from api.core import Core
 from api.media.custom_property import MOST_AT_ONCE
-from api.wiring import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, assert_problem, fields_of, last, logged, new_id, topics
 from tests.api.media.owners import CATEGORY, add_category
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, assert_problem, fields_of, last, logged, new_id, topics
 from tests.api.media.owners import CHAPTER_POINT, add_point
 

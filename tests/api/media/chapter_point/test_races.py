@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import add, new_id, topics
 from tests.api.media.owners import add_point
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, of_event, patch, replace
 from tests.conftest import HandClock
 

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from api.core import Core
 from api.kernel.commands import CommandBus
 from api.media.event.held import EventWrites
 from api.media.event.show import EventAnswers
-from api.wiring import Core
 from domain.media_event.values import EventState
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.channel import Channel

@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from domain.records.kinds.category import Category
 from domain.records.kinds.channel import Channel
 from domain.records.kinds.custom_property import CategoryProperty

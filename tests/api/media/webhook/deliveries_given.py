@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from api.wiring import Core
+from api.core import Core
 from domain.media_event.values import EventDetails
 from projections.deliveries.fanout import NewDelivery, insert
 from projections.deliveries.keys import delivery_id

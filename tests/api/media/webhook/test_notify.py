@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, add, assert_problem, last, logged, of_event
 from tests.conftest import HandClock
 

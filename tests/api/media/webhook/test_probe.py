@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from aiohttp import web
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import UNKNOWN, add, assert_problem, last
 from tests.api.serving import serving
 from tests.conftest import NOON

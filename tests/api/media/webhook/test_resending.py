@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from api.wiring import Core
+from api.core import Core
 from tests.api.asking import add_webhook, assert_problem, fields_of, last
 from tests.api.media.webhook.deliveries_given import OTHER, Deliveries
 from tests.conftest import HandClock

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from api.core import Core
 from api.kernel.log import JsonFormatter, RequestLog
-from api.wiring import Core
 from domain.webhook.secret import key_of
 from tests.api.asking import add, add_webhook, assert_problem, last, logged, topics
 from tests.api.media.test_configuration_secrecy import tables

@@ -1,0 +1,189 @@
+"""`medialedger keys` and `medialedger client drm`, as a person calls them: on a database, with a master key of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from api.cli.main import main
+from api.core import Core, core
+from tests.api.asking import logged
+from tests.api.speke.documents import WIDEVINE, document_1
+from tests.conftest import introduce
+
+Said = tuple[int, str, str]
+Call = Callable[[str], Awaitable[Said]]
+KIDS = [str(uuid4()) for _ in range(2)]
+KEYS = [bytes([number]) * 16 for number in (1, 2)]
+HEAD = 'xmlns="urn:dashif:org:cpix" xmlns:p="urn:ietf:params:xml:ns:keyprov:pskc"'
+
+
+def document(*pairs: tuple[str, bytes], content: str = 'contentId="match-17"', head: str = HEAD) -> str:
+    secret = "<Data><p:Secret><p:PlainValue>{}</p:PlainValue></p:Secret></Data>"
+    keys = "".join(f'<ContentKey kid="{kid}">{secret.format(b64encode(key).decode())}</ContentKey>' for kid, key in pairs)
+    return f"<CPIX {content} {head}><ContentKeyList>{keys}</ContentKeyList></CPIX>"
+
+
+BOTH = document(*zip(KIDS, KEYS, strict=True))
+
+
+def written(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+@pytest.fixture
+def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """In `tmp_path`, which is the home as well. Nothing that is said holds a key."""
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    async def called(line: str) -> Said:
+        code = await asyncio.to_thread(main, line.split())
+        shown = capsys.readouterr()
+        assert not any(spelled in shown.out + shown.err for key in KEYS for spelled in (key.hex(), b64encode(key).decode()))
+        assert shown.err.count("\n") <= 1
+        return code, shown.out, shown.err
+
+    return called
+
+
+async def packager(call: Call) -> None:
+    assert (await call("client add packager --role keys"))[0] == 0
+
+
+async def test_keys_come_in_and_go_out_and_stay_what_they_are(call: Call, tmp_path: Path) -> None:
+    await packager(call)
+    written(tmp_path / "in.xml", BOTH)
+    assert await call("keys import in.xml --client packager") == (0, "2 of 2 keys are new\n", "")
+    assert await call("keys import in.xml --client packager") == (0, "0 of 2 keys are new\n", "")
+    export = "keys export --client packager --content-id match-17 --output out.xml"
+    assert await call(export) == (0, "2 keys, in the clear: out.xml\n", "")
+    assert stat.S_IMODE((tmp_path / "out.xml").stat().st_mode) == 0o600
+    text = (tmp_path / "out.xml").read_text()
+    assert all(kid in text for kid in KIDS)
+    assert all(b64encode(key).decode() in text for key in KEYS)
+    assert await call("keys import out.xml --client packager") == (0, "0 of 2 keys are new\n", "")
+    assert await call(export) == (0, "2 keys, in the clear: out.xml\n", "")
+    assert (tmp_path / "out.xml").read_text() == text
+
+
+async def test_who_takes_keys_out_leaves_a_trace(call: Call, tmp_path: Path, inner: Core) -> None:
+    await introduce(inner, "packager", "keys")
+    written(tmp_path / "in.xml", BOTH)
+    assert (await call("keys import in.xml --client packager"))[0] == 0
+    assert (await call("keys export --client packager --content-id match-17 --output out.xml"))[0] == 0
+    traces = [event for event in await logged(inner) if event.topic == "content_key.answered"]
+    assert [(event.cause["actor"], event.data["speke_versions"]) for event in traces] == [("system", ["export"])] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        (document((KIDS[0], KEYS[1])), f"the kid {KIDS[0]} has another key"),
+        (document((KIDS[0], KEYS[0]), (KIDS[0], KEYS[1])), f"the kid {KIDS[0]} has another key"),
+        (document((KIDS[0], KEYS[0]), content='contentId="other"'), f"the kid {KIDS[0]} belongs to another content id"),
+        (document(("7", KEYS[0])), "the ContentKey at line 1 has no kid that is a UUID"),
+        (document((KIDS[0], b"short")), "the ContentKey at line 1 has a PlainValue that is not base64 of 16 bytes"),
+        (document((KIDS[0], KEYS[0])).replace("PlainValue", "EncryptedValue"), "only keys in the clear can be taken in"),
+        (document((KIDS[0], KEYS[0])).replace("<ContentKey ", '<ContentKey explicitIV="AAAA" '), "explicitIV that is not base64"),
+        (document((KIDS[0], KEYS[0]), content=""), "neither contentId nor id"),
+        (document(), "no ContentKey"),
+        (document((KIDS[0], KEYS[0]), head=""), "SPEKE-4002"),
+        ("<a/>", "the root element is not CPIX"),
+        ("<!DOCTYPE a><a/>", "SPEKE-4003"),
+        ("", "SPEKE-4001"),
+    ],
+)
+async def test_what_is_unfit_is_refused_whole(call: Call, tmp_path: Path, text: str, about: str) -> None:
+    await packager(call)
+    written(tmp_path / "first.xml", BOTH)
+    assert (await call("keys import first.xml --client packager"))[0] == 0
+    written(tmp_path / "in.xml", text)
+    code, shown, error = await call("keys import in.xml --client packager")
+    assert (code, shown) == (1, "")
+    assert error.startswith("medialedger: ")
+    assert about in error
+    assert (await call("keys export --client packager --content-id match-17 --output out.xml"))[1].startswith("2 keys")
+
+
+async def test_a_document_that_others_can_read_and_a_client_that_nobody_is_are_refused(call: Call, tmp_path: Path) -> None:
+    written(tmp_path / "in.xml", BOTH, mode=0o644)
+    assert "chmod 600" in (await call("keys import in.xml --client packager"))[2]
+    written(tmp_path / "in.xml", BOTH)
+    assert await call("keys import in.xml --client packager") == (1, "", "medialedger: no client packager\n")
+    code, _, error = await call("keys export --client packager --content-id x --output out.xml")
+    assert (code, "no content_key" in error) == (1, True)
+    assert not (tmp_path / "out.xml").exists()
+
+
+async def test_the_master_key_is_replaced_and_every_key_stays(call: Call, tmp_path: Path) -> None:
+    await packager(call)
+    written(tmp_path / "in.xml", BOTH)
+    await call("keys import in.xml --client packager")
+    export = "keys export --client packager --content-id match-17 --output out.xml"
+    await call(export)
+    before, old = (tmp_path / "out.xml").read_text(), (tmp_path / "master.key").read_bytes()
+    code, shown, _ = await call("keys rotate --new-key-file new.key")
+    assert (code, shown) == (0, f"2 secrets are sealed under the new master key, which is in {tmp_path / 'master.key'}\n")
+    assert (tmp_path / "master.key").read_bytes() == (tmp_path / "new.key").read_bytes() != old
+    assert not (tmp_path / "master.key.previous").exists()
+    await call(export)
+    assert (tmp_path / "out.xml").read_text() == before
+    code, _, error = await call("keys rotate --new-key-file new.key")
+    assert (code, "in use already" in error) == (1, True)
+    (tmp_path / "master.key").write_bytes(old)
+    assert "not the one that this database was sealed with" in (await call(export))[2]
+    assert "not the one that this database was sealed with" in (await call("keys rotate --new-key-file other.key"))[2]
+    assert (tmp_path / "master.key").read_bytes() == old
+
+
+async def test_whoever_still_knows_the_old_key_only_is_restarted_first(call: Call, tmp_path: Path, database_url: str) -> None:
+    await packager(call)
+    written(tmp_path / "in.xml", BOTH)
+    await call("keys import in.xml --client packager")
+    running = core(database_url, role=None)
+    await running.start()
+    try:
+        code, _, error = await call("keys rotate --new-key-file new.key")
+        assert (code, error.endswith("restart them, then run this again\n")) == (1, True)
+        assert (tmp_path / "master.key.previous").exists()
+        assert (await call("keys export --client packager --content-id match-17 --output out.xml"))[0] == 0
+    finally:
+        await running.stop()
+    assert (await call("keys rotate --new-key-file new.key"))[1].startswith("2 secrets")
+    assert not (tmp_path / "master.key.previous").exists()
+
+
+async def test_a_dry_run_says_all_that_is_wrong(call: Call, tmp_path: Path) -> None:
+    written(tmp_path / "good.xml", document_1(WIDEVINE).decode())
+    assert await call("keys dry-run good.xml") == (0, "the document would be answered\n", "")
+    written(tmp_path / "bad.xml", document_1("81376844-f976-481e-a84e-cc25d39b0b33", iv="AAAA").decode())
+    code, shown, error = await call("keys dry-run bad.xml")
+    assert (code, error) == (1, "")
+    assert "SPEKE-4004" in shown
+    assert "SPEKE-4011" in shown
+    assert "cannot be read" in (await call("keys dry-run nowhere.xml"))[2]
+
+
+async def test_a_clients_drm_settings_are_shown_and_changed(call: Call) -> None:
+    await packager(call)
+    default = (
+        "playready_la_url: \nwidevine_provider: \ncontent_id_in_pssh: False\n"
+        "fairplay_uri_template: skd://{host}/{client}/{content_id}?kid={kid}\nfairplay_key_format_versions: 1\n"
+    )
+    assert await call("client drm packager") == (0, default, "")
+    changed = default.replace("False", "True").replace("widevine_provider: ", "widevine_provider: acme")
+    assert await call("client drm packager --widevine-provider acme --content-id-in-pssh") == (0, changed, "")
+    code, _, error = await call("client drm packager --playready-la-url no-address")
+    assert (code, "playreadyLaUrl" in error) == (1, True)
+    assert await call("client drm packager --no-content-id-in-pssh --widevine-provider=") == (0, default, "")
+    assert await call("client drm nobody") == (1, "", "medialedger: no client nobody\n")
