@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Collection, Mapping, Sequence
 
 from projections.consumers.shares import shard_of
@@ -11,6 +13,9 @@ from projections.log.growth import Growth
 from projections.log.tail import LoggedEvent
 from projections.log.writes import before
 from workers.kernel.feed import LIMIT, Batch
+
+_PACE = 0.01
+"""Seconds between two looks of one that has caught up: under load the log grows hundreds of times a second."""
 
 
 class LogFeed:
@@ -24,13 +29,17 @@ class LogFeed:
         self._kinds = kinds
         self._shards = shards
         self._limit = limit
+        self._rested = 0.0
 
     async def fetch(self, after: Mapping[int, int]) -> Batch:
         start = min(after.values())
+        await asyncio.sleep(max(self._rested - time.monotonic(), 0.0))
         head = await self._growth.beyond(start)
         if head <= start:
             return Batch((), start)
         through = await self._end(start, head)
+        if through == head:
+            self._rested = time.monotonic() + _PACE
         records = await tail.window(self._database, start, through=through, kinds=self._kinds)
         return Batch(self._wanted(records, after, start=start), through)
 
