@@ -13,10 +13,10 @@ from api.kernel.answer import Answer
 from api.kernel.call import Call
 from api.kernel.errors import Failure
 from api.kernel.surface import Surface
+from api.speke.cpix.parsing import LARGEST_BODY
 from domain.client.aggregate import RESERVED
 
 NEVER_STORED: Final = ("cache-control", "no-store")
-_BODY_LIMIT: Final = 256 * 1024
 _LONGEST_LINE: Final = 290
 _WHO: Final = "the API-KEY is missing, or is not a valid key of this client"
 
@@ -42,7 +42,7 @@ KEY_PROVIDER: Final = Surface(
     render=render,
     error_type="text/plain",
     error_model=None,
-    body_limit=_BODY_LIMIT,
+    body_limit=LARGEST_BODY,
     caller_in_path="client_name",
     never_in_path=RESERVED,
     quoted_keys=True,
