@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from domain.configuration.schema import ClosedSection, checked
 from domain.configuration.secrets import MEMBER
+from domain.kernel.credentials import hints_at_credential
 from domain.kernel.errors import FieldError, Malformed
 
 FIELD: Final = "additionalPropertiesJson"
@@ -25,7 +26,6 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _RESERVED: Final = frozenset({"host", "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
 _RESERVED_BEGINNINGS: Final = ("content-", "webhook-", "proxy-")
-_CREDENTIAL: Final = re.compile(r"auth|cookie|credential|jwt|key|passw|passphrase|pwd|secret|session|signature|token")
 
 
 class Header(ClosedSection):
@@ -53,24 +53,19 @@ def taken_apart(text: str) -> SentHeaders:
     faults = [fault for index, header in enumerate(headers) for fault in _faults(header, index)]
     seen: set[str] = set()
     for index, header in enumerate(headers):
-        if carries_credential(header.name):
+        if hints_at_credential(header.name):
             if secret_name(header.name) in seen:
                 faults.append(FieldError(place(index, "name"), "is there twice; a header with a credential comes once"))
             seen.add(secret_name(header.name))
     if faults:
         raise Malformed(*faults)
-    sent = {secret_name(one.name): one.value for one in headers if one.value is not None and carries_credential(one.name)}
+    sent = {secret_name(one.name): one.value for one in headers if one.value is not None and hints_at_credential(one.name)}
     return SentHeaders(_masked(text, headers), sent)
 
 
 def headers_in(text: str | None) -> tuple[Header, ...]:
     """The headers of a text that was kept."""
     return _HeaderDocument.model_validate_json(text).headers if text is not None else ()
-
-
-def carries_credential(name: str) -> bool:
-    """Whether the name says so; rather one header too many than one too few."""
-    return _CREDENTIAL.search(name.lower()) is not None
 
 
 def secret_name(header: str) -> str:
@@ -115,7 +110,7 @@ def _masked(text: str, headers: tuple[Header, ...]) -> str:
         if found["value"] is None:  # the key of the whole array, or no key
             return found[0]
         header = next(members)
-        hidden = json.loads(found["key"]) == "value" and carries_credential(header.name)
+        hidden = json.loads(found["key"]) == "value" and hints_at_credential(header.name)
         return f"{found['key']}{found['colon']}null" if hidden else found[0]
 
     return MEMBER.sub(mask, text)
