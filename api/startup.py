@@ -24,6 +24,10 @@ class Product(Protocol):
 
     async def start(self) -> None: ...
 
+    def drain(self) -> None:
+        """No new request will come: what would otherwise never end, such as a stream of events, ends now."""
+        ...
+
     async def stop(self) -> None: ...
 
     def summary(self) -> Sequence[tuple[str, str]]:

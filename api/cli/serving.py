@@ -78,7 +78,7 @@ async def run_product(
     try:
         await product.start()
         rest_the_collector()
-        stopping.when_asked(server.drain)
+        stopping.when_asked(partial(_drain, server, product))
         await server.serve(sockets=sockets)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
@@ -113,6 +113,11 @@ def server_config(app: AsgiApplication, *, seconds: int) -> uvicorn.Config:
         backlog=BACKLOG,
         timeout_graceful_shutdown=seconds,
     )
+
+
+def _drain(server: Server, product: Product) -> None:
+    server.drain()
+    product.drain()
 
 
 async def _force(server: Server, stopping: Stopping) -> None:

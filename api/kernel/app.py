@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
@@ -24,11 +24,11 @@ from api.kernel.log import RequestLog
 from api.kernel.metrics import RequestMetrics
 from api.kernel.openapi import Documentation
 from api.kernel.routes import Declaration, Routes
+from api.kernel.streaming import OpenStreams, Send
 from api.kernel.surface import OPERATIONS, Surface
 from domain.kernel.clock import system_clock
 from domain.kernel.errors import NotFound
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Hook = Callable[[], Awaitable[None]]
 Message = dict[str, Any]
 ByMethod = dict[str, Route]
@@ -132,6 +132,11 @@ class Application:
         self._log = request_log
         self._on_start = on_start
         self._on_stop = on_stop
+        self._streams = OpenStreams()
+
+    def drain(self) -> None:
+        """Ends the streams that would never end by themselves; everything else goes on."""
+        self._streams.end()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -156,7 +161,7 @@ class Application:
             start, payload = _messages(answer, call)
         await send(start)
         if payload is None:
-            await _stream(answer.body, call, send=send)
+            await self._streams.send(answer, call, receive=receive, send=send)
         else:
             await send({"type": "http.response.body", "body": payload} if payload else _NO_BODY)
         seconds = perf_counter() - started
@@ -219,17 +224,6 @@ def _messages(answer: Answer, call: Call) -> tuple[Message, bytes | None]:
         # Nobody was told to go on, so it is open whether the body follows: only a new connection is sure to be in step.
         headers.append((b"connection", b"close"))
     return {"type": "http.response.start", "status": answer.status, "headers": headers}, payload
-
-
-async def _stream(chunks: AsyncIterable[bytes], call: Call, *, send: Send) -> None:
-    """A fault in mid-stream can no longer be answered: it breaks the connection, so that half is not taken for all."""
-    try:
-        async for chunk in chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    except Exception:
-        _logger.exception("a stream broke off", extra={"transactionId": call.transaction_id, "route": call.path})
-        raise
-    await send(_NO_BODY)
 
 
 def _explain(error: Exception, call: Call, *, declaration: Declaration) -> Answer:

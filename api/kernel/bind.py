@@ -105,6 +105,8 @@ class BoundRoute:
     async def answer(self, call: Call, receive: Receive, *, values: list[str]) -> Answer:
         """401, 403, 413, 415, 400, in this order; the endpoint adds 404, 412 and 409 by raising."""
         headers = call.headers
+        if values:
+            call.place(self._names, values=values)  # at once: a refusal may name what the path names
         if self._roles is not None:
             call.caller = await self._gate.admit(
                 headers,
@@ -121,8 +123,6 @@ class BoundRoute:
         if self._body is not None:
             media_type = self._body.accept(headers, empty=not call.body)
         call.check()
-        if values:
-            call.place(self._names, values=values)
         act: Callable[[], Awaitable[Answer]] = partial(self._endpoint, call, **self._arguments(call, values, media_type))
         if once is not None:
             return await once.run(call, act)

@@ -204,15 +204,18 @@ def _header(name: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
 
 
-def _headers(declaration: Declaration) -> list[dict[str, str]]:
-    names = ["X-Transaction-ID"]
+def _headers(declaration: Declaration) -> list[dict[str, Any]]:
+    names, required = ["X-Transaction-ID"], []
     if declaration.permission is not None:
-        names.append("client")
+        if declaration.surface.client_required:
+            required.append({**_header("client", _HEADERS["client"]), "required": True})
+        else:
+            names.append("client")
     if declaration.keeps_answer:
         names.append("Idempotency-Key")
     if declaration.method in ("PUT", "PATCH", "DELETE"):
         names.append("If-Match")
-    return [{"$ref": f"#/components/parameters/{name}"} for name in names]
+    return [*required, *({"$ref": f"#/components/parameters/{name}"} for name in names)]
 
 
 def _correct(operation: dict[str, Any], declaration: Declaration, *, schemas: dict[str, Any]) -> None:

@@ -91,6 +91,17 @@ def test_a_request_under_way_is_answered_before_the_process_ends(running: Runnin
     assert not EmbeddedPostgres(home).running
 
 
+def test_a_stream_of_events_does_not_hold_up_the_end(running: Running, home: Path) -> None:
+    with httpx.stream("GET", running.address + "/endless", timeout=30) as answer:
+        pieces = answer.iter_bytes()
+        assert next(pieces) == b": here\n\n"
+        running.process.send_signal(signal.SIGTERM)
+        assert list(pieces) == []
+    output, errors = running.process.communicate(timeout=30)
+    assert (running.process.returncode, output.split(), errors) == (0, ["stopped"], "")
+    assert (home / "stopped-in-order").exists()
+
+
 def test_a_second_interrupt_does_not_wait(running: Running, home: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(httpx.get, running.address + "/held", timeout=30)

@@ -1,13 +1,14 @@
 """The smallest product that `serve` can run, in a process of its own: `python tiny_product.py`, settings in the environment.
 
 `/held` answers only once the file HOME/go exists, and makes HOME/held while it waits: a test can tell that a request is under way.
+`/endless` is a stream of events that never ends by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import uvloop
 from api.cli.database import kept
 from api.cli.home import locked, prepare
 from api.cli.serving import serve
+from api.kernel.answer import Answer
+from api.kernel.call import Call
+from api.kernel.streaming import EVENT_STREAM, OpenStreams
 from api.settings import Settings
 from api.startup import StartError
 
@@ -23,8 +27,14 @@ from api.startup import StartError
 class TinyProduct:
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._streams = OpenStreams()
 
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/endless":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            call = Call(scope, dict(scope["headers"]), path="/endless")
+            await self._streams.send(Answer(body=_endless(), media_type=EVENT_STREAM), call, receive=receive, send=send)
+            return
         if scope["path"] == "/held":
             (self._home / "held").touch()
             while not (self._home / "go").exists():  # noqa: ASYNC110 - the one who says "go" is another process
@@ -34,11 +44,19 @@ class TinyProduct:
 
     async def start(self) -> None: ...
 
+    def drain(self) -> None:
+        self._streams.end()
+
     async def stop(self) -> None:
         (self._home / "stopped-in-order").touch()
 
     def summary(self) -> Sequence[tuple[str, str]]:
         return [("admin key", str(self._home / "admin-api-key"))]
+
+
+async def _endless() -> AsyncIterator[bytes]:
+    yield b": here\n\n"
+    await asyncio.Event().wait()
 
 
 async def build(settings: Settings, database: str, master_key: bytes) -> TinyProduct:

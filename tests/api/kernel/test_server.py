@@ -3,36 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator
 
 import pytest
-import uvicorn
 
-from tests.api.kernel.toy import ID, SECRET, Toy
+from tests.api.kernel.toy import ID, SECRET
 
 KEY = f"API-KEY: {SECRET}\r\n".encode()
-
-
-class _Announcing(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
-
-
-@pytest.fixture
-async def port(toy: Toy) -> AsyncIterator[int]:
-    config = uvicorn.Config(toy.app, port=0, http="httptools", log_level="critical", access_log=False)
-    server = _Announcing(config)
-    running = asyncio.create_task(server.serve())
-    await server.ready.wait()
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    await running
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes, bytes]:

@@ -83,6 +83,7 @@ class Shelf:
     posts: int = 0
     hold: asyncio.Event = field(default_factory=asyncio.Event)
     entered: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
     failure: Exception | None = None
 
 
@@ -178,6 +179,24 @@ async def export(call: Call) -> Answer:
         yield b"[]\n"
 
     return Answer(body=lines(), media_type="application/x-ndjson")
+
+
+@things.get("/followed/{kind}", READ, media_type="text/event-stream")
+async def followed(call: Call, kind: str, shelf: Shelf) -> Answer:
+    """A stream that goes on until the shelf is let go, or its caller or the process is gone."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        try:
+            yield b"data: 1\n\n"
+            shelf.entered.set()
+            await shelf.hold.wait()
+            if shelf.failure is not None:
+                raise shelf.failure
+            yield b"data: 2\n\n"
+        finally:
+            shelf.closed.set()
+
+    return Answer(body=pieces(), media_type=f"text/{kind}")
 
 
 def _plain(failure: Failure, call: Call) -> Answer:
