@@ -122,8 +122,9 @@ class Rebuilder:
                 async for page in _pages(reader, view, position):
                     events += len(page)
                     for root in self._streams.folded(page).values():
-                        await copy.write_row(view.row(root))
-                        rows += 1
+                        for row in view.rows(root):
+                            await copy.write_row(row)
+                            rows += 1
                     progress(events)
         finally:
             frozen()
@@ -136,7 +137,7 @@ class Rebuilder:
         streams = [stream for (stream,) in await found.fetchall()]
         for begin in range(0, len(streams), _PAGE):
             roots = await self._streams.load.many(streams[begin : begin + _PAGE])
-            packed = view.pack([view.row(root) for root in roots.values()])
+            packed = view.pack([row for root in roots.values() for row in view.rows(root)])
             await connection.execute(view.upsert(table, ""), packed, binary=True)
 
     async def _flip(self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int) -> int:

@@ -40,7 +40,8 @@ class Column:
 class View:
     """`version` changes whenever `columns`, `indexes` or the meaning of `row` do; start-up then rebuilds the view.
 
-    `row` gives the columns' values in order, the key first and the aggregate's version second.
+    `row` gives the columns' values in order, the key first and the aggregate's version second; with `several`, it gives any number
+    of such rows, and an aggregate that once had a row keeps it.
     `indexes` are CREATE INDEX tails with `{table}` for the table's name, keyed by the index's own name.
     """
 
@@ -48,9 +49,13 @@ class View:
     version: int
     kinds: tuple[str, ...]
     columns: tuple[Column, ...]
-    row: Callable[[Any], tuple[Any, ...]]
+    row: Callable[[Any], Any]
     key: tuple[str, ...]
     indexes: Mapping[str, str]
+    several: bool = False
+
+    def rows(self, root: AggregateRoot) -> Sequence[tuple[Any, ...]]:
+        return self.row(root) if self.several else (self.row(root),)
 
     def create(self, table: str) -> str:
         columns = ", ".join(f"{c.name} {c.type}{' NOT NULL' if c.name in (*self.key, 'version') else ''}" for c in self.columns)
@@ -99,4 +104,4 @@ class Views:
                 self._of[kind] = (*self._of.get(kind, ()), view)
 
     def rows(self, root: AggregateRoot) -> list[tuple[View, tuple[Any, ...]]]:
-        return [(view, view.row(root)) for view in self._of.get(root.KIND, ())]
+        return [(view, row) for view in self._of.get(root.KIND, ()) for row in view.rows(root)]
