@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from domain.client.aggregate import Client
 from domain.content_key.aggregate import ContentKey
+from domain.job.aggregate import Job
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
 from domain.media_event.aggregate import MediaEvent
@@ -18,6 +19,8 @@ from domain.records.kinds.infrastructure_profile import InfrastructureProfile
 from domain.records.kinds.playlist import Playlist
 from domain.records.kinds.playlist_item import PlaylistItem
 from domain.records.kinds.room import Room
+from domain.records.kinds.schedule import Schedule
+from domain.records.kinds.setting import Setting
 from domain.records.kinds.tag import Tag
 from domain.records.kinds.webhook import Webhook
 from domain.records.record import Record
@@ -36,8 +39,10 @@ RECORDS: tuple[type[Record], ...] = (
     InfrastructureProfile,
     ArchiverStream,
     Webhook,
+    Setting,
+    Schedule,
 )
-AGGREGATES: tuple[type[AggregateRoot], ...] = (MediaEvent, Client, ContentKey, *RECORDS)
+AGGREGATES: tuple[type[AggregateRoot], ...] = (MediaEvent, Client, ContentKey, Job, *RECORDS)
 
 
 def catalogue() -> Catalogue:

@@ -23,10 +23,15 @@ _KINDS = """
 """
 KINDS = frozenset(_KINDS.split())
 # Past participles that do not end in -ed.
-IRREGULAR = {"set", "sent", "made", "begun", "taken", "held", "put", "withdrawn"}
+IRREGULAR = {"broken", "set", "sent", "made", "begun", "taken", "held", "put", "withdrawn"}
 EVENTS = list(catalogue().events.values())
 DECLARED = [declaration for routes in ROUTES for declaration in routes.declarations]
-OPEN_TO_ALL = {"/livez", "/readyz", "/metrics", "/asyncapi.json"}
+_OPEN_OF_THE_ENGINE = ["", "jobs", "jobs/{job_id}", "logs/{job_id}", "logs/{job_id}/stream", "dashboard", "dashboard/stream"]
+_PAGE = ["dashboard.html", "dashboard.css", "dashboard.js"]
+OPEN_TO_ALL = {
+    *("/livez", "/readyz", "/metrics", "/asyncapi.json"),
+    *(f"/engine/{path}" for path in (*_OPEN_OF_THE_ENGINE, *_PAGE)),
+}
 
 every_aggregate = pytest.mark.parametrize("aggregate", AGGREGATES, ids=[aggregate.KIND for aggregate in AGGREGATES])
 every_event = pytest.mark.parametrize("event", EVENTS, ids=[event.TOPIC for event in EVENTS])

@@ -1,0 +1,201 @@
+"""Job: work that a client handed in, and its tasks. Document 3, "Job" and "States and transitions"; ADR 0021.
+
+Who may begin is settled here and in the append, not by those who ask: a job starts once, in a slot that no other job holds, and of
+the runs of a task only the present one may say how it ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Self
+
+from domain.job import events
+from domain.job.state import JobAsItStands
+from domain.job.task import Task
+from domain.job.values import (
+    Fenced,
+    Gate,
+    JobState,
+    Output,
+    Result,
+    Submission,
+    TaskState,
+    check_graph,
+)
+from domain.kernel.errors import Refused
+
+MOST_LOST: Final = 2
+"""So many lost workers in a row, and it is the task that kills them."""
+
+_OPEN = frozenset({JobState.QUEUED, JobState.PENDING, JobState.SCHEDULED, JobState.PAUSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often a failed task is tried again, and how long after. Document 3, "Settings": `retry_limit`, `retry_delay`."""
+
+    limit: int
+    delay: timedelta
+
+
+class Job(JobAsItStands):
+    """A job, by its number."""
+
+    # --- deciding: what clients want
+
+    @classmethod
+    def accept(
+        cls,
+        key: int,
+        submission: Submission,
+        *,
+        priority: int,
+        at: datetime,
+        run_at: datetime | None = None,
+        gate: Gate | None = None,
+        rerun_of: int | None = None,
+        headers: dict[str, str] | None = None,
+        transaction_id: str = "",
+    ) -> Self:
+        check_graph(submission.tasks)
+        facts: dict[str, Any] = {"run_at": run_at, "gate": gate, "rerun_of": rerun_of, "headers": headers}
+        facts["transaction_id"] = transaction_id
+        told = {name: value for name, value in facts.items() if value}
+        return cls._begin(events.Accepted, key, at, submission=submission, priority=priority, **told)
+
+    def prioritise(self, priority: int, *, at: datetime) -> None:
+        if priority != self.priority:
+            self._trigger(events.PriorityChanged, at=at, previous=self.priority, priority=priority)
+
+    def reschedule(self, run_at: datetime, *, at: datetime) -> None:
+        if run_at == self.run_at and not (self.state is JobState.QUEUED and run_at > at):
+            return
+        self._must_be_open("run_at")
+        self._trigger(events.Scheduled if run_at > at else events.RunTimeChanged, at=at, run_at=run_at)
+
+    def set_gate(self, gate: Gate | None, *, at: datetime) -> None:
+        if (gate and gate.mark) == (self.gate and self.gate.mark):
+            return
+        self._must_be_open("sempahore_url")
+        self._trigger(events.GateChanged, at=at, gate=gate)
+
+    def pause(self, *, at: datetime) -> None:
+        if self.state is not JobState.PAUSED:
+            self._trigger(events.Paused, at=at)
+
+    def resume(self, *, at: datetime) -> None:
+        if self.state is not JobState.PAUSED:
+            raise Refused(f"queue_state: only a paused job can be queued; this one is {self.state.name.lower()}")
+        self._trigger(events.Queued, at=at, resumed=True)
+
+    def break_off(self, *, at: datetime, rerun_as: int | None = None) -> None:
+        if self.state is not JobState.BROKEN:
+            self._trigger(events.Broken, at=at, **({} if rerun_as is None else {"rerun_as": rerun_as}))
+
+    # --- deciding: what the engine does
+
+    def queue(self, *, run_at: datetime | None, gate: Gate | None, at: datetime) -> None:
+        """It is due and its gate is open, as the scheduler saw them; if they have been changed since, it is looked at again."""
+        if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, gate) == (self.run_at, self.gate):
+            self._trigger(events.Queued, at=at)
+
+    def start(self, *, slot: int, low_slot: int | None, at: datetime) -> None:
+        """A job that was resumed while a step of it still ran has its slot already."""
+        if self.state is not JobState.QUEUED:
+            return
+        if self.holds_slot and self.slot is not None:
+            slot, low_slot = self.slot, self.low_slot
+        self._trigger(events.Started, at=at, slot=slot, low_slot=low_slot)
+        self._complete_if_done(at)
+
+    def start_task(self, task_id: int, *, run: int, worker: str, at: datetime) -> None:
+        """Its own worker may say so again, if it was not told that it had been heard."""
+        task = self._task(task_id, run)
+        if (task.state, task.run, task.worker) == (TaskState.RUNNING, run, worker):
+            return
+        if self.state_of(task) is not TaskState.READY or run != task.run + 1:
+            raise Fenced(self.key, task_id, run)
+        attempt = task.attempts + 1
+        self._trigger(events.TaskStarted, at=at, task=task_id, name=task.plan.name, run=run, attempt=attempt, worker=worker)
+
+    def commit_outputs(self, task_id: int, *, run: int, outputs: tuple[Output, ...], result: Result, at: datetime) -> None:
+        task = self._present(task_id, run)
+        if task.state is TaskState.RUNNING:
+            self._trigger(
+                events.OutputsCommitted, at=at, task=task_id, name=task.plan.name, run=run, outputs=outputs, result=result
+            )
+
+    def complete_task(self, task_id: int, *, run: int, result: Result | None = None, at: datetime) -> None:
+        """Of a task with outputs: they are all in their places. Whoever comes second with that has nothing to add."""
+        task = self._task(task_id, run)
+        if task.state is TaskState.COMPLETED and task.run == run:
+            return
+        task = self._present(task_id, run)
+        told = {} if result is None else {"result": result}
+        self._trigger(events.TaskCompleted, at=at, task=task_id, name=task.plan.name, run=run, **told)
+        self._complete_if_done(at)
+
+    def fail_task(self, task_id: int, *, run: int, error: str, retries: Retries, final: bool, at: datetime) -> None:
+        task = self._present(task_id, run)
+        retry_at = None if final else self._retry_at(task, retries, at)
+        self._trigger(
+            events.TaskFailed,
+            at=at,
+            task=task_id,
+            name=task.plan.name,
+            run=run,
+            attempt=task.attempts,
+            error=error,
+            retry_at=retry_at,
+        )
+        if retry_at is None:
+            tries = "" if task.attempts == 1 else f" {task.attempts} times"
+            self._abandon(f"the task {task.plan.name} failed{tries}: {error}", at)
+
+    def expire_lease(self, task_id: int, *, run: int, retries: Retries, at: datetime) -> None:
+        """Nothing was heard of the run's worker for too long. Who finds that out second has nothing to add."""
+        task = self._task(task_id, run)
+        if task.state is not TaskState.RUNNING or task.run != run:
+            return
+        lost = task.lost + 1
+        retry_at = None if lost >= MOST_LOST else self._retry_at(task, retries, at)
+        self._trigger(
+            events.TaskLeaseExpired, at=at, task=task_id, name=task.plan.name, run=run, attempt=task.attempts, retry_at=retry_at
+        )
+        if retry_at is None:
+            why = f"{lost} times in a row" if lost >= MOST_LOST else f"at attempt {task.attempts}, the last one"
+            self._abandon(f"the worker of the task {task.plan.name} was lost {why}", at)
+
+    def interrupt_task(self, task_id: int, *, run: int, at: datetime) -> None:
+        task = self._task(task_id, run)
+        if task.state is TaskState.RUNNING and task.run == run:
+            self._trigger(events.TaskInterrupted, at=at, task=task_id, name=task.plan.name, run=run)
+
+    def _must_be_open(self, field: str) -> None:
+        if self.state not in _OPEN:
+            raise Refused(f"{field}: the job is {self.state.name.lower()}")
+
+    def _task(self, task_id: int, run: int) -> Task:
+        if task_id not in self.tasks:
+            raise Fenced(self.key, task_id, run)
+        return self.tasks[task_id]
+
+    def _present(self, task_id: int, run: int) -> Task:
+        task = self._task(task_id, run)
+        if not task.under_way or task.run != run:
+            raise Fenced(self.key, task_id, run)
+        return task
+
+    def _retry_at(self, task: Task, retries: Retries, at: datetime) -> datetime | None:
+        return at + retries.delay if task.attempts <= retries.limit else None
+
+    def _complete_if_done(self, at: datetime) -> None:
+        if all(task.state is TaskState.COMPLETED for task in self.tasks.values()):
+            self._trigger(events.Completed, at=at, failed=False)
+
+    def _abandon(self, reason: str, at: datetime) -> None:
+        self._trigger(events.Completed, at=at, failed=True, reason=reason)
+
+
+events.Accepted.AGGREGATE = Job

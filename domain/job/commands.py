@@ -1,0 +1,182 @@
+"""All that can be asked of a job: by its client, the controller, the scheduler and the workers. Document 3, "Job engine"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from domain.job.aggregate import Job, Retries
+from domain.job.values import DEFAULT_PRIORITY, Gate, JobState, Output, Result, Submission
+from domain.kernel.command import Command
+from domain.kernel.sealed import Sealed
+
+
+@dataclass(frozen=True)
+class JobCommand(Command[Job]):
+    """`key` is the job's number."""
+
+    key: int
+
+    def kind(self) -> type[Job]:
+        return Job
+
+
+@dataclass(frozen=True)
+class AcceptJob(JobCommand):
+    """POST /job, and the second half of POST /jobs/<id>/rerun. The number was drawn for it."""
+
+    submission: Submission
+    priority: int = DEFAULT_PRIORITY
+    run_at: datetime | None = None
+    gate: Gate | None = None
+    rerun_of: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    transaction_id: str = ""
+    sealed: Sequence[Sealed] = field(default=(), kw_only=True)
+
+    @property
+    def fresh(self) -> bool:
+        return True
+
+    def decide(self, root: Job | None, *, at: datetime) -> Job:
+        if root is not None:  # a number is drawn once, so this very command was carried out
+            return root
+        return Job.accept(
+            self.key,
+            self.submission,
+            priority=self.priority,
+            at=at,
+            run_at=self.run_at,
+            gate=self.gate,
+            rerun_of=self.rerun_of,
+            headers=dict(self.headers),
+            transaction_id=self.transaction_id,
+        )
+
+
+@dataclass(frozen=True)
+class UpdateJob(JobCommand):
+    """PUT /job/<id>. What is not in `changes` stays: `queue_state` (a JobState), `run_at`, `priority`, `gate` (None takes it
+    away)."""
+
+    changes: Mapping[str, object]
+    sealed: Sequence[Sealed] = field(default=(), kw_only=True)
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        match self.changes.get("priority"):
+            case int(priority):
+                root.prioritise(priority, at=at)
+        if "gate" in self.changes:
+            gate = self.changes["gate"]
+            assert gate is None or isinstance(gate, Gate), "a gate"
+            root.set_gate(gate, at=at)
+        match self.changes.get("run_at"):
+            case datetime() as run_at:
+                root.reschedule(run_at, at=at)
+        match self.changes.get("queue_state"):
+            case JobState.PAUSED:
+                root.pause(at=at)
+            case JobState.BROKEN:
+                root.break_off(at=at)
+            case JobState.QUEUED:
+                root.resume(at=at)
+
+
+@dataclass(frozen=True)
+class BreakJob(JobCommand):
+    """The first half of POST /jobs/<id>/rerun."""
+
+    rerun_as: int | None = None
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.break_off(at=at, rerun_as=self.rerun_as)
+
+
+@dataclass(frozen=True)
+class QueueJob(JobCommand):
+    """The job's time has come and its gate is open. `run_at` and `gate` are as they were when that was seen."""
+
+    run_at: datetime | None
+    gate: Gate | None
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.queue(run_at=self.run_at, gate=self.gate, at=at)
+
+
+@dataclass(frozen=True)
+class StartJob(JobCommand):
+    """The controller has a slot for it."""
+
+    slot: int
+    low_slot: int | None
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.start(slot=self.slot, low_slot=self.low_slot, at=at)
+
+
+@dataclass(frozen=True)
+class _TaskCommand(JobCommand):
+    """Of a run of a task; `Fenced` when it is not the present one."""
+
+    task: int
+    run: int
+
+
+@dataclass(frozen=True)
+class StartTask(_TaskCommand):
+    worker: str
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.start_task(self.task, run=self.run, worker=self.worker, at=at)
+
+
+@dataclass(frozen=True)
+class CommitOutputs(_TaskCommand):
+    """The step has ended: these files of this run are the ones to be published."""
+
+    outputs: tuple[Output, ...]
+    result: Result
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.commit_outputs(self.task, run=self.run, outputs=self.outputs, result=self.result, at=at)
+
+
+@dataclass(frozen=True)
+class CompleteTask(_TaskCommand):
+    """`result` None: it is known since its outputs were committed, and they have been published."""
+
+    result: Result | None = None
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.complete_task(self.task, run=self.run, result=self.result, at=at)
+
+
+@dataclass(frozen=True)
+class FailTask(_TaskCommand):
+    """`final`: the step itself says that trying again is of no use."""
+
+    error: str
+    retries: Retries
+    final: bool = False
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.fail_task(self.task, run=self.run, error=self.error, retries=self.retries, final=self.final, at=at)
+
+
+@dataclass(frozen=True)
+class ExpireLease(_TaskCommand):
+    """The run's worker has not been heard of for too long."""
+
+    retries: Retries
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.expire_lease(self.task, run=self.run, retries=self.retries, at=at)
+
+
+@dataclass(frozen=True)
+class InterruptTask(_TaskCommand):
+    """The worker is asked to stop and gives the task back."""
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        root.interrupt_task(self.task, run=self.run, at=at)

@@ -1,0 +1,217 @@
+"""What a job is after all that happened to it: how its events are applied, what it holds, how it is remembered. ADR 0021.
+
+Nothing is decided here; that is in `aggregate.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from domain.job import events
+from domain.job.task import Task
+from domain.job.values import TERMINAL, Gate, JobState, Submission, TaskState
+from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.event import DomainEvent
+
+
+def slots_of(client: str) -> str:
+    """The scope in which each started job of a client claims a number."""
+    return f"job.slot.{client}"
+
+
+def low_slots_of(client: str) -> str:
+    """The same for those that may not take the reserved slots."""
+    return f"job.low_slot.{client}"
+
+
+class JobAsItStands(AggregateRoot):
+    """Base of the aggregate."""
+
+    KIND: ClassVar[str] = "job"
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+
+    submission: Submission
+    state: JobState
+    priority: int
+    run_at: datetime | None
+    gate: Gate | None
+    transaction_id: str
+    tasks: dict[int, Task]
+
+    def begin(self) -> None:
+        self.failed = False
+        self.reason = ""
+        self.slot: int | None = None
+        self.low_slot: int | None = None
+
+    @property
+    def number(self) -> int:
+        return int(self.key)
+
+    @property
+    def ended(self) -> bool:
+        return self.state in TERMINAL
+
+    def state_of(self, task: Task) -> TaskState:
+        """`READY` is what a waiting task is while its job is started and all before it are done."""
+        if task.state is not TaskState.WAITING or self.state is not JobState.STARTED:
+            return task.state
+        behind = all(self.tasks[before].state is TaskState.COMPLETED for before in task.plan.after)
+        return TaskState.READY if behind else task.state
+
+    # --- applying: what clients want
+
+    def _when_accepted(self, event: events.Accepted) -> None:
+        self.submission = event.submission
+        self.priority = event.priority
+        self.run_at = event.run_at
+        self.gate = event.gate
+        self.transaction_id = event.transaction_id
+        self.tasks = {plan.id: Task(plan) for plan in event.submission.tasks}
+        if event.run_at is not None and event.run_at > event.timestamp:
+            self.state = JobState.SCHEDULED
+        else:
+            self.state = JobState.QUEUED if event.gate is None else JobState.PENDING
+
+    def _when_scheduled(self, event: events.Scheduled) -> None:
+        self.run_at = event.run_at
+        self.state = JobState.SCHEDULED
+
+    def _when_run_time_changed(self, event: events.RunTimeChanged) -> None:
+        self.run_at = event.run_at
+
+    def _when_priority_changed(self, event: events.PriorityChanged) -> None:
+        self.priority = event.priority
+
+    def _when_gate_changed(self, event: events.GateChanged) -> None:
+        self.gate = event.gate
+        if self.state is JobState.QUEUED and event.gate is not None:
+            self.state = JobState.PENDING
+        elif self.state is JobState.PENDING and event.gate is None:
+            self.state = JobState.QUEUED
+
+    def _when_paused(self, event: events.Paused) -> None:
+        self.state = JobState.PAUSED
+
+    def _when_broken(self, event: events.Broken) -> None:
+        self._end(JobState.BROKEN, event.timestamp)
+
+    # --- applying: what the engine does
+
+    def _when_queued(self, event: events.Queued) -> None:
+        """What was given up or cancelled before somebody resumed the job is tried anew."""
+        self.state = JobState.QUEUED
+        self.failed, self.reason = False, ""
+        for task in self.tasks.values():
+            if task.state in (TaskState.FAILED, TaskState.CANCELLED):
+                task.begin_again()
+
+    def _when_started(self, event: events.Started) -> None:
+        self.state = JobState.STARTED
+        self.slot, self.low_slot = event.slot, event.low_slot
+
+    def _when_completed(self, event: events.Completed) -> None:
+        self.failed, self.reason = event.failed, event.reason
+        self._end(JobState.COMPLETED, event.timestamp)
+
+    def _when_task_started(self, event: events.TaskStarted) -> None:
+        task = self.tasks[event.task]
+        task.state = TaskState.RUNNING
+        task.run, task.attempts = event.run, event.attempt
+        task.worker, task.started_at, task.ended_at = event.worker, event.timestamp, None
+        task.outputs, task.result = (), None
+
+    def _when_outputs_committed(self, event: events.OutputsCommitted) -> None:
+        task = self.tasks[event.task]
+        task.state = TaskState.PUBLISHING
+        task.outputs, task.result = event.outputs, event.result
+
+    def _when_task_completed(self, event: events.TaskCompleted) -> None:
+        task = self.tasks[event.task]
+        task.state, task.ended_at = TaskState.COMPLETED, event.timestamp
+        task.lost, task.error = 0, ""
+        if event.result is not None:
+            task.result = event.result
+
+    def _when_task_failed(self, event: events.TaskFailed) -> None:
+        task = self.tasks[event.task]
+        task.error, task.lost = event.error, 0
+        self._again_or_never(task, event.retry_at, event.timestamp)
+
+    def _when_task_lease_expired(self, event: events.TaskLeaseExpired) -> None:
+        task = self.tasks[event.task]
+        task.error = "its worker was lost"
+        task.lost += 1
+        self._again_or_never(task, event.retry_at, event.timestamp)
+
+    def _when_task_interrupted(self, event: events.TaskInterrupted) -> None:
+        task = self.tasks[event.task]
+        task.attempts -= 1
+        task.lost = 0
+        task.wait()
+
+    def _again_or_never(self, task: Task, retry_at: datetime | None, at: datetime) -> None:
+        if retry_at is not None:
+            task.wait(retry_at)
+        else:
+            task.state, task.ended_at = TaskState.FAILED, at
+
+    def _end(self, state: JobState, at: datetime) -> None:
+        self.state = state
+        self.slot = self.low_slot = None
+        for task in self.tasks.values():
+            if task.state in (TaskState.WAITING, TaskState.RUNNING, TaskState.PUBLISHING):
+                task.state, task.ended_at = TaskState.CANCELLED, at
+
+    # --- holding
+
+    @property
+    def holds_slot(self) -> bool:
+        """A paused job keeps its slot until the step that runs has ended."""
+        if self.slot is None or self.state in TERMINAL:
+            return False
+        return self.state is JobState.STARTED or any(task.under_way for task in self.tasks.values())
+
+    def claims(self) -> frozenset[Claim]:
+        if not self.holds_slot:
+            return NO_CLAIMS
+        held = {Claim(slots_of(self.submission.client), str(self.slot), self.id)}
+        if self.low_slot is not None:
+            held.add(Claim(low_slots_of(self.submission.client), str(self.low_slot), self.id))
+        return frozenset(held)
+
+    def secrets(self) -> frozenset[UUID]:
+        refs = (self.submission.sealed_parameters, None if self.gate is None else self.gate.sealed_url)
+        return frozenset(ref.reference for ref in refs if ref is not None)
+
+    # --- remembering
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "created_on": self.created_on.isoformat(),
+            "modified_on": self.modified_on.isoformat(),
+            "details": {
+                "submission": self.submission.model_dump(mode="json"),
+                "state": int(self.state),
+                "priority": self.priority,
+                "run_at": self.run_at and self.run_at.isoformat(),
+                "gate": self.gate and self.gate.model_dump(mode="json"),
+                "transaction_id": self.transaction_id,
+                "ended": (self.failed, self.reason),
+                "slots": (self.slot, self.low_slot),
+                "tasks": [task.remembered() for task in self.tasks.values()],
+            },
+        }
+
+    def _restore(self, details: dict[str, Any]) -> None:
+        self.submission = Submission.model_validate(details["submission"])
+        self.state = JobState(details["state"])
+        self.priority = details["priority"]
+        self.run_at = details["run_at"] and datetime.fromisoformat(details["run_at"])
+        self.gate = details["gate"] and Gate.model_validate(details["gate"])
+        self.transaction_id = details["transaction_id"]
+        self.failed, self.reason = details["ended"]
+        self.slot, self.low_slot = details["slots"]
+        self.tasks = {kept["plan"]["id"]: Task.restored(kept) for kept in details["tasks"]}

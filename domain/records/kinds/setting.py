@@ -1,0 +1,113 @@
+"""Setting: a number, text or flag by which a client steers the job engine. Document 3, "Settings"; decisions.md, "Job engine".
+
+What has never been set has its default, which stands here and nowhere else. New names may be made up; they mean nothing to us.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from math import isfinite
+from typing import Any, ClassVar, Final, Self
+
+from pydantic import BaseModel
+
+from domain.kernel.credentials import speaks_of_credential
+from domain.kernel.errors import Malformed
+from domain.records.record import Record
+
+Value = int | float | str | bool
+
+_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+    "max_jobs": (0, 10_000),
+    "priority_slots": (0, 10_000),
+    "priority_threshold": (1, 11),
+    "schedule_interval": (1, 86_400),
+    "retry_delay": (0, 86_400),
+    "retry_limit": (0, 100),
+}
+_FRACTIONS: Final = frozenset({"retry_delay"})
+_NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_LONGEST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """The settings of one client that mean something. `retry_delay` and `schedule_interval` are seconds; a job with a priority
+    below `priority_threshold` may take one of the `priority_slots`."""
+
+    max_jobs: int = 2
+    priority_slots: int = 0
+    priority_threshold: int = 5
+    schedule_interval: int = 60
+    retry_delay: float = 5
+    retry_limit: int = 3
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """From what a client has set; names that mean nothing are passed over."""
+        return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
+
+
+class SettingDetails(BaseModel):
+    client: str
+    name: str
+    setting: Value
+
+
+class Setting(Record):
+    """Its key is `<client>:<name>`."""
+
+    KIND: ClassVar[str] = "setting"
+    DETAILS: ClassVar[type[BaseModel]] = SettingDetails
+    PARENT: ClassVar[str] = "client"
+
+    @staticmethod
+    def key_of(client: str, name: str) -> str:
+        return f"{client}:{name}"
+
+    def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
+        """To Python 1 is True, to whoever made the setting it is not."""
+        self._must_stand()
+        setting = self.settled(changes, self.details).get("setting")
+        if setting == self.details.setting and type(setting) is not type(self.details.setting):
+            self._trigger(self._event(1), at=at, setting=setting)
+        else:
+            super().amend(changes, at=at)
+
+    @classmethod
+    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+        name = values.get("name", getattr(stored, "name", ""))
+        if speaks_of_credential(name):
+            raise Malformed.at("name", "settings are not a place for secrets")
+        return {**values, "setting": _checked(name, values["setting"])} if "setting" in values else values
+
+
+def _checked(name: str, value: Any) -> Value:
+    bounds = _BOUNDS.get(name)
+    return _free(value) if bounds is None else _bounded(name, value, bounds)
+
+
+def _bounded(name: str, value: Any, bounds: tuple[int, int]) -> int | float:
+    """A number of ours, or its digits."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value)
+    least, most = bounds
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not least <= value <= most or (value != int(value) and name not in _FRACTIONS):
+        what = "a number" if name in _FRACTIONS else "a whole number"
+        raise Malformed.at("setting", f"{name} is {what}, {least} to {most}")
+    return int(value) if value == int(value) else float(value)
+
+
+def _free(value: Any) -> Value:
+    if not isinstance(value, int | float | str) or (isinstance(value, float) and not isfinite(value)):
+        raise Malformed.at("setting", "must be a number, a text, true or false")
+    if isinstance(value, int) and value.bit_length() > 63:
+        raise Malformed.at("setting", "must be a number of at most 63 bits")
+    if isinstance(value, str) and len(json.dumps(value, ensure_ascii=False)) > _LONGEST:
+        raise Malformed.at("setting", f"must have at most {_LONGEST} characters")
+    return value

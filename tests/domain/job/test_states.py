@@ -1,0 +1,280 @@
+"""Document 3, "States and transitions": what may be asked of a job in each of its states, and what comes of it. ADR 0021."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.job import events
+from domain.job.aggregate import Job
+from domain.job.commands import AcceptJob, BreakJob, JobCommand, QueueJob, StartJob, UpdateJob
+from domain.job.values import Gate, JobState, TaskPlan, TaskState
+from domain.kernel.errors import NotFound, Refused
+from tests.domain.job.jobs_given import (
+    BROKEN,
+    COMPLETED,
+    DUE,
+    ELSEWHERE,
+    GATE,
+    IN_STATE,
+    NUMBER,
+    OPEN,
+    PAST,
+    PAUSED,
+    RESUMED,
+    SHUT,
+    SOON,
+    STARTED,
+    a_job,
+    accepted,
+    begun,
+    done,
+    failed,
+    running,
+    submission,
+)
+from tests.domain.scenario import NOW, THEN, Scenario, fact, given
+
+NEW_REFERENCE = UUID(int=99)
+every_state = pytest.mark.parametrize("state", JobState)
+open_states = pytest.mark.parametrize("state", OPEN)
+shut_states = pytest.mark.parametrize("state", SHUT)
+
+
+def update(**changes: object) -> UpdateJob:
+    return UpdateJob(NUMBER, changes)
+
+
+def root(scenario: Scenario[Job]) -> Job:
+    assert scenario.root is not None
+    return scenario.root
+
+
+@every_state
+def test_the_scenarios_are_in_the_states_that_they_are_named_after(state: JobState) -> None:
+    assert root(IN_STATE[state]).state is state
+    assert root(IN_STATE[state]).ended is (state in (JobState.COMPLETED, JobState.BROKEN))
+
+
+class TestAccepting:
+    def test_everything_that_was_asked_for_is_in_the_first_event(self) -> None:
+        asked = submission()
+        told: dict[str, Any] = {"priority": 3, "run_at": SOON, "gate": GATE, "rerun_of": 4, "headers": {"host": "x"}}
+        job = given(Job, NUMBER).when(AcceptJob(NUMBER, asked, **told)).then(fact(events.Accepted, submission=asked, **told))
+        assert (job.number, job.priority, job.run_at, job.gate, job.failed) == (NUMBER, 3, SOON, GATE, False)
+
+    def test_what_was_not_asked_for_is_not_told(self) -> None:
+        job = given(Job, NUMBER).when(AcceptJob(NUMBER, submission())).then(accepted())
+        assert (job.state, job.priority, job.run_at, job.gate) == (JobState.QUEUED, 5, None, None)
+
+    @pytest.mark.parametrize(
+        ("run_at", "gate", "state"),
+        [
+            (None, None, JobState.QUEUED),
+            (PAST, None, JobState.QUEUED),
+            (NOW, None, JobState.QUEUED),
+            (SOON, None, JobState.SCHEDULED),
+            (SOON, GATE, JobState.SCHEDULED),
+            (None, GATE, JobState.PENDING),
+            (PAST, GATE, JobState.PENDING),
+        ],
+    )
+    def test_time_and_gate_say_where_it_begins(self, run_at: Any, gate: Gate | None, state: JobState) -> None:
+        after = given(Job, NUMBER).when(AcceptJob(NUMBER, submission(), run_at=run_at, gate=gate)).after
+        assert after is not None
+        assert after.state is state
+
+    def test_the_same_command_again_changes_nothing(self) -> None:
+        a_job().when(AcceptJob(NUMBER, submission())).then_nothing()
+
+    @pytest.mark.parametrize(
+        "tasks",
+        [
+            (TaskPlan(id=1, name="a", after=(1,)),),
+            (TaskPlan(id=1, name="a", after=(2,)), TaskPlan(id=2, name="b")),
+            (TaskPlan(id=1, name="a"), TaskPlan(id=1, name="b")),
+        ],
+    )
+    def test_a_graph_with_a_circle_or_a_twin_is_a_fault_of_ours(self, tasks: tuple[TaskPlan, ...]) -> None:
+        with pytest.raises(AssertionError):
+            given(Job, NUMBER).when(AcceptJob(NUMBER, submission(*tasks)))
+
+
+@pytest.mark.parametrize("command", [update(priority=1), BreakJob(NUMBER), QueueJob(NUMBER, None, None), StartJob(NUMBER, 1, None)])
+def test_nothing_can_be_asked_of_a_job_that_is_not_there(command: JobCommand) -> None:
+    given(Job, NUMBER).when(command).then_refused(NotFound)
+
+
+class TestFromAnyState:
+    @every_state
+    def test_paused(self, state: JobState) -> None:
+        outcome = IN_STATE[state].when(update(queue_state=JobState.PAUSED))
+        assert outcome.then(*([] if state is JobState.PAUSED else [PAUSED])).state is JobState.PAUSED
+
+    @every_state
+    def test_broken(self, state: JobState) -> None:
+        outcome = IN_STATE[state].when(update(queue_state=JobState.BROKEN))
+        assert outcome.then(*([] if state is JobState.BROKEN else [BROKEN])).state is JobState.BROKEN
+
+    @every_state
+    def test_broken_for_a_rerun_unless_it_is_so_already(self, state: JobState) -> None:
+        outcome = IN_STATE[state].when(BreakJob(NUMBER, rerun_as=18))
+        expected = [] if state is JobState.BROKEN else [fact(events.Broken, rerun_as=18)]
+        assert outcome.then(*expected).state is JobState.BROKEN
+
+    @every_state
+    def test_the_priority_can_be_changed(self, state: JobState) -> None:
+        job = IN_STATE[state].when(update(priority=2)).then(fact(events.PriorityChanged, previous=5, priority=2))
+        assert (job.priority, job.state) == (2, state)
+        IN_STATE[state].when(update(priority=5)).then_nothing()
+
+    @every_state
+    def test_an_update_of_nothing_does_nothing(self, state: JobState) -> None:
+        IN_STATE[state].when(update()).then_nothing()
+
+    @every_state
+    def test_started_and_completed_are_not_for_clients_to_set(self, state: JobState) -> None:
+        for wanted in (JobState.STARTED, JobState.COMPLETED, JobState.PENDING, JobState.SCHEDULED):
+            IN_STATE[state].when(update(queue_state=wanted)).then_nothing()
+
+
+class TestResuming:
+    def test_a_paused_job_is_queued_again(self) -> None:
+        assert a_job(PAUSED).when(update(queue_state=JobState.QUEUED)).then(RESUMED).state is JobState.QUEUED
+
+    @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.PAUSED])
+    def test_no_other_can_be(self, state: JobState) -> None:
+        refusal = IN_STATE[state].when(update(queue_state=JobState.QUEUED)).then_refused(Refused)
+        assert refusal.rule == f"queue_state: only a paused job can be queued; this one is {state.name.lower()}"
+
+    def test_what_had_failed_is_tried_anew_and_what_was_done_stays_so(self) -> None:
+        job = root(running(failed(retry_at=None), fact(events.Completed, failed=True, reason="no"), PAUSED, RESUMED))
+        assert (job.state, job.failed, job.reason) == (JobState.QUEUED, False, "")
+        task = job.tasks[1]
+        assert (task.state, task.run, task.attempts, task.error) == (TaskState.WAITING, 1, 0, "")
+        again = running(done(), COMPLETED, PAUSED, RESUMED)
+        assert root(again).tasks[1].state is TaskState.COMPLETED
+        after = again.when(StartJob(NUMBER, 2, None)).then(fact(events.Started, slot=2, low_slot=None), COMPLETED)
+        assert after.state is JobState.COMPLETED
+
+    def test_what_was_broken_off_is_tried_anew_under_the_next_number(self) -> None:
+        job = root(running(BROKEN, PAUSED, RESUMED, STARTED))
+        task = job.tasks[1]
+        assert (job.state_of(task), task.run, task.attempts) == (TaskState.READY, 1, 0)
+
+
+class TestWhenItsTimeComes:
+    @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
+    def test_it_is_queued_as_it_was_seen(self, state: JobState) -> None:
+        seen = root(IN_STATE[state])
+        after = IN_STATE[state].when(QueueJob(NUMBER, seen.run_at, seen.gate)).then(fact(events.Queued))
+        assert after.state is JobState.QUEUED
+
+    @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
+    @pytest.mark.parametrize(("run_at", "gate"), [(SOON, None), (SOON, GATE), (None, ELSEWHERE), (DUE, ELSEWHERE), (None, None)])
+    def test_changed_since_it_was_seen_it_is_looked_at_again(self, state: JobState, run_at: Any, gate: Gate | None) -> None:
+        IN_STATE[state].when(QueueJob(NUMBER, run_at, gate)).then_nothing()
+
+    @pytest.mark.parametrize("state", [state for state in JobState if state not in (JobState.SCHEDULED, JobState.PENDING)])
+    def test_no_other_is_queued(self, state: JobState) -> None:
+        IN_STATE[state].when(QueueJob(NUMBER, None, None)).then_nothing()
+
+
+class TestStarting:
+    def test_a_queued_job_takes_its_slots(self) -> None:
+        after = a_job().when(StartJob(NUMBER, 1, 1)).then(STARTED)
+        assert (after.state, after.slot, after.low_slot) == (JobState.STARTED, 1, 1)
+        assert after.state_of(after.tasks[1]) is TaskState.READY
+
+    @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.QUEUED])
+    def test_no_other_is_started_and_a_second_start_is_nothing(self, state: JobState) -> None:
+        IN_STATE[state].when(StartJob(NUMBER, 2, None)).then_nothing()
+
+    def test_one_that_still_holds_its_slot_keeps_it(self) -> None:
+        resumed = running(PAUSED, RESUMED)
+        resumed.when(StartJob(NUMBER, 2, None)).then(STARTED)
+
+
+class TestRescheduling:
+    @open_states
+    def test_to_a_later_time_it_is_scheduled(self, state: JobState) -> None:
+        after = IN_STATE[state].when(update(run_at=SOON)).then(fact(events.Scheduled, run_at=SOON))
+        assert (after.state, after.run_at) == (JobState.SCHEDULED, SOON)
+
+    @open_states
+    def test_to_the_past_it_stays_what_it_is_and_is_due(self, state: JobState) -> None:
+        after = IN_STATE[state].when(update(run_at=PAST)).then(fact(events.RunTimeChanged, run_at=PAST))
+        assert (after.state, after.run_at) == (state, PAST)
+
+    @shut_states
+    def test_not_once_it_has_begun(self, state: JobState) -> None:
+        assert IN_STATE[state].when(update(run_at=SOON)).then_refused(Refused).rule == f"run_at: the job is {state.name.lower()}"
+
+    def test_to_the_same_time_nothing_changes(self) -> None:
+        a_job(first=accepted(run_at=SOON)).when(update(run_at=SOON)).then_nothing()
+        a_job(first=accepted(run_at=SOON, gate=GATE)).when(update(run_at=SOON)).then_nothing()
+
+    def test_a_job_that_was_resumed_before_its_time_can_be_sent_back_to_wait_for_it(self) -> None:
+        resumed = a_job(PAUSED, RESUMED, first=accepted(run_at=SOON))
+        assert resumed.when(update(run_at=SOON)).then(fact(events.Scheduled, run_at=SOON)).state is JobState.SCHEDULED
+
+    def test_one_bad_change_changes_nothing(self) -> None:
+        a_job(STARTED).when(update(priority=1, run_at=SOON)).then_refused(Refused)
+
+
+class TestGates:
+    @pytest.mark.parametrize(
+        ("before", "gate", "after"),
+        [
+            (JobState.QUEUED, GATE, JobState.PENDING),
+            (JobState.PENDING, None, JobState.QUEUED),
+            (JobState.PENDING, ELSEWHERE, JobState.PENDING),
+            (JobState.SCHEDULED, GATE, JobState.SCHEDULED),
+            (JobState.PAUSED, GATE, JobState.PAUSED),
+        ],
+    )
+    def test_a_gate_can_be_put_in_its_way_until_it_starts(self, before: JobState, gate: Gate | None, after: JobState) -> None:
+        job = IN_STATE[before].when(update(gate=gate)).then(fact(events.GateChanged, gate=gate))
+        assert (job.state, job.gate) == (after, gate)
+
+    def test_the_same_gate_is_nothing_new(self) -> None:
+        IN_STATE[JobState.PENDING].when(update(gate=GATE)).then_nothing()
+        a_job().when(update(gate=None)).then_nothing()
+
+    def test_the_same_secret_sealed_again_is_the_same_gate(self) -> None:
+        assert ELSEWHERE.sealed_url is not None
+        resealed = Gate(url=ELSEWHERE.url, sealed_url=ELSEWHERE.sealed_url.model_copy(update={"reference": NEW_REFERENCE}))
+        a_job(first=accepted(gate=ELSEWHERE)).when(update(gate=resealed)).then_nothing()
+
+    @shut_states
+    def test_not_afterwards(self, state: JobState) -> None:
+        refusal = IN_STATE[state].when(update(gate=GATE)).then_refused(Refused)
+        assert refusal.rule == f"sempahore_url: the job is {state.name.lower()}"
+
+
+def test_changes_are_made_in_the_order_priority_gate_time_state() -> None:
+    changes = update(queue_state=JobState.PAUSED, run_at=SOON, gate=GATE, priority=1)
+    job = (
+        a_job()
+        .when(changes)
+        .then(
+            fact(events.PriorityChanged, previous=5, priority=1),
+            fact(events.GateChanged, gate=GATE),
+            fact(events.Scheduled, run_at=SOON),
+            PAUSED,
+        )
+    )
+    assert job.state is JobState.PAUSED
+
+
+def test_time_never_runs_backwards_in_a_job() -> None:
+    after = a_job().when(StartJob(NUMBER, 1, None), at=THEN.replace(year=2030)).after
+    assert after is not None
+    assert after.modified_on == THEN
+
+
+def test_a_step_that_runs_may_end_while_its_job_is_paused_and_then_the_job_is_done() -> None:
+    assert root(running(PAUSED, done(), COMPLETED)).state is JobState.COMPLETED
+    assert root(a_job(STARTED, begun(), PAUSED)).tasks[1].under_way
