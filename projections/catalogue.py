@@ -7,6 +7,7 @@ from pathlib import Path
 from projections.clients.view import CLIENT_VIEW
 from projections.content_keys.view import CONTENT_KEY_VIEW
 from projections.custom_property.view import CUSTOM_PROPERTY_VIEW
+from projections.job.view import JOB_TASK_VIEW, JOB_VIEW
 from projections.kernel.migrate import Migration
 from projections.kernel.view import Views
 from projections.media_event.view import EVENT_VIEW
@@ -16,7 +17,7 @@ _HERE = Path(__file__).parent
 
 
 def views() -> Views:
-    return Views((EVENT_VIEW, RECORD_VIEW, CUSTOM_PROPERTY_VIEW, CLIENT_VIEW, CONTENT_KEY_VIEW))
+    return Views((EVENT_VIEW, RECORD_VIEW, CUSTOM_PROPERTY_VIEW, CLIENT_VIEW, CONTENT_KEY_VIEW, JOB_VIEW, JOB_TASK_VIEW))
 
 
 def migrations() -> list[Migration]:
@@ -33,4 +34,5 @@ def migrations() -> list[Migration]:
         Migration("0009 consumers", (_HERE / "consumers" / "schema.sql").read_text()),
         Migration("0010 deliveries", (_HERE / "deliveries" / "schema.sql").read_text()),
         Migration("0011 master keys", (_HERE / "vault" / "master_keys.sql").read_text()),
+        Migration("0012 job queue", (_HERE / "queue" / "schema.sql").read_text()),
     ]

@@ -33,7 +33,7 @@ from workers.adapters.outbound_http import GuardedClient
 
 EMPTIED = """
     events, links, standing, vault, claims, answers, snapshots, key_use, event_view, record_view, custom_property_view, client_view,
-    content_key_view, sealed_with,
+    content_key_view, sealed_with, job_view, job_task_view, job_leases, job_progress, job_lines,
     consumer_members, consumer_shards, parked, deliveries, delivery_attempts, delivery_endpoints
 """
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)

@@ -18,6 +18,9 @@ SELECT position, originator_id, originator_version, topic, event_id, state, meta
 """
 _PAGE = _COLUMNS + "WHERE position > %s ORDER BY position LIMIT %s"
 _WINDOW = _COLUMNS + "WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) ORDER BY position"
+_ANY = """
+SELECT EXISTS (SELECT FROM events WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]))
+"""
 _AT = _COLUMNS + "WHERE position = ANY(%s::bigint[]) ORDER BY position"
 
 
@@ -60,6 +63,12 @@ async def window(database: Database, after: int, *, through: int, kinds: Collect
     if kinds is None:
         return await read(database, after, limit=through - after)
     return [LoggedEvent(*row) for row in await database.rows(_WINDOW, (after, through, list(kinds)))]
+
+
+async def any_of(database: Database, after: int, *, through: int, kinds: Collection[str]) -> bool:
+    """Whether there is an event of these kinds behind `after` up to `through`."""
+    found = await database.row(_ANY, (after, through, list(kinds)))
+    return bool(found and found[0])
 
 
 async def at(database: Database, positions: Sequence[int]) -> Sequence[LoggedEvent]:

@@ -1,0 +1,99 @@
+"""What the dashboard shows: jobs that run, wait and are scheduled, and how far each step of those that run has come. Document 3,
+GET /dashboard; issue 7, "Operators"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain.job.values import JobState, TaskState
+from projections.job.queries import SUMMARY, JobRow, placed
+from projections.kernel.arrays import bigints
+from projections.kernel.database import Database
+
+LARGEST: Final = 1000
+"""So many jobs of each state are shown."""
+
+_EVERY_CLIENT = """
+WITH RECURSIVE known (client) AS (
+    (SELECT client FROM job_view ORDER BY client LIMIT 1)
+    UNION ALL
+    SELECT (SELECT v.client FROM job_view v WHERE v.client > k.client ORDER BY v.client LIMIT 1)
+    FROM known k WHERE k.client IS NOT NULL
+)
+SELECT client FROM known WHERE client IS NOT NULL
+"""
+_ONE_CLIENT = "SELECT %(client)s::text"
+
+
+def _of_state(state: JobState, order: str) -> str:
+    """The first jobs of each client by an index, and of those the first of all."""
+    return f"""(
+    SELECT {SUMMARY}, row_number() OVER (ORDER BY {order}) AS turn FROM clients c CROSS JOIN LATERAL (
+        SELECT * FROM job_view v WHERE v.client = c.name AND v.state = {state} ORDER BY {order} LIMIT {LARGEST}
+    ) AS first ORDER BY {order} LIMIT {LARGEST}
+)"""
+
+
+def _question(clients: str) -> str:
+    shown = " UNION ALL ".join(
+        (_of_state(JobState.STARTED, "id"), _of_state(JobState.QUEUED, "priority, id"), _of_state(JobState.SCHEDULED, "run_at, id"))
+    )
+    return placed(f"WITH clients (name) AS ({clients}) {shown}")
+
+
+_TASKS = """
+SELECT t.job, t.task, t.name, t.state, t.attempts, coalesce(p.fraction, 0)::float8, coalesce(p.message, '')
+FROM job_task_view t LEFT JOIN job_progress p ON p.job = t.job AND p.task = t.task AND p.run = t.run
+WHERE t.job = ANY(%s::bigint[]) ORDER BY t.job, t.task
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """`fraction` is from 0 to 1, of the present run."""
+
+    job: int
+    task: int
+    name: str
+    state: TaskState
+    attempts: int
+    fraction: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Summaries: those that run by number, queued ones in the order in which they start, scheduled ones by their time."""
+
+    started: Sequence[JobRow]
+    queued: Sequence[JobRow]
+    scheduled: Sequence[JobRow]
+
+
+class BoardQueries:
+    """All clients' jobs, or one's."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def board(self, client: str | None) -> Board:
+        """As of one moment: no job is in two lists."""
+        question = _question(_EVERY_CLIENT if client is None else _ONE_CLIENT)
+        rows = [JobRow.of(row) for row in await self._database.rows(question, {"client": client} if client is not None else {})]
+
+        def those(state: JobState) -> list[JobRow]:
+            return [row for row in rows if row.state is state]
+
+        return Board(those(JobState.STARTED), those(JobState.QUEUED), those(JobState.SCHEDULED))
+
+    async def tasks(self, jobs: Sequence[int]) -> list[TaskProgress]:
+        """Of these jobs, each in the order of its graph."""
+        if not jobs:
+            return []
+        rows = await self._database.rows(_TASKS, (bigints(jobs),))
+        return [
+            TaskProgress(job, task, name, TaskState(state), attempts, 1.0 if state == TaskState.COMPLETED else fraction, message)
+            for job, task, name, state, attempts, fraction, message in rows
+        ]

@@ -1,0 +1,70 @@
+"""How many jobs and tasks there are of each kind, and how busy queues are. Document 3, GET /health; decisions.md, "Job engine"."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from domain.job.values import JobState, TaskState
+from projections.deliveries.queries import callback_backlog
+from projections.kernel.database import Database
+
+_SEEN_SECONDS: Final = 10
+_JOBS = "SELECT state, failed, count(*) FROM job_view WHERE client = %s GROUP BY state, failed"
+_TASKS = "SELECT state, count(*) FROM job_task_view WHERE client = %s GROUP BY state"
+_MEMBERS = f"""
+SELECT consumer, count(*), coalesce(sum(busy), 0)::bigint FROM consumer_members
+WHERE consumer = ANY(%s::text[]) AND seen_at > clock_timestamp() - interval '{_SEEN_SECONDS} seconds' GROUP BY consumer
+"""
+_PENDING = f"""
+SELECT queue, count(*) FROM job_task_view WHERE state = {TaskState.READY} GROUP BY queue
+UNION ALL SELECT 'controller', count(*) FROM job_view WHERE state = {JobState.QUEUED}
+UNION ALL SELECT 'scheduler', count(*) FROM job_view
+    WHERE state IN ({JobState.PENDING}, {JobState.SCHEDULED}) AND (run_at IS NULL OR run_at <= clock_timestamp())
+"""
+QUEUES: Final = ("work", "windows_capture", "scheduler", "controller", "callback")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCounts:
+    """Of a client's jobs and tasks by state. `failed` jobs are among the completed ones."""
+
+    jobs: Mapping[JobState, int]
+    failed: int
+    tasks: Mapping[TaskState, int]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCounts:
+    """`workers` are processes that were seen a moment ago; `working` is how much they have under way; `pending` what waits for
+    one of them and could begin."""
+
+    workers: int
+    working: int
+    pending: int
+
+
+class JobCounts:
+    """Counts at the moment of the question."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of(self, client: str) -> ClientCounts:
+        jobs: Counter[JobState] = Counter()
+        failed = 0
+        for state, in_vain, count in await self._database.rows(_JOBS, (client,)):
+            jobs[JobState(state)] += count
+            if in_vain and state == JobState.COMPLETED:
+                failed += count
+        tasks = {TaskState(state): count for state, count in await self._database.rows(_TASKS, (client,))}
+        return ClientCounts(jobs, failed, Counter(tasks))
+
+    async def queues(self) -> dict[str, QueueCounts]:
+        """Of all clients: workers do not belong to one."""
+        members = {name: (workers, busy) for name, workers, busy in await self._database.rows(_MEMBERS, (list(QUEUES),))}
+        pending = dict(await self._database.rows(_PENDING))
+        pending["callback"] = await callback_backlog(self._database)
+        return {name: QueueCounts(*members.get(name, (0, 0)), pending.get(name, 0)) for name in QUEUES}

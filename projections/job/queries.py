@@ -1,0 +1,170 @@
+"""Questions about jobs: one, those that a search finds, and where each stands in its client's queue. Document 3, "Job engine".
+
+A position is counted along the index of the queue, once for all jobs of an answer: with 100,000 queued jobs a page costs one walk
+up to its last job, whatever is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from domain.job.aggregate import Job
+from domain.job.values import Gate, JobState
+from projections.kernel.arrays import bigints
+from projections.kernel.database import Database
+from projections.kernel.where import Part, where
+
+_ROW: Final = "id, version, client, workflow, state, failed, priority, run_at, created_at, updated_at"
+WHOLE: Final = f"{_ROW}, gate, parameters"
+SUMMARY: Final = f"{_ROW}, NULL::text AS gate, NULL::text AS parameters"
+
+_RANKED = (
+    "LEFT JOIN (SELECT id, row_number() OVER (PARTITION BY client ORDER BY priority, id) AS place"
+    f" FROM job_view WHERE state = {JobState.QUEUED}) AS ranked USING (id)"
+)
+_STATE_NAMES = ", ".join(f"'{state.name.lower()}'" for state in JobState)
+ORDERS: Final[Mapping[str, str]] = {
+    "id": "id",
+    "client": "client",
+    "workflow": "workflow",
+    "priority": "priority",
+    "position": "coalesce(place, 0)",
+    "parameters": "parameters",
+    "created_at": "created_at",
+    "updated_at": "updated_at",
+    "run_at": "run_at",
+    "queue_state": f"(ARRAY[{_STATE_NAMES}])[state + 1]",
+    "failed": "failed",
+}
+"""By the name that document 3 gives a property of a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as it stands. `position` is 1 for the next of its client to start, 0 for one that is not queued. `parameters` is JSON,
+    and None in a summary, as is `gate_text`."""
+
+    id: int
+    version: int
+    client: str
+    workflow: str
+    state: JobState
+    failed: bool
+    priority: int
+    run_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    gate_text: str | None
+    parameters: str | None
+    position: int
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> JobRow:
+        number, version, client, workflow, state, *rest = row
+        return cls(number, version, client, workflow, JobState(state), *rest)
+
+    @classmethod
+    def past(cls, job: Job) -> JobRow:
+        """As it stood at some moment. Its place in the queue of that moment is not known: 0."""
+        return cls(
+            job.number,
+            job.version,
+            job.submission.client,
+            job.submission.workflow,
+            job.state,
+            job.failed,
+            job.priority,
+            job.run_at,
+            job.created_on,
+            job.modified_on,
+            None if job.gate is None else job.gate.model_dump_json(),
+            to_json(job.submission.parameters).decode(),
+            0,
+        )
+
+    @property
+    def gate(self) -> Gate | None:
+        return None if self.gate_text is None else Gate.model_validate_json(self.gate_text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFilter:
+    """Everything given must hold. `order_by` is one of `ORDERS`; `failed` finds completed jobs only, where a state is given too."""
+
+    limit: int
+    order_by: str = "id"
+    descending: bool = True
+    state: JobState | None = None
+    failed: bool | None = None
+    created_from: datetime | None = None
+    created_to: datetime | None = None
+    search: str | None = None
+    job_ids: Sequence[int] = ()
+    client: str | None = None
+
+
+class JobQueries:
+    """All reads of single jobs and of lists of them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def by_id(self, number: int, client: str | None = None, *, place: bool = False) -> JobRow | None:
+        """The job, unless it is another client's than the one that is named. Its position is counted only for who asks `place`."""
+        parts: list[Part] = [("number", number, "id = %(number)s"), ("client", client, "client = %(client)s")]
+        conditions, named = where(parts)
+        page = f"SELECT {WHOLE}, 0 AS turn FROM job_view WHERE {' AND '.join(conditions)}"
+        found = await self._database.row(placed(page) if place else page, named)
+        return None if found is None else JobRow.of(found)
+
+    async def found(self, wanted: JobFilter) -> list[JobRow]:
+        """In the order that is wanted; nulls come last, and of equals the one whose id comes first in that direction."""
+        if wanted.failed is not None and wanted.state not in (None, JobState.COMPLETED):
+            return []
+        conditions, named = where(_parts(wanted))
+        direction = "DESC" if wanted.descending else "ASC"
+        order = f"id {direction}"
+        if wanted.order_by != "id":
+            order = f"{ORDERS[wanted.order_by]} {direction} NULLS LAST, {order}"
+        ranked = _RANKED if wanted.order_by == "position" else ""
+        asked = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        turn = f"row_number() OVER (ORDER BY {order}) AS turn"
+        page = f"SELECT {WHOLE}, {turn} FROM job_view {ranked} {asked} ORDER BY {order} LIMIT %(limit)s"
+        rows = await self._database.rows(placed(page), {**named, "limit": wanted.limit})
+        return [JobRow.of(row) for row in rows]
+
+
+def placed(page: str) -> str:
+    """A question for rows of jobs, in the order of their column `turn`, with the position of each put behind."""
+    return f"""
+WITH RECURSIVE page AS ({page}), asked AS (
+    SELECT client, priority, id, lag(priority, 1, 0::smallint) OVER w AS past_priority, lag(id, 1, 0::bigint) OVER w AS past_id
+    FROM page WHERE state = {JobState.QUEUED} WINDOW w AS (PARTITION BY client ORDER BY priority, id)
+), places AS (
+    SELECT a.id, (sum(n.counted) OVER (PARTITION BY a.client ORDER BY a.priority, a.id))::bigint AS position
+    FROM asked a CROSS JOIN LATERAL (
+        SELECT count(*) AS counted FROM job_view q
+        WHERE q.client = a.client AND q.state = {JobState.QUEUED}
+            AND (q.priority, q.id) > (a.past_priority, a.past_id) AND (q.priority, q.id) <= (a.priority, a.id)
+    ) AS n
+)
+SELECT {_ROW}, gate, parameters, coalesce(position, 0) FROM page LEFT JOIN places USING (id) ORDER BY turn
+"""
+
+
+def _parts(wanted: JobFilter) -> list[Part]:
+    return [
+        ("state", None if wanted.state is None else int(wanted.state), "state = %(state)s"),
+        ("failed", wanted.failed is True, "failed"),
+        ("succeeded", wanted.failed is False, "NOT failed"),
+        ("from", wanted.created_from, "created_at >= %(from)s"),
+        ("to", wanted.created_to, "created_at <= %(to)s"),
+        ("search", wanted.search.lower() if wanted.search else None, "strpos(search_text, %(search)s) > 0"),
+        ("ids", bigints(wanted.job_ids) if wanted.job_ids else None, "id = ANY(%(ids)s)"),
+        ("client", wanted.client, "client = %(client)s"),
+    ]

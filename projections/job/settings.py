@@ -1,0 +1,40 @@
+"""How clients have set the job engine. Asked at the moment it is needed, never remembered: settings take effect at once (document
+3, "Settings")."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from domain.records.kinds.schedule import Schedule, ScheduleDetails
+from domain.records.kinds.setting import EngineSettings, Setting, SettingDetails, Value
+from projections.kernel.database import Database
+
+_OF_CLIENTS = "SELECT document FROM record_view WHERE kind = %s AND parent = ANY(%s) AND NOT withdrawn"
+
+
+class EngineSettingsQueries:
+    """Any number of clients in one query; one that never set anything has the defaults."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of(self, clients: Sequence[str]) -> dict[str, EngineSettings]:
+        chosen = await self.chosen(clients)
+        return {client: EngineSettings.of(chosen[client]) for client in clients}
+
+    async def chosen(self, clients: Sequence[str]) -> dict[str, dict[str, Value]]:
+        """What each client has set, by name, also under names of its own."""
+        found: dict[str, dict[str, Value]] = defaultdict(dict)
+        for (document,) in await self._database.rows(_OF_CLIENTS, (Setting.KIND, list(clients))):
+            one = SettingDetails.model_validate_json(document)
+            found[one.client][one.name] = one.setting
+        return {client: found[client] for client in clients}
+
+    async def schedule_active(self, clients: Sequence[str]) -> dict[str, bool]:
+        """Whether scheduled jobs of each client are queued when their time comes."""
+        active = dict.fromkeys(clients, True)
+        for (document,) in await self._database.rows(_OF_CLIENTS, (Schedule.KIND, list(clients))):
+            one = ScheduleDetails.model_validate_json(document)
+            active[one.client] = one.active
+        return active

@@ -1,0 +1,149 @@
+"""The views of jobs: a row per job for whoever asks, the controller and the scheduler; a row per task, which is the workers' queue.
+
+Both are written by the append that changes the job, so an accepted job is in its queue with the answer. Document 3, "Job".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import to_json
+
+from domain.job.aggregate import Job
+from domain.job.values import JobState, TaskState
+from projections.kernel.view import Column, View
+
+SEPARATOR = "\x1f"
+WAITING = f"({JobState.PENDING}, {JobState.SCHEDULED})"
+"""The states, as SQL, of those that the scheduler looks after; an index is made of them and of the next."""
+DUE_FROM = "coalesce(run_at, '-infinity')"
+_LONGEST_SEARCHED = 8_000
+
+
+def row(job: Job) -> tuple[Any, ...]:
+    submission = job.submission
+    return (
+        job.number,
+        job.version,
+        submission.client,
+        submission.workflow,
+        submission.content_id,
+        int(job.state),
+        job.failed,
+        job.reason,
+        job.priority,
+        job.run_at,
+        job.created_on,
+        job.modified_on,
+        None if job.gate is None else job.gate.model_dump_json(),
+        to_json(submission.parameters).decode(),
+        search_text(job),
+        job.transaction_id,
+    )
+
+
+def search_text(job: Job) -> str:
+    """What `search` looks in, in lower case. decisions.md: content id, workflow and text parameters."""
+    parts = (job.submission.content_id, job.submission.workflow, *_texts(job.submission.parameters))
+    return SEPARATOR.join(parts).lower()[:_LONGEST_SEARCHED]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for member in value.values():
+            yield from _texts(member)
+    elif isinstance(value, list | tuple):
+        for member in value:
+            yield from _texts(member)
+
+
+def task_rows(job: Job) -> list[tuple[Any, ...]]:
+    return [
+        (
+            job.number,
+            job.version,
+            task.plan.id,
+            job.submission.client,
+            task.plan.name,
+            task.plan.queue,
+            int(job.state_of(task)),
+            job.priority,
+            task.run,
+            task.attempts,
+            task.due_at,
+            task.worker,
+            task.started_at,
+            task.ended_at,
+            task.error,
+            job.transaction_id,
+        )
+        for task in job.tasks.values()
+    ]
+
+
+JOB_VIEW = View(
+    name="job_view",
+    version=1,
+    kinds=(Job.KIND,),
+    columns=(
+        Column("id", "bigint"),
+        Column("version", "bigint"),
+        Column("client", "text"),
+        Column("workflow", "text"),
+        Column("content_id", "text"),
+        Column("state", "smallint"),
+        Column("failed", "boolean"),
+        Column("reason", "text"),
+        Column("priority", "smallint"),
+        Column("run_at", "timestamptz"),
+        Column("created_at", "timestamptz"),
+        Column("updated_at", "timestamptz"),
+        Column("gate", "text"),
+        Column("parameters", "text"),
+        Column("search_text", "text"),
+        Column("transaction_id", "text"),
+    ),
+    row=row,
+    key=("id",),
+    indexes={
+        "queue": f"{{table}} (client, priority, id) WHERE state = {JobState.QUEUED}",
+        "waiting": f"{{table}} (client, ({DUE_FROM}), id) WHERE state IN {WAITING}",
+        "state": "{table} (client, state, failed, id)",
+        "created": "{table} USING brin (created_at) WITH (autosummarize = on)",
+    },
+)
+
+JOB_TASK_VIEW = View(
+    name="job_task_view",
+    version=1,
+    kinds=(Job.KIND,),
+    columns=(
+        Column("job", "bigint"),
+        Column("version", "bigint"),
+        Column("task", "integer"),
+        Column("client", "text"),
+        Column("name", "text"),
+        Column("queue", "text"),
+        Column("state", "smallint"),
+        Column("priority", "smallint"),
+        Column("run", "integer"),
+        Column("attempts", "integer"),
+        Column("due_at", "timestamptz"),
+        Column("worker", "text"),
+        Column("started_at", "timestamptz"),
+        Column("ended_at", "timestamptz"),
+        Column("error", "text"),
+        Column("transaction_id", "text"),
+    ),
+    row=task_rows,
+    key=("job", "task"),
+    indexes={
+        "ready": f"{{table}} (queue, priority, job, task) WHERE state IN ({TaskState.READY}, {TaskState.PUBLISHING})",
+        "under_way": f"{{table}} (job, task) WHERE state IN ({TaskState.RUNNING}, {TaskState.PUBLISHING})",
+        "state": "{table} (client, state)",
+    },
+    several=True,
+)

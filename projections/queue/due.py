@@ -1,0 +1,94 @@
+"""Jobs that wait for their time or for their gate, as the scheduler asks for them. Document 3, "States and transitions"; issue 7,
+"Controller". What is due is said by the database's clock, for all schedulers alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from domain.job.values import Gate
+from projections.job.view import DUE_FROM, WAITING
+from projections.kernel.arrays import bigints, texts
+from projections.kernel.database import Database
+
+AT_ONCE: Final = 200
+"""So many jobs of a client are read in one go; the next go comes at once."""
+
+_CLIENTS = f"""
+WITH RECURSIVE c (client) AS (
+    (SELECT client FROM job_view WHERE state IN {WAITING} ORDER BY client LIMIT 1)
+    UNION ALL
+    SELECT (SELECT v.client FROM job_view v WHERE v.state IN {WAITING} AND v.client > c.client ORDER BY v.client LIMIT 1)
+    FROM c WHERE c.client IS NOT NULL
+)
+SELECT client FROM c WHERE client IS NOT NULL
+"""
+_DUE = f"""
+SELECT j.* FROM unnest(%(clients)s::text[]) AS a (client) CROSS JOIN LATERAL (
+    SELECT id, version, client, run_at, gate, transaction_id FROM job_view v
+    WHERE v.client = a.client AND v.state IN {WAITING} AND {DUE_FROM} <= now() AND NOT EXISTS (
+        SELECT FROM unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS k (id, version) WHERE k.id = v.id AND k.version = v.version
+    )
+    ORDER BY {DUE_FROM}, id LIMIT {AT_ONCE}
+) AS j
+"""
+_STILL = f"""
+SELECT id, version, client, run_at, gate, transaction_id FROM job_view WHERE id = %s AND state IN {WAITING} AND {DUE_FROM} <= now()
+"""
+_NEXT = f"""
+SELECT extract(epoch FROM min(j.due) - clock_timestamp())::float8 FROM unnest(%s::text[]) AS a (client) CROSS JOIN LATERAL (
+    SELECT {DUE_FROM} AS due FROM job_view v WHERE v.client = a.client AND v.state IN {WAITING} AND {DUE_FROM} > now()
+    ORDER BY {DUE_FROM} LIMIT 1
+) AS j
+"""
+
+
+class Due(NamedTuple):
+    """A job whose time has come, as it was at this version."""
+
+    job: int
+    version: int
+    client: str
+    run_at: datetime | None
+    gate: Gate | None
+    transaction_id: str
+
+
+class DueJobs:
+    """Reads what waits."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def clients(self) -> list[str]:
+        """Those who have a job that waits, due or not."""
+        return [client for (client,) in await self._database.rows(_CLIENTS)]
+
+    async def due(self, clients: Sequence[str], known: Mapping[int, int]) -> list[Due]:
+        """What is due and not known at the version that it has; of each client those that have been due for the longest time."""
+        parameters = {
+            "clients": texts(clients),
+            "ids": bigints(list(known)),
+            "versions": bigints(list(known.values())),
+        }
+        return _found(await self._database.rows(_DUE, parameters))
+
+    async def still(self, job: int) -> Due | None:
+        """The job as it now is; None when it is not due or does not wait any more."""
+        found = _found(await self._database.rows(_STILL, (job,)))
+        return found[0] if found else None
+
+    async def next_in(self, clients: Collection[str]) -> float | None:
+        """Seconds until the next job of these clients is due; None when none waits for its time."""
+        row = await self._database.row(_NEXT, (texts(list(clients)),))
+        return None if row is None else row[0]
+
+
+def _found(rows: Iterable[tuple[Any, ...]]) -> list[Due]:
+    """Times in UTC: in a zone of its own, as the database may give it, an hour that a clock strikes twice equals no other time."""
+    return [
+        Due(job, version, client, run_at and run_at.astimezone(UTC), gate and Gate.model_validate_json(gate), transaction_id)
+        for job, version, client, run_at, gate, transaction_id in rows
+    ]
