@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 from uuid import UUID
+
+from domain.job.values import TaskPlan
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -40,7 +43,7 @@ class OutboundRefused(Exception):
 
 
 class OutboundFailed(Exception):
-    """No reply. One sentence, as above; `kind` is dns, connect, tls, timeout, closed or protocol.
+    """No reply. One sentence, as above; `kind` is dns, connect, tls, timeout, closed or protocol, of a download also size.
 
     Only after dns, connect and tls is it certain that the other side did not get the request."""
 
@@ -69,6 +72,56 @@ class Outbound(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Began:
+    """The head of a download, before its first byte is written."""
+
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    offset: int
+    """Where in the file the first byte belongs: 0 if the host sends all of it, whatever was asked for."""
+    total: int | None
+    """How long the whole file is, if the host says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """An answer to its end. With a status other than 200 and 206 its body was not read, and no file was touched."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    size: int
+    """Of the file, with what was there before."""
+
+
+class Download(Protocol):
+    """Files over HTTP, from addresses that others gave us."""
+
+    async def download(
+        self,
+        url: str,
+        to: Path,
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+        offset: int = 0,
+        if_range: str | None = None,
+        seconds_without_data: float = 30.0,
+        most: int | None = None,
+        began: Callable[[Began], None] = lambda _: None,
+        seen: Callable[[bytes], None] = lambda _: None,
+    ) -> Downloaded:
+        """Raises as `Outbound.request` does; what was written until then stays.
+
+        With an `offset` the rest is asked for, of the version that `if_range` (an entity tag or a date) names. A part that is not
+        of this version, or not that part, is a failure of kind protocol. Redirects are followed, `headers` to the same origin
+        only. `most` bounds the file, `seconds_without_data` every silence; nothing bounds the whole time. What `began` and `seen`
+        raise ends it."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Probed:
     """What a receiver said to a notification that was made up. `error` None: it took it. `id` is the `webhook-id` that it got."""
 
@@ -84,3 +137,22 @@ class WebhookProbe(Protocol):
     """Sends a made-up notification as a real one is sent."""
 
     async def probe(self, webhook: UUID) -> Probed: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedJob:
+    """A job request whose workflow is known and whose parameters fit it. `parameters` are as they were sent, secrets and all."""
+
+    workflow: str
+    content_id: str
+    parameters: Mapping[str, Any] = field(repr=False)
+    callback_urls: Sequence[str] = field(repr=False)
+    tasks: tuple[TaskPlan, ...]
+
+
+class Workflows(Protocol):
+    """The workflows that this installation knows."""
+
+    def checked_job(self, name: str, parameters: object) -> CheckedJob:
+        """Raises `Malformed` at `job.workflow`, or at the path of a parameter such as `parameters.url`; never with its value."""
+        ...

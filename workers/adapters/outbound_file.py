@@ -1,0 +1,90 @@
+"""Where a download goes: a file that is continued with the rest of the same version only. Issue 7, point 5; RFC 9110, 14.
+
+Hosts ignore ranges, answer with other ranges, or send the rest of another version. What they say is compared with what was asked,
+before a byte is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from re import compile as regex
+from typing import Final
+
+from workers.ports import Began, OutboundFailed
+
+_CONTENT_RANGE: Final = regex(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
+_LENGTH: Final = regex(r"\d{1,18}")
+
+
+class Receiving:
+    """The file of one download, whatever redirects come before it."""
+
+    def __init__(
+        self,
+        to: Path,
+        *,
+        offset: int,
+        if_range: str | None,
+        most: int | None,
+        began: Callable[[Began], None],
+        seen: Callable[[bytes], None],
+    ) -> None:
+        self._to = to
+        self._offset = offset
+        self._if_range = if_range
+        self._most = most
+        self._began = began
+        self._seen = seen
+        self._size = offset
+        self._total: int | None = None
+
+    @contextmanager
+    def of(self, status: int, headers: Mapping[str, str]) -> Iterator[Callable[[bytes], None] | None]:
+        """What takes the pieces of this answer; None where its body is no file."""
+        if status not in (200, 206):
+            yield None
+            return
+        began = self._placed(headers) if status == 206 else Began(headers, 0, _length(headers))
+        self._size, self._total = began.offset, began.total
+        self._bound(began.total)
+        self._began(began)
+        with self._to.open("r+b" if began.offset else "wb") as file:
+            file.truncate(began.offset)
+            file.seek(began.offset)
+
+            def write(piece: bytes) -> None:
+                self._bound(self._size + len(piece))
+                file.write(piece)
+                self._size += len(piece)
+                self._seen(piece)
+
+            yield write
+
+    def ended(self) -> int:
+        """The size of the file. An answer may be whole and yet a smaller part than it was to be."""
+        if self._total is not None and self._size != self._total:
+            raise OutboundFailed("closed", "The host ended its answer before the end of the file.")
+        return self._size
+
+    def _placed(self, headers: Mapping[str, str]) -> Began:
+        found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
+        if self._if_range is None or found is None or int(found[1]) != self._offset or not self._same_version(headers):
+            raise OutboundFailed("protocol", "The host answered with another part than it was asked for.")
+        return Began(headers, self._offset, None if found[3] == "*" else int(found[3]))
+
+    def _same_version(self, headers: Mapping[str, str]) -> bool:
+        """The entity tag must be told again (RFC 9110, 15.3.7); a date need not be."""
+        if self._if_range is not None and self._if_range.startswith('"'):
+            return headers.get("etag") == self._if_range
+        return headers.get("last-modified", self._if_range) == self._if_range
+
+    def _bound(self, size: int | None) -> None:
+        if self._most is not None and size is not None and size > self._most:
+            raise OutboundFailed("size", f"The file has more than {self._most} bytes.")
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    length = headers.get("content-length", "")
+    return int(length) if _LENGTH.fullmatch(length) else None
