@@ -1,0 +1,174 @@
+"""Steps that behave well and badly. A workflow of somebody else's, as far as a step host knows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from domain.job.values import Severity
+from workers.jobs.context import StepCancelled, StepContext, StepFailed, StepResult
+from workers.jobs.workflow import JobParameters, Step, Workflow
+
+SLEEP = ["sleep", "1000"]
+
+
+class Trial(JobParameters):
+    text: str = ""
+
+
+Context = StepContext[Trial]
+
+
+def nothing(context: Context) -> None:
+    return None
+
+
+def tells(context: Context) -> StepResult:
+    context.log("begins", Severity.DEBUG)
+    context.progress(0.25, "a quarter")
+    context.log("goes on")
+    context.progress(1, "all")
+    facts: dict[str, Any] = {
+        "pid": os.getpid(),
+        "job": [context.job.id, context.job.client, context.job.workflow, context.job.content_id],
+        "run": [context.task, context.run_number],
+        "text": context.parameters.text,
+        "results": {name: dict(metadata) for name, metadata in context.results.items()},
+        "workspace": str(context.workspace),
+        "previous": str(context.previous),
+    }
+    return StepResult(message="told", metadata=facts)
+
+
+def surroundings(context: Context) -> StepResult:
+    seen = context.run("env", seconds=10).output.decode().splitlines()
+    return StepResult(metadata={"ours": sorted(os.environ), "theirs": sorted(line.partition("=")[0] for line in seen)})
+
+
+def prints(context: Context) -> None:
+    sys.stdout.write("\x00\x00\x00\x02{}")
+    sys.stdout.flush()
+    os.write(1, b"\xff" * 100)
+
+
+def raises(context: Context) -> None:
+    raise ValueError(context.parameters.text)
+
+
+def gives_up(context: Context) -> None:
+    raise StepFailed("there is no such thing", final=True)
+
+
+def leaves(context: Context) -> None:
+    sys.exit(3)
+
+
+def exits(context: Context) -> None:
+    os._exit(7)
+
+
+def crashes(context: Context) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    Event().wait()
+
+
+def boasts(context: Context) -> StepResult:
+    return StepResult(metadata={"much": "a" * 300_000})
+
+
+def is_odd(context: Context) -> StepResult:
+    return StepResult(metadata={"of": object()})
+
+
+def makes_files(context: Context) -> None:
+    for name in ("one", "two"):
+        (context.workspace / name).write_text(name)
+    context.publish(context.workspace / "one", "a/one.txt")
+    context.keep(Path("two"), "two.txt")
+
+
+def leaves_a_program(context: Context) -> StepResult:
+    return StepResult(metadata={"pid": os.getpid(), "left": subprocess.Popen(SLEEP).pid})
+
+
+def leaves_an_orphan(context: Context) -> StepResult:
+    said = context.run("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!", seconds=10)
+    return StepResult(metadata={"pid": os.getpid(), "left": int(said.output)})
+
+
+def leaves_a_thread(context: Context) -> StepResult:
+    Thread(target=Event().wait, daemon=True).start()
+    return StepResult(metadata={"pid": os.getpid()})
+
+
+def leaves_a_copy(context: Context) -> StepResult:
+    if os.fork() == 0:
+        raise ValueError("I am the copy")
+    os.wait()
+    return StepResult(message="I am the first")
+
+
+def is_deaf(context: Context) -> None:
+    child = subprocess.Popen(SLEEP)
+    context.log(f"{os.getpid()} {child.pid}")
+    while True:
+        Event().wait()
+
+
+def listens(context: Context) -> None:
+    context.log("listening")
+    while not context.cancelled:
+        Event().wait(0.01)
+    raise StepCancelled
+
+
+def complains(context: Context) -> None:
+    context.log("listening")
+    while not context.cancelled:
+        Event().wait(0.01)
+    raise ValueError("I was not done")
+
+
+def runs_a_program(context: Context) -> None:
+    context.log("listening")
+    context.run("sh", "-c", "echo $$ > pid; exec sleep 1000", seconds=100)
+
+
+def runs_too_long(context: Context) -> None:
+    context.run("sleep", "1000", seconds=0.2)
+
+
+def runs_nothing(context: Context) -> None:
+    context.run("no-such-program", seconds=1)
+
+
+STEPS = (
+    nothing,
+    tells,
+    surroundings,
+    prints,
+    raises,
+    gives_up,
+    leaves,
+    exits,
+    crashes,
+    boasts,
+    is_odd,
+    makes_files,
+    leaves_a_program,
+    leaves_an_orphan,
+    leaves_a_thread,
+    leaves_a_copy,
+    is_deaf,
+    listens,
+    complains,
+    runs_a_program,
+    runs_too_long,
+    runs_nothing,
+)
+TRIAL = Workflow("trial", Trial, tuple(Step(step.__name__, step) for step in STEPS))

@@ -1,0 +1,177 @@
+"""What a step may do with files and how much it may say, without a process around it."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.job.values import Output, Result, Severity
+from tests.workers.jobs.hosting import Listener, order
+from tests.workers.jobs.steps import Trial
+from workers.adapters.outbound_http import GuardedClient
+from workers.jobs.cancellation import Cancellation
+from workers.jobs.context import MOST_METADATA, Means, StepContext, StepFailed
+from workers.jobs.host.tools import find
+
+Context = StepContext[Trial]
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def context(tmp_path: Path, listener: Listener) -> Context:
+    return made(tmp_path, listener)
+
+
+def made(root: Path, listener: Listener, *, run: int = 1, previous_run: int | None = None) -> Context:
+    means = Means(root / "media", GuardedClient, find)
+    return StepContext(
+        order("nothing", run=run, previous_run=previous_run), Trial(content_id="film"), means, listener, Cancellation()
+    )
+
+
+def write(context: Context, name: str, content: str = "abc") -> Path:
+    path = context.workspace / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+# -- places ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_workspace_is_empty_whatever_was_there(context: Context, tmp_path: Path) -> None:
+    left = tmp_path / "media/.jobs/17/2/1/left"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    assert list(context.workspace.iterdir()) == []
+
+
+def test_what_the_run_before_left_can_be_seen(tmp_path: Path, listener: Listener) -> None:
+    assert made(tmp_path, listener, run=2, previous_run=1).previous is None
+    first = made(tmp_path, listener)
+    write(first, "part")
+    previous = made(tmp_path, listener, run=2, previous_run=1).previous
+    assert previous == first.workspace
+    assert made(tmp_path, listener, run=3).previous is None
+
+
+def test_files_below_the_media_root_are_found(context: Context, tmp_path: Path) -> None:
+    media = tmp_path.resolve() / "media"
+    assert context.path("film/a/b.mp4") == media / "film/a/b.mp4"
+    assert context.job_file("two.txt") == media / ".jobs/17/files/two.txt"
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "..", "film/../../x", ".jobs/18/files/x", "film/.x", "a\\b", "a\0"])
+def test_a_path_that_leads_elsewhere_is_refused(context: Context, name: str) -> None:
+    with pytest.raises(ValueError, match="the path"):
+        context.path(name)
+    with pytest.raises(ValueError, match="the path"):
+        context.publish(write(context, "one"), name)
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "/a", ".a"])
+def test_a_kept_file_has_one_plain_name(context: Context, name: str) -> None:
+    with pytest.raises(ValueError, match="the name"):
+        context.job_file(name)
+    with pytest.raises(ValueError, match="the name"):
+        context.keep(write(context, "one"), name)
+
+
+def test_a_symlink_is_followed_within_the_media_root_only(context: Context, tmp_path: Path) -> None:
+    film = tmp_path / "media/film"
+    film.mkdir(parents=True)
+    (film / "inside").symlink_to(film)
+    (film / "outside").symlink_to(tmp_path)
+    assert context.path("film/inside/x") == film.resolve() / "x"
+    with pytest.raises(StepFailed, match="outside of the media root"):
+        context.path("film/outside/x")
+
+
+# -- outputs --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_declared_is_told_at_the_end(context: Context) -> None:
+    digest = sha256(b"abc").hexdigest()
+    context.publish(write(context, "one"), "deep/one.mp4")
+    context.keep(write(context, "a/two"), "two", sha256="given")
+    finished = context.finished(Result(message="done", files=("other",), metadata={"a": [1, None]}))
+    assert finished.result == Result(message="done", files=("other", "film/deep/one.mp4"), metadata={"a": [1, None]})
+    assert finished.outputs == (
+        Output(path="one", name="film/deep/one.mp4", size=3, sha256=digest),
+        Output(path="a/two", name=".jobs/17/files/two", size=3, sha256="given"),
+    )
+
+
+def test_only_a_file_of_the_workspace_can_be_declared(context: Context, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("secret")
+    (context.workspace / "link").symlink_to(outside)
+    (context.workspace / "folder").symlink_to(tmp_path)
+    (context.workspace / "real").mkdir()
+    for path in (outside, Path("link"), Path("folder/outside"), Path("real"), Path("missing"), Path("../1/../../x"), Path(".")):
+        with pytest.raises(ValueError, match="in the workspace"):
+            context.publish(path, "x")
+    assert context.finished(None).outputs == ()
+
+
+def test_a_file_and_a_name_are_declared_once(context: Context) -> None:
+    context.publish(write(context, "one"), "x")
+    for path, name in (("one", "y"), ("two", "x")):
+        with pytest.raises(ValueError, match="declared already"):
+            context.publish(write(context, path), name)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"a": "\0"}, {"a": "\ud800"}, {"a": float("nan")}, {"a": object()}, {"a": "x" * MOST_METADATA}],
+    ids=["NUL", "half a pair", "NaN", "no JSON", "too much"],
+)
+def test_metadata_that_cannot_be_stored_fails_the_step(context: Context, metadata: dict[str, Any]) -> None:
+    with pytest.raises(StepFailed) as failed:
+        context.finished(Result(metadata=metadata))
+    assert failed.value.final
+
+
+# -- telling --------------------------------------------------------------------------------------------------------------
+
+
+def test_lines_can_be_stored_and_are_bounded(context: Context, listener: Listener) -> None:
+    context.log("a\0b\ud800", Severity.WARN)
+    context.log("x" * 100_000)
+    assert listener.lines[0] == (Severity.WARN, "a\ufffdb?")
+    assert len(listener.lines[1][1]) == 65_536
+
+
+def test_a_step_that_says_too_much_is_not_listened_to(context: Context, listener: Listener) -> None:
+    for number in range(20_000):
+        context.log(str(number))
+    assert len(listener.lines) == 10_000
+    assert listener.lines[-1] == (Severity.WARN, "The step has written 10000 lines; what follows is left out.")
+
+
+def test_progress_is_told_now_and_then_and_at_the_end(context: Context, listener: Listener) -> None:
+    for number in range(1, 1001):
+        context.progress(number / 500)
+    assert listener.fractions[0] == (0.002, "")
+    assert listener.fractions[-1] == (1.0, "")
+    assert all(fraction <= 1 for fraction, _ in listener.fractions)
+
+
+def test_a_program_is_run_in_the_workspace(context: Context) -> None:
+    ended = context.run("sh", "-c", "pwd; echo wrong >&2; exit 3", seconds=10)
+    assert (ended.status, ended.output.decode().strip(), ended.errors) == (3, str(context.workspace), b"wrong\n")
+
+
+def test_of_a_program_that_says_too_much_the_ends_are_kept(context: Context) -> None:
+    """What it prints goes on being read, or it would never end."""
+    command = "head -c 9000000 /dev/zero; (head -c 200000 /dev/zero; echo the end) >&2"
+    ended = context.run("sh", "-c", command, seconds=30)
+    assert (ended.status, len(ended.output), len(ended.errors)) == (0, 4_194_304, 65_536)
+    assert ended.errors.endswith(b"the end\n")

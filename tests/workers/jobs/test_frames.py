@@ -1,0 +1,43 @@
+"""Frames between a worker and its hosts: put together from pieces of any size, and refused when they are none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.jobs.host.frames import MOST, Frame, Garbled, Unpacker, packed
+
+FRAMES: list[Frame] = [
+    {"kind": "alive"},
+    {"kind": "log", "severity": 1, "message": "ä\n" * 300},
+    {"kind": "order", "order": {"a": [None, 1.5]}},
+]
+
+
+@given(st.lists(st.integers(1, 700), max_size=20))
+def test_frames_come_out_as_they_went_in(cuts: list[int]) -> None:
+    stream = b"".join(packed(frame) for frame in FRAMES)
+    unpacker, found = Unpacker(), list[Frame]()
+    for cut in [*cuts, len(stream)]:
+        found += unpacker.frames(stream[:cut])
+        stream = stream[cut:]
+    assert found == FRAMES
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"\xff\xff\xff\xff",
+        (MOST + 1).to_bytes(4),
+        b"\0\0\0\2[]",
+        b"\0\0\0\2{}",
+        b"\0\0\0\3abc",
+        b'\0\0\0\x0a{"kind":1}',
+        b"\0\0\0\0",
+    ],
+    ids=ascii,
+)
+def test_what_is_no_frame_is_refused(piece: bytes) -> None:
+    with pytest.raises(Garbled):
+        list(Unpacker().frames(piece))

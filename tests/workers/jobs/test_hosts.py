@@ -1,0 +1,254 @@
+"""Steps in processes of their own: whatever a step does, the worker hears how it ended, and nothing of it stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from domain.job.values import Output, Result, Severity
+from tests.projections.log.helpers import until
+from tests.workers.jobs.hosting import RESULTS, TRIAL, Listener, order, plugin
+from tests.workers.test_ffmpeg import alive
+from workers.jobs.hosts import Hosts
+from workers.jobs.orders import Failed, Finished
+
+SECRET = "S3cret"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    os.environ["MEDIALEDGER_MASTER_KEY"] = SECRET
+    with plugin(tmp_path_factory.mktemp("installed"), trial=TRIAL):
+        yield
+    del os.environ["MEDIALEDGER_MASTER_KEY"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "media"
+
+
+@pytest.fixture
+async def hosts(root: Path) -> AsyncIterator[Hosts]:
+    made = Hosts(media_root=root, allow=[])
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def pid_of(hosts: Hosts) -> int:
+    ended = await hosts.run(order("tells"), Listener())
+    assert isinstance(ended, Finished)
+    return int(ended.result.metadata["pid"])
+
+
+# -- what a step is given and says ----------------------------------------------------------------------------------------
+
+
+async def test_a_step_is_told_its_order_and_heard(hosts: Hosts, root: Path) -> None:
+    listener = Listener()
+    ended = await hosts.run(order("tells", run=3, previous_run=2, text="hello"), listener)
+    assert isinstance(ended, Finished)
+    told = ended.result.metadata
+    assert ended.result.message == "told"
+    assert (told["job"], told["run"], told["text"]) == ([17, "admin", "trial", "film"], [2, 3], "hello")
+    assert told["results"] == RESULTS
+    assert (told["workspace"], told["previous"]) == (str(root / ".jobs/17/2/3"), "None")
+    assert listener.lines == [(Severity.DEBUG, "begins"), (Severity.INFO, "goes on")]
+    assert listener.fractions == [(0.25, "a quarter"), (1.0, "all")]
+
+
+async def test_a_step_that_says_nothing_leaves_no_folder(hosts: Hosts, root: Path) -> None:
+    assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
+    assert not await asyncio.to_thread(root.exists)
+
+
+async def test_a_host_is_kept_for_the_next_step(hosts: Hosts) -> None:
+    first = await pid_of(hosts)
+    for _ in range(20):
+        await hosts.run(order("nothing"), Listener())
+    assert await pid_of(hosts) == first != os.getpid()
+
+
+async def test_steps_at_one_time_are_in_processes_of_their_own(hosts: Hosts) -> None:
+    pids = await asyncio.gather(*(pid_of(hosts) for _ in range(3)))
+    assert len(set(pids)) == 3
+
+
+async def test_what_was_made_is_declared_and_not_yet_in_place(hosts: Hosts, root: Path) -> None:
+    ended = await hosts.run(order("makes_files"), Listener())
+    digest = {name: sha256(name.encode()).hexdigest() for name in ("one", "two")}
+    assert ended == Finished(
+        Result(files=("film/a/one.txt",)),
+        (
+            Output(path="one", name="film/a/one.txt", size=3, sha256=digest["one"]),
+            Output(path="two", name=".jobs/17/files/two.txt", size=3, sha256=digest["two"]),
+        ),
+    )
+    assert sorted(path.name for path in (root / ".jobs/17/2/1").iterdir()) == ["one", "two"]
+    assert not (root / "film").exists()
+
+
+async def test_none_of_our_settings_reach_a_step_or_its_programs(hosts: Hosts) -> None:
+    ended = await hosts.run(order("surroundings"), Listener())
+    assert isinstance(ended, Finished)
+    assert set(ended.result.metadata["ours"]) <= {"PATH", "LC_ALL", "PYTHONPATH"}
+    assert set(ended.result.metadata["theirs"]) <= {"PATH", "LC_ALL", "HOME", "TMPDIR"}
+
+
+async def test_what_a_step_prints_is_no_word_of_its_host(hosts: Hosts) -> None:
+    assert await hosts.run(order("prints"), Listener()) == Finished(Result())
+
+
+# -- failures -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "failed"),
+    [
+        ("raises", Failed("ValueError: a\ufffdb")),
+        ("gives_up", Failed("there is no such thing", final=True)),
+        ("leaves", Failed("SystemExit: 3")),
+        ("exits", Failed("The process of the step ended with status 7.")),
+        ("crashes", Failed("The process of the step ended by signal SIGSEGV.")),
+        ("boasts", Failed("The metadata of the step has more than 262144 bytes.", final=True)),
+        ("is_odd", Failed("The metadata of the step is not JSON that can be stored.", final=True)),
+        ("runs_too_long", Failed("The program sleep did not end within 0.2 s.")),
+        ("runs_nothing", Failed("The program no-such-program is not installed.")),
+    ],
+)
+async def test_a_failure_is_told_and_the_next_step_runs(hosts: Hosts, step: str, failed: Failed) -> None:
+    assert await hosts.run(order(step, text="a\0b"), Listener()) == failed
+    assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
+
+
+async def test_a_long_reason_is_cut(hosts: Hosts) -> None:
+    ended = await hosts.run(order("raises", text="x" * 5_000), Listener())
+    assert isinstance(ended, Failed)
+    assert len(ended.reason) == 2_000
+    assert ended.reason.startswith("ValueError: xxx")
+
+
+async def test_a_workflow_that_this_worker_has_not_may_be_elsewhere(hosts: Hosts) -> None:
+    ended = await hosts.run(order("nothing", workflow="unheard_of"), Listener())
+    assert isinstance(ended, Failed)
+    assert ended.reason.startswith("This worker cannot run it: job.workflow: must be one of http_fetch_verify, ")
+    assert not ended.final
+
+
+async def test_a_refused_parameter_is_not_repeated(hosts: Hosts) -> None:
+    ended = await hosts.run(order("nothing", secret=SECRET), Listener())
+    assert isinstance(ended, Failed)
+    assert SECRET not in ended.reason
+
+
+# -- what steps leave behind ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["leaves_a_program", "leaves_an_orphan"])
+async def test_a_program_that_a_step_left_is_ended_with_its_host(hosts: Hosts, step: str) -> None:
+    ended = await hosts.run(order(step), Listener())
+    assert isinstance(ended, Finished)
+    await until(lambda: not alive(ended.result.metadata["left"]))
+    assert await pid_of(hosts) != ended.result.metadata["pid"]
+
+
+async def test_a_host_with_a_thread_that_a_step_left_is_given_no_other(hosts: Hosts) -> None:
+    ended = await hosts.run(order("leaves_a_thread"), Listener())
+    assert isinstance(ended, Finished)
+    assert await pid_of(hosts) != ended.result.metadata["pid"]
+
+
+async def test_a_copy_that_a_step_makes_of_its_host_says_nothing(hosts: Hosts) -> None:
+    assert await hosts.run(order("leaves_a_copy"), Listener()) == Finished(Result(message="I am the first"))
+    assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
+
+
+# -- the end --------------------------------------------------------------------------------------------------------------
+
+
+async def test_cancelled_the_step_and_all_that_it_started_are_killed(hosts: Hosts) -> None:
+    listener = Listener()
+    running = asyncio.create_task(hosts.run(order("is_deaf"), listener))
+    await until(lambda: listener.lines)
+    pids = [int(pid) for pid in listener.lines[0][1].split()]
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await until(lambda: not any(map(alive, pids)))
+    assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
+
+
+async def test_stopping_ends_what_runs(hosts: Hosts) -> None:
+    listener = Listener()
+    running = asyncio.create_task(hosts.run(order("is_deaf"), listener))
+    await until(lambda: listener.lines)
+    await hosts.stop()
+    assert await running == Failed("The worker was stopped.", interrupted=True)
+    assert not any(alive(int(pid)) for pid in listener.lines[0][1].split())
+    assert await hosts.run(order("nothing"), Listener()) == Failed("The worker was stopped.", interrupted=True)
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        ("listens", "The step was asked to end."),
+        ("complains", "ValueError: I was not done"),
+        ("runs_a_program", "The step was asked to end."),
+    ],
+)
+async def test_drained_a_step_is_asked_to_end_and_interrupted(hosts: Hosts, root: Path, step: str, reason: str) -> None:
+    listener = Listener()
+    running = asyncio.create_task(hosts.run(order(step), listener))
+    await until(lambda: listener.lines)
+    pid = root / ".jobs/17/2/1/pid"
+    if step == "runs_a_program":
+        await until(lambda: pid.exists() and pid.read_text())
+    hosts.drain()
+    assert await running == Failed(reason, interrupted=True)
+    if step == "runs_a_program":
+        assert not alive(int(pid.read_text()))
+    assert await hosts.run(order(step, run=2), Listener()) == Failed(reason, interrupted=True), "begun after that"
+
+
+@pytest.fixture
+async def worker(tmp_path: Path) -> AsyncIterator[Process]:
+    """A worker process with a step that does not end."""
+    environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "tests.workers.jobs.worker", str(tmp_path), "1.0"]
+    made = await asyncio.create_subprocess_exec(*command, env=environment)
+    await until((tmp_path / "pids").exists)
+    yield made
+    with suppress(ProcessLookupError):
+        made.kill()
+    await made.wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen past its lease"])
+async def test_without_its_worker_a_host_ends_with_all_that_it_started(
+    worker: Process, tmp_path: Path, how: signal.Signals
+) -> None:
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert all(map(alive, pids))
+    worker.send_signal(how)
+    await until(lambda: not any(map(alive, pids)))
+
+
+async def test_a_worker_that_is_heard_keeps_its_hosts(root: Path) -> None:
+    """Over several times the patience of a host."""
+    hosts = Hosts(media_root=root, allow=[], lease_seconds=0.3)
+    await hosts.start()
+    first = await pid_of(hosts)
+    for _ in range(3):
+        assert await hosts.run(order("runs_too_long"), Listener()) == Failed("The program sleep did not end within 0.2 s.")
+    assert await pid_of(hosts) == first
+    await hosts.stop()

@@ -1,0 +1,90 @@
+"""`probe_media` in a real step host with the real ffprobe, on files that a real ffmpeg made."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.workers.jobs.hosting import Listener, order
+from tests.workers.test_ffmpeg import script
+from workers.jobs.host.tools import find
+from workers.jobs.hosts import Hosts
+from workers.jobs.orders import Failed, Finished
+
+SOURCE = ["-f", "lavfi", "-i", "testsrc=size=64x36:rate=25:duration=0.2", "-c:v", "mpeg4"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a film, a file that is none, and a playlist that leads elsewhere."""
+    root = tmp_path_factory.mktemp("probed") / "media"
+    (root / "film/parts").mkdir(parents=True)
+    ffmpeg = find("ffmpeg")
+    assert ffmpeg is not None
+    subprocess.run([ffmpeg, "-v", "error", *SOURCE, root / "film/parts/tiny film.mp4"], check=True)
+    (root / "film/broken.mp4").write_bytes(b"no film at all" * 100)
+    (root / "film/list.m3u8").write_text("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n")
+    (root.parent / "secret.mp4").write_bytes(b"secret")
+    (root / "film/out.mp4").symlink_to(root.parent / "secret.mp4")
+    (root / "film/up").symlink_to(root.parent)
+    return root
+
+
+@pytest.fixture(scope="module")
+async def hosts(root: Path) -> AsyncIterator[Hosts]:
+    made = Hosts(media_root=root, allow=[])
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def probed(hosts: Hosts, file: str, listener: Listener | None = None) -> Finished | Failed:
+    return await hosts.run(order("probe", workflow="probe_media", file=file), listener or Listener())
+
+
+async def test_what_ffprobe_says_is_metadata_and_a_line_of_the_log(hosts: Hosts, root: Path) -> None:
+    listener = Listener()
+    ended = await probed(hosts, "parts/tiny film.mp4", listener)
+    assert isinstance(ended, Finished)
+    metadata = ended.result.metadata
+    assert metadata["format"]["filename"] == "film/parts/tiny film.mp4"
+    assert float(metadata["format"]["duration"]) == pytest.approx(0.2)
+    assert [(one["codec_name"], one["width"], one["height"]) for one in metadata["streams"]] == [("mpeg4", 64, 36)]
+    assert metadata["chapters"] == []
+    assert [json.loads(message) for _, message in listener.lines] == [metadata]
+    assert str(root) not in str(ended)
+    assert ended.outputs == ()
+
+
+async def test_a_file_that_is_not_there_is_final(hosts: Hosts) -> None:
+    assert await probed(hosts, "none.mp4") == Failed("There is no file film/none.mp4.", final=True)
+    assert await probed(hosts, "parts") == Failed("There is no file film/parts.", final=True)
+
+
+@pytest.mark.parametrize("file", ["broken.mp4", "list.m3u8"])
+async def test_a_file_that_cannot_be_read_is_final_and_told_without_our_paths(hosts: Hosts, root: Path, file: str) -> None:
+    ended = await probed(hosts, file)
+    assert isinstance(ended, Failed)
+    assert ended.final
+    assert ended.reason.startswith(f"ffprobe: film/{file}: ")
+    assert str(root.parent) not in ended.reason
+
+
+@pytest.mark.parametrize("file", ["out.mp4", "up/secret.mp4"])
+async def test_a_symlink_out_of_the_media_root_is_not_followed(hosts: Hosts, file: str) -> None:
+    assert await probed(hosts, file) == Failed("The file lies outside of the media root.", final=True)
+
+
+def test_programs_are_the_operators_own_or_ours(tmp_path: Path) -> None:
+    own = script(tmp_path, "exit 0", name="ffprobe")
+    assert find("ffprobe", path=f"/nowhere:{tmp_path}") == own
+    bundled = find("ffprobe", path="/nowhere")
+    assert bundled is not None
+    assert bundled.name in ("ffprobe-linux-x64", "ffprobe-linux-arm64")
+    assert os.access(bundled, os.X_OK)
+    assert find("ffplay", path="/nowhere") is None

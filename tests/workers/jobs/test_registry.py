@@ -1,0 +1,171 @@
+"""Which workflows there are, and parameters that are refused with their path and never with their value."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.kernel.errors import Malformed
+from tests.workers.jobs.hosting import TRIAL, plugin
+from tests.workers.jobs.steps import nothing
+from workers.jobs.registry import Registry, builtin, installed
+from workers.jobs.workflow import JobParameters, Step, Workflow
+from workers.jobs.workflows.http_fetch_verify import HttpFetchVerify
+
+SECRET = "S3cret"
+FETCH = {"content_id": "film", "url": "https://host.example/a/b.mp4?token=x"}
+STEPS = (Step("one", nothing), Step("two", nothing, after=("one",)))
+BROKEN: tuple[Workflow, ...] = ()
+NO_WORKFLOW = "a text"
+CLASHING = (Workflow("fine", JobParameters, STEPS), Workflow("probe_media", JobParameters, STEPS))
+
+
+def refused(name: str, parameters: object) -> list[tuple[str, str]]:
+    with pytest.raises(Malformed) as malformed:
+        builtin().checked(name, parameters)
+    assert SECRET not in f"{malformed.value}{malformed.value.__cause__!r}"
+    return [(error.field, error.message) for error in malformed.value.errors]
+
+
+def test_ours_are_there() -> None:
+    assert builtin().names == ["http_fetch_verify", "probe_media"]
+
+
+def test_parameters_become_the_workflows_own() -> None:
+    workflow, parameters = builtin().checked("http_fetch_verify", {**FETCH, "sha256": "AB" * 32, "custom_data": {"a": [1, None]}})
+    assert workflow.name == "http_fetch_verify"
+    assert isinstance(parameters, HttpFetchVerify)
+    assert (parameters.sha256, parameters.custom_data, parameters.callback_urls) == ("ab" * 32, {"a": [1, None]}, ())
+
+
+@pytest.mark.parametrize("spelled", ["callback_urls", "callbackUrls"])
+def test_callbacks_have_two_spellings(spelled: str) -> None:
+    _, parameters = builtin().checked("http_fetch_verify", {**FETCH, spelled: ["https://a.example/x"]})
+    assert parameters.callback_urls == ("https://a.example/x",)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://h.example/a/b.mp4?c=d", "b.mp4"),
+        ("https://h.example/a%20b.mp4", "a b.mp4"),
+        ("https://h.example", "download"),
+        ("https://h.example/a/", "download"),
+        ("https://h.example/..%2f..%2fetc", "download"),
+        ("https://h.example/.hidden", "download"),
+        ("https://h.example/%00", "download"),
+        (f"https://h.example/{'a' * 201}", "download"),
+    ],
+)
+def test_a_file_is_named_as_in_its_url(url: str, name: str) -> None:
+    assert HttpFetchVerify(content_id="film", url=url).stored_as == name
+    assert HttpFetchVerify(content_id="film", url=url, file_name="mine").stored_as == "mine"
+
+
+def test_an_unknown_workflow_is_refused_with_those_that_are_known() -> None:
+    assert refused(SECRET, {}) == [("job.workflow", "must be one of http_fetch_verify, probe_media")]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        (None, "parameters"),
+        ([], "parameters"),
+        (SECRET, "parameters"),
+        ("\ud800", "parameters"),
+        ({"content_id": "film"}, "parameters.url"),
+        ({**FETCH, "pass": SECRET}, "parameters.pass"),
+        ({**FETCH, "url": 5}, "parameters.url"),
+        ({**FETCH, "url": f"ftp://{SECRET}"}, "parameters.url"),
+        ({**FETCH, "url": f"http://{SECRET}@host/"}, "parameters.url"),
+        ({**FETCH, "sha256": SECRET}, "parameters.sha256"),
+        ({**FETCH, "size": "5"}, "parameters.size"),
+        ({**FETCH, "size": -1}, "parameters.size"),
+        ({**FETCH, "size": True}, "parameters.size"),
+        ({**FETCH, "file_name": f"../{SECRET}"}, "parameters.file_name"),
+        ({**FETCH, "callback_urls": SECRET}, "parameters.callback_urls"),
+        ({**FETCH, "callback_urls": [SECRET]}, "parameters.callback_urls[0]"),
+        ({**FETCH, "callbackUrls": ["https://a.example/", {"a": SECRET}]}, "parameters.callbackUrls[1]"),
+        ({**FETCH, "callback_urls": ["https://a.example/"] * 11}, "parameters.callback_urls"),
+        ({**FETCH, "callback_urls": [], "callbackUrls": []}, "parameters.callbackUrls"),
+        *(
+            ({**FETCH, "content_id": name}, "parameters.content_id")
+            for name in ("", ".", "..", ".jobs", "a/b", "a\\b", "a\0b", "a\nb", "\u2028", "a" * 201, "語" * 100, 7, None)
+        ),
+    ],
+    ids=lambda value: ascii(value)[:60],
+)
+def test_a_parameter_is_refused_with_its_path(parameters: Any, field: str) -> None:
+    [(named, message)] = refused("http_fetch_verify", parameters)
+    assert named == field
+    assert message
+
+
+@pytest.mark.parametrize("file", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.b", "a\\b", "a/", "a\0"])
+def test_a_path_that_leads_elsewhere_is_refused(file: str) -> None:
+    assert [field for field, _ in refused("probe_media", {"content_id": "film", "file": file})] == ["parameters.file"]
+
+
+# -- workflows ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_graph_is_in_an_order_in_which_it_can_be_run() -> None:
+    steps = (Step("last", nothing, after=("two", "one")), Step("two", nothing, "windows_capture", ("one",)), Step("one", nothing))
+    graph = Workflow("some", JobParameters, steps).graph()
+    assert [(task.id, task.name, task.queue, task.after) for task in graph] == [
+        (1, "one", "work", ()),
+        (2, "two", "windows_capture", (1,)),
+        (3, "last", "work", (1, 2)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "why"),
+    [
+        ("Some", STEPS, "is no name"),
+        ("some", (Step("a b", nothing),), "is no name"),
+        ("some", (), "it has steps"),
+        ("some", (Step("one", nothing), Step("one", nothing)), "a name of its own"),
+        ("some", (Step("one", nothing, "elsewhere"),), "unknown queue"),
+        ("some", (Step("one", nothing, after=("none",)),), "is not there"),
+        ("some", (Step("one", nothing, after=("two",)), Step("two", nothing, after=("one",))), "in a circle"),
+        ("some", (Step("one", nothing, after=("one",)),), "in a circle"),
+    ],
+)
+def test_a_workflow_that_cannot_be_run_cannot_be_made(name: str, steps: tuple[Step, ...], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Workflow(name, JobParameters, steps)
+
+
+def test_two_workflows_of_one_name_are_a_mistake() -> None:
+    with pytest.raises(ValueError, match="already"):
+        Registry([CLASHING[0], CLASHING[0]])
+
+
+# -- those of others ------------------------------------------------------------------------------------------------------
+
+
+def test_one_that_is_installed_is_found(tmp_path: Path) -> None:
+    with plugin(tmp_path, trial=TRIAL):
+        assert installed().names == ["http_fetch_verify", "probe_media", "trial"]
+    assert installed().names == builtin().names
+
+
+def test_what_is_broken_is_left_out_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    here = "tests.workers.jobs.test_registry"
+    broken = {
+        "a": "no.such.module:X",
+        "b": f"{here}:MISSING",
+        "c": f"{here}:BROKEN",
+        "d": f"{here}:NO_WORKFLOW",
+        "e": f"{here}:CLASHING",
+    }
+    with caplog.at_level(logging.ERROR), plugin(tmp_path, **broken, trial=TRIAL):
+        assert installed().names == ["http_fetch_verify", "probe_media", "trial"]
+    assert [record.getMessage().split(": ")[0] for record in caplog.records] == [
+        f"the workflows of {name} ({value}) are left out" for name, value in broken.items()
+    ]
+    assert "there is a workflow probe_media already" in caplog.text

@@ -1,0 +1,25 @@
+"""`python -m workers.jobs.host FD`: started by a worker, never by hand. FD is the host's end of the channel."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from contextlib import suppress
+
+from workers.jobs.host.channel import Channel
+from workers.jobs.host.host import StepHost
+from workers.jobs.registry import installed
+
+
+def main(fd: int) -> None:
+    """A session of its own, if it has none: it ends its whole group."""
+    with suppress(PermissionError):
+        os.setsid()
+    os.set_inheritable(fd, False)
+    os.chdir("/")
+    StepHost(Channel(socket.socket(fileno=fd)), installed()).serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,20 @@
+"""Where the programs are that steps run: the operator's own, else those that came with the product. ADR 0014."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from workers.adapters.ffmpeg import installed
+
+_BESIDE: Final = ("ffmpeg", "ffprobe")
+
+
+def find(program: str, *, path: str | None = None) -> Path | None:
+    """On PATH (or `path`), else in the wheel that has our ffmpeg."""
+    own = shutil.which(program, path=path)
+    if own is not None:
+        return Path(own)
+    came = installed(path="") if program in _BESIDE else None
+    return None if came is None else came.with_name(came.name.replace("ffmpeg", program, 1))

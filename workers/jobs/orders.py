@@ -1,0 +1,53 @@
+"""What a runner and a step host say to each other: the order for one run of one step, and how it ended. Issue 7, points 4 and 5.
+
+All of it goes through a channel between processes as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from domain.job.values import Output, Result, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class StepOrder:
+    """`results` are the metadata of the steps before, by their names. `previous_run` may have left files behind."""
+
+    job: int
+    task: int
+    run: int
+    workflow: str
+    step: str
+    client: str
+    content_id: str
+    parameters: Mapping[str, Any] = field(repr=False)
+    results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    previous_run: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The step came to its end. `outputs` lie in the workspace of its run and are not published yet."""
+
+    result: Result
+    outputs: tuple[Output, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """`final`: another try would fail in the same way. `interrupted`: it was asked to end, and might have succeeded."""
+
+    reason: str
+    final: bool = False
+    interrupted: bool = False
+
+
+class Heard(Protocol):
+    """Who listens to a step while it runs."""
+
+    def progress(self, fraction: float, message: str) -> None: ...
+
+    def log(self, severity: Severity, message: str) -> None: ...

@@ -1,0 +1,61 @@
+"""Programs that steps run, such as ffprobe: in the step's process group, with none of our environment. Issue 7, point 5."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio import StreamReader
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+Find = Callable[[str], Path | None]
+"""Where a program is, by its name."""
+
+MOST_OUTPUT: Final = 4_194_304
+MOST_ERRORS: Final = 65_536
+_PIECE: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """`output` is how it began, at most `MOST_OUTPUT` bytes; `errors` how it ended, at most `MOST_ERRORS`."""
+
+    status: int
+    output: bytes
+    errors: bytes
+
+
+async def run(command: Sequence[str], *, folder: Path, seconds: float) -> Ended:
+    """Raises `TimeoutError`. Whichever way this ends, the program has ended."""
+    environment = {"PATH": os.pathsep.join(os.get_exec_path()), "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
+    process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(seconds):
+            output, errors, status = await asyncio.gather(_head(process.stdout), _tail(process.stderr), process.wait())
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return Ended(status, output, errors)
+
+
+async def _head(stream: StreamReader) -> bytes:
+    """All is read, or the program would wait for a reader."""
+    kept = bytearray()
+    while piece := await stream.read(_PIECE):
+        kept += piece[: MOST_OUTPUT - len(kept)]
+    return bytes(kept)
+
+
+async def _tail(stream: StreamReader) -> bytes:
+    kept = b""
+    while piece := await stream.read(_PIECE):
+        kept = (kept + piece)[-MOST_ERRORS:]
+    return kept

@@ -1,0 +1,119 @@
+"""Which workflows there are, and whether parameters are what a workflow takes. Issue 7, point 5.
+
+Those of others come through entry points. One that is broken or takes a name that is taken is left out with an error in the log:
+the product starts, and so do the jobs of all others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, cast
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
+
+from domain.job.values import TaskPlan
+from domain.kernel.errors import FieldError, Malformed
+from domain.kernel.strict_json import path_inside
+from workers.jobs.workflow import JobParameters, Workflow
+from workers.jobs.workflows.http_fetch_verify import HTTP_FETCH_VERIFY
+from workers.jobs.workflows.probe_media import PROBE_MEDIA
+from workers.ports import CheckedJob
+
+GROUP: Final = "medialedger.workflows"
+
+_log = logging.getLogger(__name__)
+_MOST_ERRORS: Final = 50
+_WHERE: Final = "parameters"
+_MESSAGES: Final = {
+    "missing": "is required",
+    "extra_forbidden": "is not a parameter of this workflow",
+    "model_type": "must be an object",
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "tuple_type": "must be an array",
+    "too_long": "has too many entries",
+}
+
+
+class Registry:
+    """Workflows by their names."""
+
+    def __init__(self, workflows: Iterable[Workflow]) -> None:
+        self._workflows: dict[str, Workflow] = {}
+        self._tasks: dict[str, tuple[TaskPlan, ...]] = {}
+        for workflow in workflows:
+            self._add(workflow)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return sorted(self._workflows)
+
+    def checked(self, name: str, parameters: object) -> tuple[Workflow, JobParameters]:
+        """Messages say what is expected, never what was sent: that may be a password."""
+        workflow = self._workflows.get(name)
+        if workflow is None:
+            raise Malformed.at("job.workflow", f"must be one of {', '.join(self.names)}")
+        try:
+            # As JSON, which they came as: only so does a strict model take an array as a tuple or a text as a time.
+            return workflow, workflow.parameters.model_validate_json(to_json(parameters))
+        except ValidationError as error:
+            entries = error.errors(include_url=False, include_input=False)[:_MOST_ERRORS]
+        except PydanticSerializationError:
+            raise Malformed.at(_WHERE, "must be JSON") from None
+        raise Malformed(*dict.fromkeys(map(_field_error, entries)))
+
+    def checked_job(self, name: str, parameters: object) -> CheckedJob:
+        """As `workers.ports.Workflows` wants it."""
+        _, fit = self.checked(name, parameters)
+        sent = cast("Mapping[str, Any]", parameters)
+        return CheckedJob(name, fit.content_id, sent, fit.callback_urls, self._tasks[name])
+
+    def _add(self, workflow: Workflow) -> None:
+        if workflow.name in self._workflows:
+            raise ValueError(f"there is a workflow {workflow.name} already")
+        self._workflows[workflow.name] = workflow
+        self._tasks[workflow.name] = workflow.graph()
+
+    def _add_all(self, workflows: Sequence[Workflow]) -> None:
+        """All of one entry point, or none."""
+        before = dict(self._workflows)
+        try:
+            for workflow in workflows:
+                self._add(workflow)
+        except ValueError:
+            self._workflows = before
+            raise
+
+    def extend(self, plugins: Iterable[EntryPoint]) -> None:
+        for plugin in plugins:
+            try:
+                self._add_all(_loaded(plugin.load()))
+            except (Exception, SystemExit) as fault:  # a module of others may raise anything
+                _log.error("the workflows of %s (%s) are left out: %s: %s", plugin.name, plugin.value, type(fault).__name__, fault)
+
+
+def builtin() -> Registry:
+    return Registry([HTTP_FETCH_VERIFY, PROBE_MEDIA])
+
+
+def installed() -> Registry:
+    """Ours, and those that are installed beside us."""
+    registry = builtin()
+    registry.extend(sorted(entry_points(group=GROUP), key=lambda plugin: (plugin.name, plugin.value)))
+    return registry
+
+
+def _loaded(loaded: object) -> Sequence[Workflow]:
+    several = loaded if isinstance(loaded, Sequence) else [loaded]
+    workflows = [one for one in several if isinstance(one, Workflow)]
+    if not workflows or len(workflows) < len(several):
+        raise TypeError("neither a Workflow nor a sequence of them")
+    return workflows
+
+
+def _field_error(entry: ErrorDetails) -> FieldError:
+    message = _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ")
+    return FieldError(path_inside(_WHERE, entry["loc"]), message)

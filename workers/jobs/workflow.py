@@ -1,0 +1,113 @@
+"""A workflow: what a client may ask for by its name, as a small graph of named steps. Issue 7, point 5.
+
+A workflow of somebody else's is made of the same parts and found through the entry points of the group `medialedger.workflows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from re import compile as regex
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from domain.job.values import TaskPlan
+from domain.kernel.errors import Malformed
+from domain.webhook.address import check_url
+from domain.webhook.callback import MOST, taken_apart
+from workers.jobs.context import StepContext, StepResult
+from workers.jobs.places import Segment
+
+QUEUES: Final = ("work", "windows_capture")
+_NAME: Final = regex(r"[a-z][a-z0-9_]{0,99}")
+
+
+def _judged(check: Callable[[str], object]) -> AfterValidator:
+    """Pydantic's form of a refusal by the domain, which repeats nothing of what was sent."""
+
+    def judge(url: str) -> str:
+        try:
+            check(url)
+        except Malformed as refusal:
+            raise PydanticCustomError("url", "{fault}", {"fault": refusal.errors[0].message}) from None
+        return url
+
+    return AfterValidator(judge)
+
+
+WebUrl = Annotated[str, _judged(check_url)]
+"""An http or https URL without user info."""
+
+_CallbackUrl = Annotated[str, _judged(lambda url: taken_apart(url, field="callback_urls"))]
+
+
+class JobParameters(BaseModel):
+    """What the parameters of every workflow hold. A workflow adds its own; anything else is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+    content_id: Segment
+    custom_data: Any = None
+    callback_urls: Annotated[
+        tuple[_CallbackUrl, ...],
+        Field(max_length=MOST, validation_alias=AliasChoices("callback_urls", "callbackUrls")),
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One function. `after` are the names of the steps whose results it needs."""
+
+    name: str
+    run: Callable[[StepContext[Any]], StepResult | None]
+    queue: str = "work"
+    after: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """Checked when it is made: a workflow that exists can be run to its end."""
+
+    name: str
+    parameters: type[JobParameters]
+    steps: Sequence[Step]
+
+    def __post_init__(self) -> None:
+        names = [step.name for step in self.steps]
+        for name in (self.name, *names):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name: lower-case letters, digits and underscores")
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"workflow {self.name}: it has steps, each with a name of its own")
+        for step in self.steps:
+            if step.queue not in QUEUES:
+                raise ValueError(f"workflow {self.name}: step {step.name} is for an unknown queue; there are {', '.join(QUEUES)}")
+            if not set(names).issuperset(step.after):
+                raise ValueError(f"workflow {self.name}: step {step.name} comes after one that is not there")
+        self._ordered()
+
+    def graph(self) -> tuple[TaskPlan, ...]:
+        """The steps as tasks numbered from 1, each behind all that it comes after."""
+        ordered = self._ordered()
+        number = {step.name: index for index, step in enumerate(ordered, 1)}
+        return tuple(
+            TaskPlan(id=number[step.name], name=step.name, queue=step.queue, after=tuple(sorted(number[one] for one in step.after)))
+            for step in ordered
+        )
+
+    def step(self, name: str) -> Step:
+        return next(step for step in self.steps if step.name == name)
+
+    def _ordered(self) -> Sequence[Step]:
+        ordered: list[Step] = []
+        waiting = list(self.steps)
+        while waiting:
+            done = {step.name for step in ordered}
+            following = next((step for step in waiting if done.issuperset(step.after)), None)
+            if following is None:
+                raise ValueError(f"workflow {self.name}: its steps wait for each other in a circle")
+            ordered.append(following)
+            waiting.remove(following)
+        return ordered

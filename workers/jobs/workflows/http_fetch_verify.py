@@ -1,0 +1,93 @@
+"""`http_fetch_verify`: a file from elsewhere, checked, into the folder of its content. decisions.md, "Job engine"."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from time import monotonic
+from typing import Annotated, Final
+from urllib.parse import unquote, urlsplit
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.places import Segment, segment_fault
+from workers.jobs.workflow import JobParameters, Step, WebUrl, Workflow
+from workers.jobs.workflows.resumable import ResumableDownload
+
+_HEXADECIMAL: Final = frozenset("0123456789abcdef")
+_DEFAULT_NAME: Final = "download"
+
+
+def _digest(text: str) -> str:
+    lower = text.lower()
+    if len(lower) != 64 or not _HEXADECIMAL.issuperset(lower):
+        raise PydanticCustomError("sha256", "must be 64 hexadecimal digits")
+    return lower
+
+
+class HttpFetchVerify(JobParameters):
+    """`file_name` is the last part of the URL's path where it is not given."""
+
+    url: WebUrl
+    sha256: Annotated[str, AfterValidator(_digest)] | None = None
+    size: Annotated[int, Field(ge=0)] | None = None
+    file_name: Segment | None = None
+
+    @property
+    def stored_as(self) -> str:
+        if self.file_name is not None:
+            return self.file_name
+        name = unquote(urlsplit(self.url).path.rpartition("/")[2])
+        return name if segment_fault(name) is None else _DEFAULT_NAME
+
+
+def fetch(context: StepContext[HttpFetchVerify]) -> StepResult:
+    wanted = context.parameters
+    begun = monotonic()
+    download = ResumableDownload(context, wanted.url, size=wanted.size)
+    download.run()
+    fault = _fault(download, wanted)
+    if fault is not None:
+        download.discard()
+        raise StepFailed(fault)  # not final: the file may be on its way to the host still
+    context.keep(download.path, wanted.stored_as, sha256=download.sha256)
+    context.progress(1, f"{download.size} bytes")
+    return StepResult(
+        message=f"Downloaded {download.size} bytes",
+        metadata={
+            "size": download.size,
+            "sha256": download.sha256,
+            "contentType": download.content_type,
+            "seconds": round(monotonic() - begun, 3),
+        },
+    )
+
+
+def store(context: StepContext[HttpFetchVerify]) -> StepResult:
+    """As a second name of the same bytes, which costs nothing, where the file system can."""
+    name = context.parameters.stored_as
+    kept, path = context.job_file(name), context.workspace / name
+    try:
+        os.link(kept, path)
+    except FileNotFoundError:
+        raise StepFailed("The file that was downloaded is not there any more.", final=True) from None
+    except OSError:
+        shutil.copyfile(kept, path)
+    fetched = context.results["fetch"]
+    context.publish(path, name, sha256=str(fetched["sha256"]))
+    return StepResult(message=f"Stored {context.job.content_id}/{name}", metadata=dict(fetched))
+
+
+def _fault(download: ResumableDownload, wanted: HttpFetchVerify) -> str | None:
+    if wanted.size is not None and download.size != wanted.size:
+        return f"{wanted.size} bytes were expected, {download.size} came."
+    if wanted.sha256 is not None and download.sha256 != wanted.sha256:
+        return f"SHA-256 {wanted.sha256} was expected, {download.sha256} came."
+    return None
+
+
+HTTP_FETCH_VERIFY: Final = Workflow(
+    "http_fetch_verify", HttpFetchVerify, (Step("fetch", fetch), Step("store", store, after=("fetch",)))
+)

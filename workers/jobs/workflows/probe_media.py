@@ -1,0 +1,58 @@
+"""`probe_media`: what ffprobe says of a file of a content, as metadata and in the job's log. Issue 7, point 5."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.places import RelativePath
+from workers.jobs.programs import Ended
+from workers.jobs.workflow import JobParameters, Step, Workflow
+
+SECONDS: Final = 120.0
+_SHOW: Final = ("-show_format", "-show_streams", "-show_chapters")
+
+
+class ProbeMedia(JobParameters):
+    """`file` is below the folder of the content."""
+
+    file: RelativePath
+
+
+def probe(context: StepContext[ProbeMedia]) -> StepResult:
+    name = f"{context.job.content_id}/{context.parameters.file}"
+    path = context.path(name)
+    if not path.is_file():
+        raise StepFailed(f"There is no file {name}.", final=True)
+    # A file may name others, as playlists do; none is fetched over a network.
+    arguments = ("-v", "error", "-protocol_whitelist", "file", *_SHOW, "-of", "json", "-i", f"file:{path}")
+    ended = context.run("ffprobe", *arguments, seconds=SECONDS)
+    if ended.status != 0:
+        raise StepFailed(_complaint(ended, path, name=name), final=ended.status > 0)
+    metadata = _metadata(ended.output)
+    if isinstance(metadata.get("format"), dict):
+        metadata["format"]["filename"] = name
+    context.log(json.dumps(metadata, ensure_ascii=False))
+    return StepResult(message=f"Probed {name}", metadata=metadata)
+
+
+def _metadata(output: bytes) -> dict[str, Any]:
+    try:
+        metadata = json.loads(output)
+    except ValueError:
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise StepFailed("ffprobe did not answer in JSON, or with too much of it.", final=True)
+    return metadata
+
+
+def _complaint(ended: Ended, path: Path, *, name: str) -> str:
+    """Its last line, without our paths."""
+    lines = [line for line in ended.errors.decode(errors="replace").splitlines() if line.strip()]
+    last = lines[-1] if lines else f"it ended with status {ended.status}"
+    return f"ffprobe: {last.replace(f'file:{path}', name).replace(str(path), name)}"
+
+
+PROBE_MEDIA: Final = Workflow("probe_media", ProbeMedia, (Step("probe", probe),))
