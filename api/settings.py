@@ -61,6 +61,8 @@ class Settings:
     media_root: Path
     outbound_allow: tuple[Network, ...]
     speke_rate: int
+    steps: int
+    lease_seconds: int
     kafka_bootstrap_servers: str | None
     log_level: str
     shutdown_seconds: int
@@ -242,6 +244,20 @@ VARIABLES: tuple[Variable, ...] = (
         "content key requests that a client may make per second and process; four times as many at once",
         "50",
         _whole_number(1, 1_000_000),
+    ),
+    Variable(
+        f"{PREFIX}STEPS",
+        "steps",
+        "steps of jobs that a process runs at a time, for each queue that it works for",
+        "4",
+        _whole_number(1, 1000),
+    ),
+    Variable(
+        f"{PREFIX}LEASE_SECONDS",
+        "lease_seconds",
+        "how long nothing may be heard of a worker before its steps are given to others; the same for all",
+        "30",
+        _whole_number(3, 3600),
     ),
     Variable(f"{PREFIX}LOG_LEVEL", "log_level", f"one of {', '.join(LOG_LEVELS)}", "INFO", _log_level),
     Variable(

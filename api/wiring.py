@@ -78,6 +78,9 @@ class Medialedger:
             asyncio.create_task(_regularly(self._answers.sweep, 3600.0), name="answers sweep"),
         ]
 
+    def drain(self) -> None:
+        self.app.drain()
+
     async def stop(self) -> None:
         for chore in self._chores:
             chore.cancel()
@@ -136,7 +139,7 @@ async def build(settings: Settings, database: str, master_key: bytes, *, roles: 
     answers, request_log = KeptAnswers(inner.database), RequestLog(sys.stderr, clock=inner.clock)
     outbound = GuardedClient(settings.outbound_allow)
     sealer = Sealer(master_key, previous=previous)
-    workers = working(inner, sealer, outbound=outbound, kafka=settings.kafka_bootstrap_servers, roles=roles)
+    workers = working(inner, sealer, outbound=outbound, settings=settings, roles=roles)
     provided = services(inner, database, sealer, outbound=outbound, speke_rate=settings.speke_rate)
     app = build_application(
         ROUTES,
@@ -167,8 +170,8 @@ async def ground(database: str, master_key: bytes, *, previous: bytes | None = N
     return inner
 
 
-def working(inner: Core, sealer: Sealer, *, outbound: Outbound, kafka: str | None, roles: Sequence[str]) -> Workers:
-    """The workers of this process, not yet started. `kafka` are the brokers, if there are any."""
+def working(inner: Core, sealer: Sealer, *, outbound: Outbound, settings: Settings, roles: Sequence[str]) -> Workers:
+    """The workers of this process, not yet started."""
     records = RecordQueries(inner.database, RECORDS)
     base = Ground(
         database=inner.database,
@@ -180,7 +183,12 @@ def working(inner: Core, sealer: Sealer, *, outbound: Outbound, kafka: str | Non
         logbook=Logbook(inner.database, inner.clock, machine=gethostname()),
         outbound=outbound,
         clock=inner.clock,
-        kafka=kafka,
+        kafka=settings.kafka_bootstrap_servers,
+        media_root=settings.media_root,
+        outbound_allow=settings.outbound_allow,
+        steps=settings.steps,
+        lease=settings.lease_seconds,
+        drain=settings.shutdown_seconds,
         host=gethostname(),
         version=product_version(),
     )

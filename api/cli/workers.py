@@ -41,7 +41,7 @@ async def _work(settings: Settings, database: str, key: bytes, *, label: str, na
     previous = previous_master_key(settings.master_key_file)
     inner = await ground(database, key, previous=previous)
     outbound = GuardedClient(settings.outbound_allow)
-    workers = working(inner, Sealer(key, previous=previous), outbound=outbound, kafka=settings.kafka_bootstrap_servers, roles=names)
+    workers = working(inner, Sealer(key, previous=previous), outbound=outbound, settings=settings, roles=names)
     stopped = asyncio.Event()
     try:
         await inner.start()

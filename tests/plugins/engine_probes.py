@@ -1,0 +1,76 @@
+"""Workflows with which the job engine is tried: installed by putting this folder on the path of modules, as third parties install
+theirs."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, NoReturn
+
+from workers.jobs.context import StepCancelled, StepContext, StepFailed, StepResult
+from workers.jobs.workflow import JobParameters, Step, Workflow
+
+Context = StepContext[Any]
+
+
+def nothing(context: Context) -> None:
+    """What remains is what the engine costs."""
+
+
+def write(context: Context) -> StepResult:
+    """Publishes a file that says which run made it."""
+    name = f"{context.job.id}-{context.task}.txt"
+    made = context.workspace / name
+    made.write_text(f"{context.job.id} {context.task} {context.run_number}\n")
+    context.publish(made, name)
+    return StepResult(message=f"run {context.run_number}", metadata={"run": context.run_number})
+
+
+class Seconds(JobParameters):
+    seconds: float = 60.0
+
+
+def wait(context: StepContext[Seconds]) -> None:
+    """Until the time is over, or it is asked to end."""
+    end = time.monotonic() + context.parameters.seconds
+    while (left := end - time.monotonic()) > 0:
+        context.progress(1 - left / context.parameters.seconds, "waiting")
+        if context.cancelled:
+            raise StepCancelled
+        time.sleep(min(0.01, left))
+
+
+class Failures(JobParameters):
+    times: int = 1_000_000
+    final: bool = False
+
+
+def fail(context: StepContext[Failures]) -> StepResult:
+    """As often as it is told, then no more."""
+    if context.run_number <= context.parameters.times:
+        raise StepFailed(f"failed as it was told, run {context.run_number}", final=context.parameters.final)
+    return StepResult(message="at last")
+
+
+def crash(context: Context) -> NoReturn:
+    os._exit(3)
+
+
+NOOP = Workflow("noop", JobParameters, [Step("nothing", nothing)])
+CHAIN = Workflow(
+    "chain", JobParameters, [Step("first", write), Step("second", write, after=("first",)), Step("third", write, after=("second",))]
+)
+DIAMOND = Workflow(
+    "diamond",
+    JobParameters,
+    [
+        Step("top", nothing),
+        Step("left", nothing, after=("top",)),
+        Step("right", nothing, after=("top",)),
+        Step("end", nothing, after=("left", "right")),
+    ],
+)
+WAITING = Workflow("waiting", Seconds, [Step("wait", wait), Step("after", nothing, after=("wait",))])
+FAILING = Workflow("failing", Failures, [Step("fail", fail), Step("after", nothing, after=("fail",))])
+CRASHING = Workflow("crashing", JobParameters, [Step("crash", crash)])
+WORKFLOWS = (NOOP, CHAIN, DIAMOND, WAITING, FAILING, CRASHING)

@@ -1,0 +1,140 @@
+"""A small engine on a real PostgreSQL: its roles in this process, its steps in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from api.core import Core, core
+from domain.catalogue import RECORDS
+from domain.job.aggregate import Job
+from domain.job.commands import AcceptJob, JobCommand, UpdateJob
+from domain.job.values import Submission
+from domain.kernel.cause import Cause
+from domain.kernel.clock import system_clock
+from domain.kernel.sealed import Sealer
+from domain.records.kinds.setting import Setting
+from domain.records.record import RegisterRecord
+from projections.job.numbers import JobNumbers
+from projections.logbook.logbook import Logbook
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.adapters.outbound_http import GuardedClient
+from workers.jobs.registry import installed
+from workers.wiring import Ground, Workers
+
+PLUGINS = str(Path(__file__).parents[2] / "plugins")
+SOON = 20.0
+T = TypeVar("T")
+ENGINE = ("controller", "work")
+
+
+async def once(ask: Callable[[], Awaitable[T | None]], *, seconds: float = SOON) -> T:
+    """What is asked for, as soon as there is any."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if found := await ask():
+                return found
+            await asyncio.sleep(0.01)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What a test asks of it."""
+
+    inner: Core
+    numbers: JobNumbers
+
+    async def accept(self, workflow: str, *, client: str = "admin", priority: int = 5, **parameters: Any) -> int:
+        number = await self.numbers.draw()
+        known, _ = installed().checked(workflow, {"content_id": "match", **parameters})
+        submission = Submission(
+            client=client,
+            workflow=workflow,
+            content_id="match",
+            parameters={"content_id": "match", **parameters},
+            tasks=known.graph(),
+        )
+        await self.do(AcceptJob(number, submission, priority))
+        return number
+
+    async def do(self, command: JobCommand) -> Job:
+        return await self.inner.ledger.execute(command, cause=Cause.by("admin"))
+
+    async def update(self, number: int, **changes: object) -> Job:
+        return await self.do(UpdateJob(number, changes))
+
+    async def set(self, name: str, value: int, *, client: str = "admin") -> None:
+        values = {"client": client, "name": name, "setting": value}
+        await self.inner.ledger.execute(RegisterRecord(f"{client}:{name}", Setting, values), cause=Cause.by("admin"))
+
+    async def job(self, number: int) -> Job:
+        found = await self.inner.streams.load(Job.stream(number))
+        assert isinstance(found, Job)
+        return found
+
+    async def until(self, number: int, condition: Callable[[Job], bool], *, seconds: float = SOON) -> Job:
+        """The job, once it is so."""
+
+        async def ask() -> Job | None:
+            job = await self.job(number)
+            return job if condition(job) else None
+
+        return await once(ask, seconds=seconds)
+
+    async def ended(self, number: int, *, seconds: float = SOON) -> Job:
+        return await self.until(number, lambda job: job.ended, seconds=seconds)
+
+    async def topics(self, number: int) -> list[str]:
+        found = await self.inner.database.rows(
+            "SELECT topic FROM events WHERE originator_id = %s ORDER BY position", (Job.stream(number),)
+        )
+        return [topic.removeprefix("job.") for (topic,) in found]
+
+
+def with_plugins() -> None:
+    if PLUGINS not in sys.path:
+        sys.path.append(PLUGINS)
+
+
+@asynccontextmanager
+async def process(
+    conninfo: str, role: str | None, *, media_root: Path, roles: Sequence[str] = ENGINE, steps: int = 4, lease: float = 30.0
+) -> AsyncIterator[Core]:
+    """What one process of the product is, without a web."""
+    with_plugins()
+    inner = core(conninfo, role=role, clock=system_clock)
+    outbound = GuardedClient()
+    ground = Ground(
+        database=inner.database,
+        growth=inner.growth,
+        streams=inner.streams,
+        ledger=inner.ledger,
+        records=RecordQueries(inner.database, RECORDS),
+        vault=Vault(inner.database, Sealer(bytes(32))),
+        logbook=Logbook(inner.database, inner.clock, machine="here"),
+        outbound=outbound,
+        clock=inner.clock,
+        kafka=None,
+        media_root=media_root,
+        outbound_allow=(),
+        steps=steps,
+        lease=lease,
+        drain=0.2,
+        host="here",
+        version="0",
+    )
+    workers = Workers(ground, roles)
+    await inner.start()
+    try:
+        await workers.start()
+        yield inner
+    finally:
+        await workers.stop()
+        await outbound.close()
+        await inner.stop()

@@ -1,0 +1,100 @@
+"""The engine as a whole: controller, runner and steps. Issue 7, points 2 to 4."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from domain.job.values import JobState, TaskState
+from projections.job.numbers import JobNumbers
+from tests.workers.jobs.engine import Engine, process
+
+Migrated = tuple[str, str | None]
+
+
+@pytest.fixture
+async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> AsyncIterator[Engine]:
+    async with process(database_url, migrated[1], media_root=tmp_path) as inner:
+        yield Engine(inner, JobNumbers(inner.database))
+
+
+async def test_a_job_runs_to_its_end(engine: Engine) -> None:
+    number = await engine.accept("noop")
+    job = await engine.ended(number)
+    assert (job.state, job.failed) == (JobState.COMPLETED, False)
+    assert await engine.topics(number) == ["accepted", "started", "task_started", "task_completed", "completed"]
+
+
+async def test_tasks_follow_their_graph_and_publish_what_they_made(engine: Engine, tmp_path: Path) -> None:
+    number = await engine.accept("chain")
+    job = await engine.ended(number)
+    assert [task.state for task in job.tasks.values()] == [TaskState.COMPLETED] * 3
+    assert (tmp_path / "match" / f"{number}-2.txt").read_text() == f"{number} 2 1\n"
+    assert job.tasks[3].result is not None
+    assert job.tasks[3].result.files == (f"match/{number}-3.txt",)
+    assert (await engine.topics(number))[2:6] == ["task_started", "outputs_committed", "task_completed", "task_started"]
+    assert not (tmp_path / ".jobs" / str(number)).exists()
+
+
+async def test_branches_come_together_again(engine: Engine) -> None:
+    job = await engine.ended(await engine.accept("diamond"))
+    assert [task.state for task in job.tasks.values()] == [TaskState.COMPLETED] * 4
+
+
+async def test_a_failure_is_tried_again_and_then_given_up(engine: Engine) -> None:
+    await engine.set("retry_delay", 0)
+    await engine.set("retry_limit", 2)
+    good, bad = await engine.accept("failing", times=2), await engine.accept("failing", times=3)
+    assert not (await engine.ended(good)).failed
+    job = await engine.ended(bad)
+    assert (job.state, job.failed) == (JobState.COMPLETED, True)
+    assert job.reason == "the task fail failed 3 times: failed as it was told, run 3"
+    assert [task.state for task in job.tasks.values()] == [TaskState.FAILED, TaskState.CANCELLED]
+
+
+async def test_a_final_failure_is_not_tried_again(engine: Engine) -> None:
+    job = await engine.ended(await engine.accept("failing", final=True))
+    assert (job.failed, job.tasks[1].run) == (True, 1)
+
+
+async def test_a_step_that_crashes_its_process_fails(engine: Engine) -> None:
+    await engine.set("retry_limit", 0)
+    job = await engine.ended(await engine.accept("crashing"))
+    assert "The process of the step ended with status 3." in job.reason
+
+
+async def test_a_broken_job_stops_at_once_and_lets_its_slot_go(engine: Engine) -> None:
+    await engine.set("max_jobs", 1)
+    running, waiting = await engine.accept("waiting"), await engine.accept("noop")
+    await engine.until(running, lambda job: job.tasks[1].state is TaskState.RUNNING)
+    assert (await engine.job(waiting)).state is JobState.QUEUED
+    await engine.update(running, queue_state=JobState.BROKEN)
+    await engine.ended(waiting)
+    assert (await engine.job(running)).tasks[1].state is TaskState.CANCELLED
+
+
+async def test_a_paused_job_ends_its_step_and_goes_on_when_resumed(engine: Engine) -> None:
+    number = await engine.accept("waiting", seconds=0.3)
+    await engine.until(number, lambda job: job.tasks[1].state is TaskState.RUNNING)
+    await engine.update(number, queue_state=JobState.PAUSED)
+    job = await engine.until(number, lambda job: job.tasks[1].state is TaskState.COMPLETED)
+    assert (job.state, job.tasks[2].state, job.holds_slot) == (JobState.PAUSED, TaskState.WAITING, False)
+    await engine.update(number, queue_state=JobState.QUEUED)
+    assert not (await engine.ended(number)).failed
+
+
+async def test_never_more_than_max_jobs(engine: Engine) -> None:
+    numbers = [await engine.accept("noop") for _ in range(30)]
+    for number in numbers:
+        await engine.ended(number)
+    started, most = set[str](), 0
+    found = await engine.inner.database.rows("SELECT topic, originator_id FROM events ORDER BY position")
+    for topic, stream in found:
+        if topic == "job.started":
+            started.add(stream)
+        elif topic == "job.completed":
+            started.discard(stream)
+        most = max(most, len(started))
+    assert most == 2

@@ -1,0 +1,167 @@
+"""Workers that die, freeze or are stopped: nothing is lost, and nothing is done twice. Issue 7, point 4 and "Prove"."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from api.core import Core, core
+from domain.job.aggregate import Retries
+from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, StartTask
+from domain.job.values import Fenced, JobState, Output, Result, TaskState
+from domain.kernel.clock import system_clock
+from domain.kernel.ids import new_id
+from projections.job.numbers import JobNumbers
+from projections.queue.claims import Run, TaskQueue
+from tests.workers.jobs.engine import Engine, once, process, with_plugins
+from workers.jobs.places import Places
+
+Migrated = tuple[str, str | None]
+ONCE = Retries(3, timedelta(0))
+LEASE = 1.0
+
+
+@pytest.fixture
+async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]:
+    """Nobody works yet but the test itself."""
+    with_plugins()
+    inner: Core = core(database_url, role=migrated[1], clock=system_clock)
+    await inner.start()
+    await inner.growth.start()
+    try:
+        yield Engine(inner, JobNumbers(inner.database))
+    finally:
+        await inner.growth.stop()
+        await inner.stop()
+
+
+class Dying:
+    """A worker that takes a task and is heard of no more. The word that it had on its lips it may still say."""
+
+    def __init__(self, engine: Engine, *, lease: float = LEASE) -> None:
+        self._engine = engine
+        self._queue = TaskQueue(engine.inner.database, member=new_id(), lease=lease)
+
+    async def take(self) -> Run:
+        claimed = await once(lambda: self._queue.claim(["work"], limit=1))
+        run = claimed[0].run
+        await self._engine.do(StartTask(run.job, run.task, run.run, "the dying one"))
+        return run
+
+
+async def test_the_task_of_a_dead_worker_goes_to_another_and_what_that_one_still_says_is_not_written(
+    engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
+) -> None:
+    await engine.set("retry_delay", 0)
+    number = await engine.accept("chain")
+    async with process(database_url, migrated[1], media_root=tmp_path, roles=("controller",)):
+        run = await Dying(engine).take()
+        async with process(database_url, migrated[1], media_root=tmp_path, roles=("work",), lease=LEASE):
+            job = await engine.ended(number)
+    assert (job.failed, job.tasks[1].run, job.tasks[1].attempts) == (False, 2, 2)
+    assert (await engine.topics(number))[2:4] == ["task_started", "task_lease_expired"]
+    before = await engine.topics(number)
+    made = (Output(path="x", name="match/x", size=1, sha256="0"),)
+    for said in (
+        CompleteTask(*run, Result()),
+        CommitOutputs(*run, made, Result()),
+        FailTask(*run, "it was not me", ONCE),
+    ):
+        with pytest.raises(Fenced):
+            await engine.do(said)
+    await engine.do(ExpireLease(*run, ONCE))
+    assert await engine.topics(number) == before
+
+
+async def test_a_task_that_kills_its_workers_fails_the_job(
+    engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
+) -> None:
+    await engine.set("retry_delay", 0)
+    number = await engine.accept("noop")
+    rescuer = TaskQueue(engine.inner.database, member=new_id(), lease=LEASE)
+    async with process(database_url, migrated[1], media_root=tmp_path, roles=("controller",)):
+        for _ in range(2):
+            run = await Dying(engine, lease=0.1).take()
+            assert [one.run for one in await once(rescuer.expired)] == [run]
+            await engine.do(ExpireLease(*run, ONCE))
+    job = await engine.job(number)
+    assert (job.state, job.failed) == (JobState.COMPLETED, True)
+    assert job.reason == "the worker of the task nothing was lost 2 times in a row"
+
+
+async def test_files_that_were_decided_on_are_published_by_whoever_comes_next(
+    engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
+) -> None:
+    number = await engine.accept("chain")
+    async with process(database_url, migrated[1], media_root=tmp_path, roles=("controller",)):
+        run = await Dying(engine).take()
+    folder = Places(tmp_path, number).workspace(run.task, run.run)
+    folder.mkdir(parents=True)
+    for name in ("a", "b"):
+        (folder / name).write_text("by the dying one")
+    made = tuple(Output(path=name, name=f"match/{name}", size=16, sha256="0") for name in ("a", "b"))
+    await engine.do(CommitOutputs(*run, made, Result(message="made")))
+    (tmp_path / "match").mkdir()
+    (folder / "a").rename(tmp_path / "match" / "a")  # so far it came
+    async with process(database_url, migrated[1], media_root=tmp_path, lease=LEASE):
+        job = await engine.ended(number)
+    assert (job.failed, job.tasks[1].run, job.tasks[1].attempts) == (False, 1, 1)
+    assert (tmp_path / "match" / "b").read_text() == "by the dying one"
+    topics = await engine.topics(number)
+    assert topics.count("outputs_committed") == 3
+    assert topics.count("task_started") == 3
+
+
+async def test_a_worker_that_is_asked_to_stop_gives_back_what_it_has(
+    engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
+) -> None:
+    number = await engine.accept("waiting", seconds=60)
+    async with process(database_url, migrated[1], media_root=tmp_path):
+        await engine.until(number, lambda job: job.tasks[1].state is TaskState.RUNNING)
+    job = await engine.job(number)
+    assert (job.state, job.tasks[1].state, job.tasks[1].attempts) == (JobState.STARTED, TaskState.WAITING, 0)
+    assert (await engine.topics(number))[-1] == "task_interrupted"
+    left = await engine.inner.database.rows("SELECT 1 FROM job_leases WHERE until > clock_timestamp()")
+    assert left == []
+    async with process(database_url, migrated[1], media_root=tmp_path):
+        job = await engine.until(number, lambda job: job.tasks[1].state is TaskState.RUNNING)
+    assert job.tasks[1].run == 2
+
+
+async def test_two_controllers_and_three_workers_start_each_job_once(
+    engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
+) -> None:
+    await engine.set("max_jobs", 7)
+    await engine.set("priority_slots", 3)
+    numbers = [await engine.accept("chain", priority=1 + index % 10) for index in range(40)]
+    async with (
+        process(database_url, migrated[1], media_root=tmp_path, roles=("controller",)),
+        process(database_url, migrated[1], media_root=tmp_path, roles=("controller", "work"), steps=2),
+        process(database_url, migrated[1], media_root=tmp_path, roles=("work",), steps=2),
+        process(database_url, migrated[1], media_root=tmp_path, roles=("work",), steps=2),
+    ):
+        for number in numbers:
+            await engine.ended(number, seconds=60)
+    for number in numbers:
+        topics = await engine.topics(number)
+        assert (topics.count("started"), topics.count("completed"), topics.count("task_started")) == (1, 1, 3)
+        assert (tmp_path / "match" / f"{number}-3.txt").read_text() == f"{number} 3 1\n"
+    started, low = dict[str, bool](), dict[str, int]()
+    most, most_low = 0, 0
+    found = await engine.inner.database.rows(
+        "SELECT topic, originator_id, convert_from(state, 'utf8') FROM events WHERE topic LIKE 'job.%%' ORDER BY position"
+    )
+    for topic, stream, state in found:
+        if topic == "job.started":
+            started[stream] = True
+            if '"low_slot":null' not in state:
+                low[stream] = 1
+        elif topic == "job.completed":
+            started.pop(stream)
+            low.pop(stream, None)
+        most, most_low = max(most, len(started)), max(most_low, len(low))
+    assert most <= 7
+    assert most_low <= 4

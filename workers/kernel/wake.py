@@ -1,0 +1,131 @@
+"""Wakes those who look for work in tables when the log tells of something that may have made some.
+
+A hint, never the truth: what was missed, while Kafka is down for instance, is found by their own slow poll.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Final, Protocol
+
+from domain.kernel.errors import Unavailable
+from projections.kernel.background import Background
+from projections.kernel.database import Database
+from projections.log import tail
+from projections.log.growth import Growth
+from workers.kernel.feed import Feed
+
+POLL: Final = 1.0
+"""Seconds between two looks of one whom nobody wakes."""
+_LATER: Final = 0.5
+_PACE: Final = 0.01
+
+_log = logging.getLogger(__name__)
+
+
+class Sleeper:
+    """One who sleeps until woken, or until the poll."""
+
+    def __init__(self) -> None:
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def sleep(self, seconds: float = POLL) -> bool:
+        """Whether it was woken. What has woken it before counts: whoever looked before that has to look again."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        woken = self._woken.is_set()
+        self._woken.clear()
+        return woken
+
+
+class News(Protocol):
+    """Says when something may have happened."""
+
+    async def wait(self) -> bool:
+        """Waits a moment; whether there was anything. Raises `Unavailable`."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class LogNews:
+    """From the log itself, of which it reads only whether there was anything of these kinds."""
+
+    def __init__(self, database: Database, growth: Growth, *, kinds: Collection[str]) -> None:
+        self._database = database
+        self._growth = growth
+        self._kinds = kinds
+        self._position: int | None = None
+
+    async def wait(self) -> bool:
+        if self._position is None:
+            self._position = await tail.head(self._database)
+        reached = await self._growth.beyond(self._position)
+        if reached <= self._position:
+            return False
+        found = await tail.any_of(self._database, self._position, through=reached, kinds=self._kinds)
+        self._position = reached
+        return found
+
+    async def close(self) -> None:
+        pass
+
+
+class FeedNews:
+    """From a broker."""
+
+    def __init__(self, database: Database, feed: Feed) -> None:
+        self._database = database
+        self._feed = feed
+        self._position: int | None = None
+
+    async def wait(self) -> bool:
+        if self._position is None:
+            self._position = await tail.head(self._database)
+        batch = await self._feed.fetch({0: self._position})
+        self._position = batch.through
+        return bool(batch.records)
+
+    async def close(self) -> None:
+        await self._feed.close()
+
+
+class Wake(Background):
+    """Wakes all sleepers at whatever news there is. One per process and kind of work."""
+
+    def __init__(self, news: News) -> None:
+        self._news = news
+        self._sleepers: list[Sleeper] = []
+
+    def sleeper(self) -> Sleeper:
+        one = Sleeper()
+        self._sleepers.append(one)
+        return one
+
+    async def stop(self) -> None:
+        await super().stop()
+        await self._news.close()
+
+    async def _run(self) -> None:
+        trouble = False
+        while True:
+            try:
+                there_is = await self._news.wait()
+            except Unavailable as fault:
+                if not trouble:
+                    _log.info("not woken for a while, only polling: %s", fault)
+                trouble = True
+                await asyncio.sleep(_LATER)
+                continue
+            trouble = False
+            if there_is:
+                for sleeper in self._sleepers:
+                    sleeper.wake()
+                await asyncio.sleep(_PACE)  # those who look see in one look what comes meanwhile
