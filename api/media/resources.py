@@ -19,7 +19,7 @@ from api.media import (
 from api.media.category import routes as category
 from api.media.chapter_point import routes as chapter_point
 from api.media.resource import Resource, Shape
-from api.media.webhook import deliveries
+from api.media.webhook import callbacks, deliveries
 from api.media.webhook import routes as webhook
 from api.media.webhook.writes import WEBHOOKS
 
@@ -55,5 +55,6 @@ ROUTES: Sequence[Routes] = (
     provision_comparison.routes,
     webhook.routes,
     webhook.as_spelled,
+    callbacks.routes,
     deliveries.routes,
 )

@@ -108,6 +108,11 @@ def task_engine(text: str) -> dict[str, Any]:
     }
 
 
+def callback_urls(text: str) -> list[str]:
+    """Where jobs of the flow's Events are told to, by every flow configuration."""
+    return [url for flow in checked(FlowDocument, text).flows for url in flow.task_engine_specific.callback_urls]
+
+
 def required_secrets(text: str) -> list[str]:
     """The paths, as in `secrets`, of the `srvaApiKey`s that must be there: both of every flow configuration with SRVA settings."""
     checked(FlowDocument, text)

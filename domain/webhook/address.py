@@ -23,26 +23,33 @@ _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST: Final = re.compile(rf"(?=.{{1,254}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 
 
-def check_url(url: str) -> None:
+def check_url(url: str, *, field: str = _FIELD) -> None:
     """RFC 3986, without what only serves to mislead a reader or another parser. Messages never repeat the address: its query may
     hold a key."""
+    fault = _fault(url)
+    if fault is not None:
+        raise Malformed.at(field, fault)
+
+
+def _fault(url: str) -> str | None:
     if len(url) > LONGEST_URL:
-        raise _wrong(f"must have at most {LONGEST_URL} characters")
+        return f"must have at most {LONGEST_URL} characters"
     if not _VISIBLE.fullmatch(url) or "\\" in url:
-        raise _wrong("must be visible ASCII without backslashes; anything else is percent-encoded, a host in its ASCII form")
+        return "must be visible ASCII without backslashes; anything else is percent-encoded, a host in its ASCII form"
     if "#" in url:
-        raise _wrong("may not have a fragment")
+        return "may not have a fragment"
     try:
         split = urlsplit(url)
         port = split.port
     except ValueError:
-        raise _wrong("has an invalid host or port") from None
+        return "has an invalid host or port"
     if split.scheme not in ("http", "https") or not url[len(split.scheme) :].startswith("://"):
-        raise _wrong("must be an absolute http or https URL")
+        return "must be an absolute http or https URL"
     if "@" in split.netloc:
-        raise _wrong("may not hold a user name; there are username and password for that")
+        return "may not hold a user name; there are username and password for that"
     if port == 0 or not _names_host(split):
-        raise _wrong("has an invalid host or port")
+        return "has an invalid host or port"
+    return None
 
 
 def check_username(username: str) -> None:
@@ -72,7 +79,3 @@ def _names_host(split: SplitResult) -> bool:
             return False
         return "%" not in host and bool(re.fullmatch(r"\[[^\[\]]*\](?::\d+)?", split.netloc))
     return bool(_HOST.fullmatch(host)) and bool(re.fullmatch(r"[^:]+(?::\d+)?", split.netloc))
-
-
-def _wrong(message: str) -> Malformed:
-    return Malformed.at(_FIELD, message)

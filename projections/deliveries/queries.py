@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
+from domain.job.aggregate import Job
 from projections.deliveries import ledger
 from projections.deliveries.keys import delivery_id, position_of
 from projections.kernel.arrays import bigints
@@ -28,13 +29,15 @@ _ATTEMPTS = """
 SELECT position, lane, started_at, seconds, status, error, address, response FROM delivery_attempts
 WHERE webhook = %s AND position = ANY(%s::bigint[]) ORDER BY started_at
 """
+_OLDEST = f"FROM deliveries WHERE state = {ledger.PENDING} ORDER BY position, webhook, lane LIMIT {MOST_COUNTED}"
 _BACKLOG = f"""
 SELECT count(*), count(*) FILTER (WHERE due_at <= now()),
     coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE due_at <= now())), 0)::float8,
     (SELECT coalesce(sum(busy), 0)::bigint FROM consumer_members
      WHERE consumer = '{ledger.CONSUMER}' AND seen_at > now() - interval '{_SEEN_SECONDS} seconds')
-FROM (SELECT due_at FROM deliveries WHERE state = {ledger.PENDING} ORDER BY position, webhook, lane LIMIT {MOST_COUNTED}) AS oldest
+FROM (SELECT due_at {_OLDEST}) AS oldest
 """
+_CALLBACK_BACKLOG = f"SELECT count(*) FROM (SELECT lane {_OLDEST}) AS oldest WHERE starts_with(lane, '{Job.KIND}:')"
 
 
 class DeliveryState(IntEnum):
@@ -74,6 +77,12 @@ class Delivery:
     def id(self) -> UUID:
         return delivery_id(self.webhook, self.position, lane=self.lane)
 
+    @property
+    def job(self) -> int | None:
+        """Of a callback; all others are about the Event that the lane names."""
+        kind, colon, key = self.lane.partition(":")
+        return int(key) if colon and kind == Job.KIND else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryFilter:
@@ -81,6 +90,7 @@ class DeliveryFilter:
 
     state: DeliveryState | None = None
     event_id: UUID | None = None
+    job: int | None = None
     before: UUID | None = None
     limit: int = 20
 
@@ -109,7 +119,8 @@ class DeliveryQueries:
             [
                 ("webhook", webhook, "webhook = %(webhook)s"),
                 ("position", position, "(position, lane) < (%(position)s, %(below)s)"),
-                ("lane", _text(wanted.event_id), "lane = %(lane)s"),
+                ("event", _text(wanted.event_id), "lane = %(event)s"),
+                ("job", None if wanted.job is None else Job.stream(wanted.job), "lane = %(job)s"),
                 ("state", state, f"state = {state}"),  # spelled out, or the indexes of one state could not be used
             ]
         )
@@ -145,6 +156,13 @@ class DeliveryQueries:
             Delivery(of, position, lane, DeliveryState(state), *(*rest, tried[position, lane]))
             for of, position, lane, state, *rest in rows
         ]
+
+
+async def callback_backlog(database: Database) -> int:
+    """How many callbacks are pending, of the first `MOST_COUNTED` deliveries that are."""
+    row = await database.row(_CALLBACK_BACKLOG)
+    assert row is not None
+    return int(row[0])
 
 
 def _text(key: UUID | None) -> str | None:

@@ -14,6 +14,8 @@ from domain.media_event.links import Link
 from domain.records.record import Record
 from projections.kernel.coalesce import Coalesced
 from projections.kernel.database import Database
+from projections.kernel.page import Page, Window
+from projections.kernel.where import where
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,21 @@ class RecordQueries:
     async def without_parent(self, kind: str) -> list[RecordRow]:
         """The standing records of a kind that belong to no parent, in no order."""
         return await self._rows(_SELECT + "kind = %s AND parent IS NULL", kind)
+
+    async def page_of_parents(
+        self, kind: str, beginning: str, *, parent: str | None, window: Window, descending: bool
+    ) -> Page[RecordRow]:
+        """The standing records of a kind that belong to one parent, or (None) to any whose name begins so, by the time when they
+        were made."""
+        parts = [("parent", parent, "parent = %(parent)s"), ("beginning", beginning, "starts_with(parent, %(beginning)s)")]
+        conditions, named = where([("kind", kind, "kind = %(kind)s"), *parts])
+        found, way = " AND ".join(["NOT withdrawn", *conditions]), "DESC" if descending else "ASC"
+        rows, total = await self._database.page(
+            f"{_COLUMNS} WHERE {found} ORDER BY date_created {way}, id {way} LIMIT %(limit)s OFFSET %(offset)s",
+            f"SELECT count(*) FROM record_view WHERE {found}",
+            parameters={**named, "limit": window.limit, "offset": window.offset},
+        )
+        return Page(window.limit, total, [self._row(row) for row in rows])
 
     async def ever_of_parent(self, kind: str, parent: object) -> list[str]:
         """Ids of all records of a kind that belong or ever belonged to one parent: where to look for how it stood once."""

@@ -7,9 +7,9 @@ folded from the very records that come by, and loaded as of a position where the
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from psycopg import AsyncConnection
@@ -23,6 +23,7 @@ from projections.kernel.database import Database
 from projections.log.streams import Streams
 from projections.log.tail import LoggedEvent
 from projections.log.writes import writes
+from workers.kernel.at_hand import AtHand
 from workers.webhooks.owners import OWNED, Owners
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import effect
@@ -36,11 +37,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Memory:
-    """What is known as of one position. An Event is at hand only while every one of its records has come by."""
+    """What is known as of one position."""
 
     position: int
     subscribers: Subscribers
-    events: OrderedDict[str, MediaEvent] = field(default_factory=OrderedDict)
+    events: AtHand[MediaEvent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Fanout:
         self._mapper = mapper
         self._wake = wake
         self._keep = keep
-        self._memory = _Memory(0, Subscribers())
+        self._memory = self._blank(0)
 
     async def begin(self, position: int) -> None:
         self._memory = await self._as_of(position)
@@ -95,7 +96,7 @@ class Fanout:
 
     async def _as_of(self, position: int) -> _Memory:
         """A webhook with a record that cannot be read stays as it was before: the consumer parks that one and all behind it."""
-        memory = _Memory(position, Subscribers())
+        memory = self._blank(position)
         unread: set[str] = set()
         for stream, version, topic, state in await webhook_events(self._database, position):
             if stream in unread:
@@ -106,6 +107,9 @@ class Fanout:
                 _log.warning("version %d of %s cannot be read; the webhook is taken as it was before", version, stream)
                 unread.add(stream)
         return memory
+
+    def _blank(self, position: int) -> _Memory:
+        return _Memory(position, Subscribers(), AtHand(MediaEvent, self._streams, keep=self._keep))
 
     async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent]) -> list[NewDelivery]:
         start, memory.position = records[0].position - 1, records[-1].position
@@ -118,12 +122,11 @@ class Fanout:
         wanted = {step.lane for step in steps if step.subscribers}
         for step in steps:
             if step.lane not in wanted:
-                memory.events.pop(step.lane, None)
+                memory.events.forget(step.lane)
         steps = [step for step in steps if step.lane in wanted]
-        loaded = await self._loaded(memory, steps, position=start)
-        deliveries = [one for step in steps for one in self._told(memory, step, loaded=loaded, owned=owned)]
-        while len(memory.events) > self._keep:
-            memory.events.popitem(last=False)
+        await memory.events.load({step.lane: _begins(step.records[0]) for step in reversed(steps)}, position=start)
+        deliveries = [one for step in steps for one in self._told(memory.events, step, owned=owned)]
+        memory.events.tidy()
         return deliveries
 
     def _steps(
@@ -143,27 +146,14 @@ class Fanout:
         for lane, together in lanes.items():
             yield _Step(lane, together, subscribers.of(lane))
 
-    async def _loaded(self, memory: _Memory, steps: Sequence[_Step], *, position: int) -> dict[str, MediaEvent]:
-        """The Events that are not at hand, as they were before the batch."""
-        first: dict[str, LoggedEvent] = {}
-        for step in steps:
-            first.setdefault(step.lane, step.records[0])
-        asked = [MediaEvent.stream(lane) for lane, record in first.items() if lane not in memory.events and not _begins(record)]
-        found = await self._streams.as_of(asked, position)
-        return {root.key: root for root in found.values() if isinstance(root, MediaEvent)}
-
-    def _told(
-        self, memory: _Memory, step: _Step, *, loaded: dict[str, MediaEvent], owned: Mapping[int, DomainEvent]
-    ) -> Iterable[NewDelivery]:
-        root = memory.events.get(step.lane) or loaded.get(step.lane)
+    def _told(self, events: AtHand[MediaEvent], step: _Step, *, owned: Mapping[int, DomainEvent]) -> Iterable[NewDelivery]:
         happened: list[DomainEvent] = []
         for record in step.records:
             event = owned.get(record.position) or self._read(record)
             happened.append(event)
             if record.kind == _EVENT:
-                root = memory.events[step.lane] = event.mutate(root)  # type: ignore[assignment]
-                memory.events.move_to_end(step.lane)
-        done = effect(happened)
+                events.fold(event)
+        root, done = events.get(step.lane), effect(happened)
         if root is None or done is None or not step.subscribers:
             return []
         body, last = payload(step.lane, root.details, effect=done), step.records[-1]

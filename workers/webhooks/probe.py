@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from pydantic_core import to_json
+
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
 from domain.media_event.values import EventDetails
+from domain.records.kinds.webhook import Webhook
 from projections.deliveries.keys import delivery_id
 from projections.deliveries.ledger import PendingDelivery
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
+from workers.callbacks.policy import sample as callback_sample
 from workers.ports import Outbound, Probed
 from workers.webhooks.attempt import Courier, Tried
 from workers.webhooks.payload import payload
@@ -29,14 +33,14 @@ class Probe:
     """The port `WebhookProbe`."""
 
     def __init__(self, outbound: Outbound, *, records: RecordQueries, vault: Vault, clock: Clock, version: str) -> None:
+        self._records = records
         self._targets = Targets(records, vault, version=version)
         self._courier = Courier(outbound, clock)
         self._clock = clock
 
     async def probe(self, webhook: UUID) -> Probed:
         """The id is a new one each time: a receiver may well pass over one that it knows."""
-        lane = str(new_id())
-        sample = payload(str(UUID(int=0)), EventDetails.blank(), effect=Effect(Action.UPDATED, Change.FORCED))
+        lane, sample = str(new_id()), await self._sample(webhook)
         target = (await self._targets.load([webhook])).get(webhook)
         if target is None:
             tried = Tried(self._clock(), 0.0, error="The webhook's secrets cannot be opened.")
@@ -50,3 +54,10 @@ class Probe:
             address=tried.address,
             response=tried.response,
         )
+
+    async def _sample(self, webhook: UUID) -> str:
+        found = await self._records.find(Webhook.KIND, webhook)
+        client = None if found is None else found.details.job_client
+        if client is not None:
+            return to_json(callback_sample(client=client, at=self._clock())).decode()
+        return payload(str(UUID(int=0)), EventDetails.blank(), effect=Effect(Action.UPDATED, Change.FORCED))

@@ -1,6 +1,7 @@
 """Who is to be told of an Event, as of one position of the log. Document 2, "Events", item 1: all Events, or one.
 
 Made of the webhooks' own domain events, in the log's order: a write is told to those webhooks that there were when it was made.
+Callbacks are among them in the log, and are never told of an Event.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Subscribers:
     def __init__(self) -> None:
         self._known: dict[str, Subscriber] = {}
         self._of_event: defaultdict[str | None, dict[str, Subscriber]] = defaultdict(dict)
+        self._callbacks: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -44,6 +46,11 @@ class Subscribers:
         before = self._known.get(stream)
         self._drop(stream)
         if event.verb() == "withdrawn":
+            self._callbacks.discard(stream)
+            return
+        if event.verb() in _BEGINS and facts.get("job_client") is not None:
+            self._callbacks.add(stream)
+        if stream in self._callbacks:
             return
         if event.verb() in _BEGINS:
             wanted, disabled_at = facts.get("event_id"), facts.get("disabled_at")

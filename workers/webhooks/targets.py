@@ -13,7 +13,8 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.kernel.sealed import Unsealable
-from domain.records.kinds.webhook import PREVIOUS, SIGNING, Webhook, WebhookDetails, extra_headers
+from domain.records.kinds.webhook import PREVIOUS, SIGNING, URL, Webhook, WebhookDetails, extra_headers
+from domain.webhook.callback import parted
 from domain.webhook.secret import key_of
 from projections.records.queries import RecordQueries, RecordRow
 from projections.vault.vault import Vault
@@ -66,12 +67,18 @@ class Targets:
         details: WebhookDetails = row.details
         opened = {name: await self._vault.opened(ref.reference) for name, ref in details.secrets.items()}
         secrets = {name: secret for name, secret in opened.items() if secret is not None}
+        if URL in details.secrets and URL not in secrets:
+            raise Unsealable(URL)  # erased meanwhile; what is shown of the address is not where it leads
+        url, credentials = parted(secrets.get(URL, details.webhook_url))
+        headers = headers_of(details, secrets, agent=self._agent)
+        if credentials is not None:
+            headers["authorization"] = basic(credentials)
         return Target(
             version=row.version,
-            url=details.webhook_url,
+            url=url,
             as_json=details.use_json_body,
             disabled=details.disabled_at is not None,
-            headers=headers_of(details, secrets, agent=self._agent),
+            headers=headers,
             keys=[key_of(secrets[name]) for name in (SIGNING, PREVIOUS) if name in secrets],
             previous_until=details.previous_until,
         )
@@ -86,6 +93,10 @@ def headers_of(details: WebhookDetails, secrets: Mapping[str, str], *, agent: st
         given[name.lower()] = value if known is None else f"{known}, {value}"
     sent |= given
     if details.use_http_basic_authentication:
-        credentials = f"{details.username or ''}:{secrets.get('password', '')}".encode()
-        sent["authorization"] = f"Basic {b64encode(credentials).decode()}"
+        sent["authorization"] = basic(f"{details.username or ''}:{secrets.get('password', '')}")
     return sent | {"content-type": JSON if details.use_json_body else FORM}
+
+
+def basic(credentials: str) -> str:
+    """RFC 7617."""
+    return f"Basic {b64encode(credentials.encode()).decode()}"

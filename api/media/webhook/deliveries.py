@@ -1,7 +1,7 @@
 """What became of a webhook's notifications, and how to have them sent again. All of it is ours: decisions.md, "Webhooks"; issue 5,
 "Operators see it".
 
-A webhook of either family is meant. What was sent to one that was deleted is not shown any more.
+A webhook of any family is meant. What was sent to one that was deleted is not shown any more.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ class AttemptWire(Wire):
 
 
 class DeliveryWire(Wire):
-    """`id` is what the receiver gets as `webhook-id`, `payload` what was sent, or its fields where it went as a form."""
+    """`id` is what the receiver gets as `webhook-id`, `payload` what was sent, or its fields where it went as a form. A callback
+    has a `jobId`, and its status as `action`; all others have an `eventId`."""
 
     id: UUID
     webhook_id: UUID
-    event_id: UUID
+    event_id: UUID | None
+    job_id: int | None
     position: int
     state: Literal["PENDING", "DELIVERED", "FAILED"]
     action: str
@@ -87,6 +89,7 @@ class DeliveriesQuery(FreshQuery):
 
     state: Annotated[DeliveryState, NamedInt(DeliveryState)] | None = None
     event_id: UUID | None = None
+    job_id: Whole | None = None
     before: UUID | None = None
     page_size: Whole = 20
 
@@ -104,7 +107,7 @@ async def deliveries_of_webhook(
     """What was sent or is to be sent to a webhook, the newest first, with every try."""
     await records.known(Webhook.KIND, id)
     limit = min(query.page_size, LARGEST)
-    wanted = DeliveryFilter(state=query.state, event_id=query.event_id, before=query.before, limit=limit)
+    wanted = DeliveryFilter(state=query.state, event_id=query.event_id, job=query.job_id, before=query.before, limit=limit)
     found = await deliveries.page(id, wanted)
     page = found[:limit]
     following = _next(id, wanted, page[-1]) if len(found) > limit else None
@@ -142,21 +145,24 @@ async def recover_webhook(call: Call, id: UUID, query: RecoverQuery, records: Re
 
 @routes.post("/{id}/test/", WRITE, answers=ProbedWire)
 async def probe_webhook(call: Call, id: UUID, records: RecordQueries, probe: WebhookProbe) -> Answer:
-    """Send a made-up notification at once, also to a disabled webhook. It is about no Event, has IsForced, and is not kept."""
+    """Send a made-up notification at once, also to a disabled webhook.
+
+    It is about no Event, has IsForced, and is not kept; a callback gets one of a job 0 that is completed."""
     await records.known(Webhook.KIND, id)
     return Answer(200, _probed(await probe.probe(id)))
 
 
 def shaped(delivery: Delivery) -> dict[str, Any]:
     payload = from_json(delivery.payload)
-    pending = delivery.state is DeliveryState.PENDING
+    pending, job = delivery.state is DeliveryState.PENDING, delivery.job
     return {
         "id": str(delivery.id),
         "webhookId": str(delivery.webhook),
-        "eventId": delivery.lane,
+        "eventId": delivery.lane if job is None else None,
+        "jobId": job,
         "position": delivery.position,
         "state": delivery.state.name,
-        "action": payload["action"],
+        "action": payload["action" if job is None else "status"],
         "payload": payload,
         "createdAt": iso(delivery.created_at),
         "dueAt": iso(delivery.due_at) if pending else None,
@@ -192,7 +198,8 @@ def _probed(probed: Probed) -> dict[str, Any]:
 
 def _next(webhook: UUID, wanted: DeliveryFilter, last: Delivery) -> str:
     """The address of the next page: the same question, from where this page ended."""
-    asked = {"state": wanted.state.name if wanted.state is not None else None, "eventId": wanted.event_id}
+    state = wanted.state.name if wanted.state is not None else None
+    asked = {"state": state, "eventId": wanted.event_id, "jobId": wanted.job}
     given = {name: value for name, value in asked.items() if value is not None}
     return f"/api/webhook/{webhook}/deliveries/?" + urlencode({**given, "before": last.id, "pageSize": wanted.limit})
 

@@ -1,6 +1,7 @@
 """Webhooks: document 2, "Webhooks"; decisions.md, "Webhooks". DELETE, secret and notify are ours.
 
-One family are the system-wide ones, the other those of one Event, under `/event/`; neither shows the other's.
+One family are the system-wide ones, the other those of one Event, under `/event/`; neither shows the other's. The third are the
+callbacks, in `callbacks.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from api.kernel.commands import CommandBus
 from api.kernel.pages import FreshQuery
 from api.kernel.routes import Routes
 from api.media.webhook.wire import (
+    CallbackWire,
     EventWebhookBody,
     EventWebhookWire,
     MadeEventWebhookWire,
@@ -85,9 +87,9 @@ async def event_webhook_by_id(call: Call, id: UUID, query: FreshQuery, records: 
     return await _found(id, records, of_event=True)
 
 
-@routes.delete("/{id}", WRITE, answers=EventWebhookWire | WebhookWire)
+@routes.delete("/{id}", WRITE, answers=EventWebhookWire | WebhookWire | CallbackWire)
 async def withdraw_webhook(call: Call, id: UUID, bus: CommandBus) -> Answer:
-    """Delete a webhook of either family; the answer is the webhook as it last was."""
+    """Delete a webhook of any family; the answer is the webhook as it last was."""
     return await bus.send(call, WEBHOOKS.withdraw(id), WEBHOOKS.written)
 
 

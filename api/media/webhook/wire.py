@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -71,6 +72,27 @@ class MadeEventWebhookWire(EventWebhookWire):
     secret: str | None = None
 
 
+class CallbackBody(Wire):
+    """null sets a callback to work again."""
+
+    disabled_at: Instant | None
+
+
+class CallbackWire(Wire):
+    """`webhookUrl` is without user info and query; it is called with them."""
+
+    id: UUID
+    client: str
+    webhook_url: str
+    disabled_at: Instant | None
+
+
+class CallbacksWire(Wire):
+    page_size: int
+    total_count: int
+    results: list[CallbackWire]
+
+
 class SecretWire(Wire):
     secret: str | None
 
@@ -81,6 +103,8 @@ class NotifiedWire(Wire):
 
 def shaped(webhook: RecordRow) -> dict[str, Any]:
     details = webhook.details
+    if details.job_client is not None:
+        return _callback(webhook)
     about = {"eventId": str(details.event_id)} if details.event_id is not None else {}
     return {
         "id": webhook.id,
@@ -91,5 +115,19 @@ def shaped(webhook: RecordRow) -> dict[str, Any]:
         "username": details.username,
         "password": None,
         "additionalPropertiesJson": details.additional_properties_json,
-        "disabledAt": iso(details.disabled_at) if details.disabled_at is not None else None,
+        "disabledAt": _iso(details.disabled_at),
     }
+
+
+def _callback(webhook: RecordRow) -> dict[str, Any]:
+    details = webhook.details
+    return {
+        "id": webhook.id,
+        "client": details.job_client,
+        "webhookUrl": details.webhook_url,
+        "disabledAt": _iso(details.disabled_at),
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else iso(moment)

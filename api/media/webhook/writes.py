@@ -1,6 +1,7 @@
 """Adding and changing webhooks: what is secret is sealed before anything keeps it, and each family is kept to itself.
 
-decisions.md, "Webhooks": a webhook of an Event is not there for those that ask for a system-wide one, and the reverse.
+decisions.md, "Webhooks": a webhook of an Event is not there for those that ask for a system-wide one, and the reverse. Nor is a
+callback for either; those are made by the jobs that name them.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Webhooks:
         return await self._bus.send(call, plan, show)
 
     async def rotate(self, call: Call, key: UUID) -> Answer:
-        """A new secret for a webhook of either family."""
+        """A new secret for a webhook of any family."""
         secret, box = self._new_secret(key)
 
         async def show(_: Webhook) -> Answer:
@@ -121,7 +122,8 @@ class Webhooks:
 
 
 def in_family(webhook: RecordRow, *, of_event: bool) -> bool:
-    return (webhook.details.event_id is not None) is of_event
+    details = webhook.details
+    return details.job_client is None and (details.event_id is not None) is of_event
 
 
 def _credentials(body: WebhookBody) -> dict[str, str]:

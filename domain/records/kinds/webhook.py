@@ -1,5 +1,5 @@
-"""Webhook: an address that is told of what happens to all Events, or to one. Document 2, "Webhook objects"; decisions.md,
-"Webhooks"."""
+"""Webhook: an address that is told of what happens to all Events, to one, or to the jobs of a client. Document 2, "Webhook
+objects"; document 3, "Job engine"; decisions.md, "Webhooks"."""
 
 from __future__ import annotations
 
@@ -23,18 +23,23 @@ from domain.webhook.secret import OVERLAP
 
 SIGNING: Final = "signing"
 PREVIOUS: Final = "previous"
-_OF_ITSELF: Final = (SIGNING, PREVIOUS, "password")
+URL: Final = "url"
+_OF_ITSELF: Final = (SIGNING, PREVIOUS, "password", URL)
 _HEADERS: Final = "additional_properties_json"
+CALLBACKS: Final = "client:"
 
 
 class WebhookDetails(BaseModel):
-    """`event_id` is that of the one Event that it is about; without it, it is about all. `additional_properties_json` is the text
-    as it was sent, with null in place of every credential.
+    """`event_id` is that of the one Event that it is about. With `job_client` it is a callback, of those jobs of this client that
+    name it. With neither it is about all Events. `additional_properties_json` is the text as it was sent, with null in place of
+    every credential.
 
     `secrets` says where what must not be shown lies: `signing` and, until `previous_until`, `previous`, with which deliveries are
-    signed; `password`; and the credentials among the headers, each as `header:` and its name in lower case."""
+    signed; `password`; the credentials among the headers, each as `header:` and its name in lower case; and of a callback `url`,
+    the whole address where `webhook_url` is without its user info and query."""
 
     event_id: UUID | None = None
+    job_client: str | None = None
     webhook_url: str
     use_http_basic_authentication: bool = False
     use_json_body: bool = True
@@ -44,6 +49,15 @@ class WebhookDetails(BaseModel):
     previous_until: datetime | None = None
     disabled_at: datetime | None = None
 
+    @property
+    def listed_under(self) -> UUID | str | None:
+        return self.event_id if self.job_client is None else callbacks_of(self.job_client)
+
+
+def callbacks_of(client: str) -> str:
+    """What the callbacks of a client are listed under: no Event has such an id."""
+    return f"{CALLBACKS}{client}"
+
 
 class Webhook(Record):
     """Its Event may be deleted and restored without it, so that link binds nobody.
@@ -52,7 +66,7 @@ class Webhook(Record):
 
     KIND: ClassVar[str] = "webhook"
     DETAILS: ClassVar[type[BaseModel]] = WebhookDetails
-    PARENT: ClassVar[str] = "event_id"
+    PARENT: ClassVar[str] = "listed_under"
 
     def rotate(self, signing: SecretRef, *, at: datetime) -> None:
         """The secret so far signs along for a while; the one before it is forgotten."""
@@ -148,3 +162,39 @@ class RotateWebhookSecret(Command[Webhook]):
 
     def act(self, root: Webhook, *, at: datetime) -> None:
         root.rotate(self.signing.ref, at=at)
+
+
+@dataclass(frozen=True)
+class EnsureCallback(Command[Webhook]):
+    """A job of `client` names an address: its webhook is made where it does not stand. One that stands, also a disabled one, is
+    left as it is.
+
+    `signing` is the secret of a new one. `whole` is the address with its user info and query, if it has any; `url` has none."""
+
+    client: str
+    url: str
+    signing: Sealed
+    whole: Sealed | None = None
+
+    def kind(self) -> type[Webhook]:
+        return Webhook
+
+    @property
+    def fresh(self) -> bool:
+        """It was looked for and not found. Who was overtaken since is told by the stream, and looks again."""
+        return True
+
+    @property
+    def sealed(self) -> Sequence[Sealed]:
+        return (self.signing,) if self.whole is None else (self.signing, self.whole)
+
+    def decide(self, root: Webhook | None, *, at: datetime) -> Webhook:
+        if root is None:
+            return Webhook.register(self.key, self._values(), at=at)
+        if root.withdrawn:
+            root.reinstate(self._values(), at=at)
+        return root
+
+    def _values(self) -> Mapping[str, Any]:
+        secrets = {SIGNING: self.signing.ref, **({} if self.whole is None else {URL: self.whole.ref})}
+        return {"job_client": self.client, "webhook_url": self.url, "secrets": secrets}

@@ -11,7 +11,7 @@ import pytest
 
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.sealed import Sealed, SecretRef
-from domain.records.kinds.webhook import RotateWebhookSecret, Webhook, WebhookDetails, extra_headers
+from domain.records.kinds.webhook import EnsureCallback, RotateWebhookSecret, Webhook, WebhookDetails, extra_headers
 from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
@@ -173,3 +173,45 @@ def test_what_is_sent_along_is_in_the_order_of_the_text_with_the_stored_credenti
     assert extra_headers(details, opened) == [site, authorization, other, cookie]
     assert extra_headers(details, {"header:cookie": "a=b"}) == [site, other, cookie]
     assert extra_headers(WebhookDetails(webhook_url=URL), opened) == []
+
+
+def ensure(*, number: int = 1, whole: int | None = None) -> EnsureCallback:
+    boxes = [
+        None if one is None else Sealed(UUID(int=one), f"webhook:{KEY}", "k", f"mark {one}", b"", b"") for one in (number, whole)
+    ]
+    assert boxes[0] is not None
+    return EnsureCallback(KEY, "studio", URL, boxes[0], boxes[1])
+
+
+CALLBACK = {"job_client": "studio", "webhook_url": URL, "secrets": SIGNED}
+
+
+def test_a_callback_is_made_with_a_secret_of_its_own_and_its_hidden_address() -> None:
+    plain = no_webhook().when(ensure()).then(fact(REGISTERED, **CALLBACK))
+    assert (holds(plain), plain.details.use_json_body) == ({1}, True)
+    secrets = {**SIGNED, "url": ref(2)}
+    hidden = no_webhook().when(ensure(whole=2)).then(fact(REGISTERED, **{**CALLBACK, "secrets": secrets}))
+    assert holds(hidden) == {1, 2}
+    assert [box.reference.int for box in ensure(whole=2).sealed] == [1, 2]
+
+
+def test_a_callback_that_stands_is_left_as_it_is() -> None:
+    a_webhook(job_client="studio").when(ensure(number=5)).then_nothing()
+    a_webhook(job_client="studio", disabled_at=THEN).when(ensure(number=5)).then_nothing()
+
+
+def test_one_that_was_deleted_comes_back_with_another_secret() -> None:
+    gone = a_webhook(fact(WITHDRAWN), job_client="studio", disabled_at=THEN)
+    back = gone.when(ensure(number=5)).then(fact(Webhook.EVENTS[3], **{**CALLBACK, "secrets": {"signing": ref(5)}}))
+    assert (holds(back), back.details.disabled_at) == ({5}, None)
+
+
+def test_a_callback_keeps_its_hidden_address_whatever_is_changed() -> None:
+    hidden = a_webhook(job_client="studio", disabled_at=THEN, secrets={**SIGNED, "url": ref(2)})
+    assert holds(hidden.when(amend(disabled_at=None)).then(fact(AMENDED, disabled_at=None))) == {1, 2}
+    assert holds(hidden.when(rotate(3)).after) == {1, 2, 3}
+
+
+def test_webhooks_are_listed_under_what_they_are_about() -> None:
+    details = [WebhookDetails(webhook_url=URL, **about) for about in ({}, {"event_id": KEY}, {"job_client": "studio"})]
+    assert [one.listed_under for one in details] == [None, KEY, "client:studio"]

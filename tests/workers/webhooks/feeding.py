@@ -18,6 +18,7 @@ from projections.kernel.database import Database
 from projections.log.tail import head, read
 from projections.log.writes import writes
 from tests.projections.feeding import do
+from workers.callbacks.handler import CallbackFanout
 from workers.webhooks.fanout import Fanout
 
 ALL = UUID(int=101)
@@ -29,7 +30,7 @@ class Fed:
     """A fan-out, fed by hand as its consumer feeds it."""
 
     inner: Core
-    fanout: Fanout
+    fanout: Fanout | CallbackFanout
     at: int = 0
     woken: list[int] = field(default_factory=list)
 

@@ -43,6 +43,7 @@ class Got:
     path: str
     headers: Mapping[str, str]
     body: bytes
+    query: str = ""
 
     @property
     def id(self) -> str:
@@ -75,7 +76,7 @@ class Receiver:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         try:
-            got = Got(request.path, request.headers, await request.read())
+            got = Got(request.path, request.headers, await request.read(), request.query_string)
             self.got.append(got)
             answer = self.answer(got)
             if asyncio.iscoroutine(answer):

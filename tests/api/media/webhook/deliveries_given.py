@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -31,12 +33,19 @@ class Deliveries:
 
     async def make(self, *positions: int, event: UUID = FINAL, error: str | None = None, at: datetime = NOON) -> None:
         """Pending ones, or such that have failed from the start. Each is made as many seconds after `at` as its position says."""
-        new = [
+        await self._insert(
             NewDelivery(self.webhook, position, str(event), PAYLOAD, at + timedelta(seconds=position), error)
             for position in positions
-        ]
+        )
+
+    async def make_callback(self, position: int, *, job: int) -> None:
+        """A pending one."""
+        payload = json.dumps({"job_id": job, "status": "started"})
+        await self._insert([NewDelivery(self.webhook, position, f"job:{job}", payload, NOON)])
+
+    async def _insert(self, new: Iterable[NewDelivery]) -> None:
         async with self._database.connection() as connection, connection.transaction():
-            await insert(connection, new)
+            await insert(connection, list(new))
 
     async def finish(self, position: int, error: str | None = None) -> None:
         await self._database.execute(

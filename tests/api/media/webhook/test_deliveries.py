@@ -37,6 +37,7 @@ async def test_a_pending_delivery_is_shown_with_its_payload(http: httpx.AsyncCli
         "id": given.id(7),
         "webhookId": str(given.webhook),
         "eventId": str(FINAL),
+        "jobId": None,
         "position": 7,
         "state": "PENDING",
         "action": "Updated",

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from api.core import Core
 from tests.api.asking import UNKNOWN, add, assert_problem, last
+from tests.api.media.webhook.callbacks_given import add_callback
 from tests.api.serving import serving
 from tests.conftest import NOON
 from tests.workers.webhooks.sending import Got, Receiver
@@ -101,6 +102,19 @@ async def test_credentials_headers_and_form_are_those_of_the_webhook_also_when_i
     form = parse_qs(got.body.decode(), keep_blank_values=True, strict_parsing=True)
     assert (len(form), form["IsForced"], form["ReferenceId"], form["Action"]) == (17, ["true"], [""], ["Updated"])
     assert got.headers["webhook-signature"] == signature(secret, got)
+
+
+async def test_a_callback_gets_a_job_and_is_called_with_what_is_secret_in_its_address(http: httpx.AsyncClient, inner: Core) -> None:
+    async with Receiver() as receiver:
+        key = await add_callback(inner, receiver.url.replace("//", "//u:p@") + "/hook?token=s3cret")
+        secret = (await http.post(f"/api/webhook/{key}/secret/")).json()["secret"]
+        shown = await http.post(f"/api/webhook/{key}/test/")
+        [got] = receiver.got
+    assert (shown.json()["delivered"], "s3cret" in shown.text) == (True, False)
+    told = json.loads(got.body)
+    assert (told["job_id"], told["status"], told["client"], told["time"]) == (0, "completed", "admin", "2031-01-02T12:00:00.000Z")
+    assert (got.path, got.query, got.headers["authorization"]) == ("/hook", "token=s3cret", "Basic dTpw")
+    assert signature(secret, got) in got.headers["webhook-signature"].split(" ")
 
 
 @pytest.mark.parametrize(("status", "told"), [(500, "500 Internal Server Error"), (302, "302 Found"), (410, "410 Gone")])

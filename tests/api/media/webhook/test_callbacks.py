@@ -1,0 +1,116 @@
+"""Callbacks as operators see them, kept apart from the other families. Issue 7, "Callbacks"."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from api.core import Core
+from domain.records.kinds.webhook import Webhook
+from domain.records.record import AmendRecord
+from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
+from tests.api.media.webhook.callbacks_given import add_callback, named
+from tests.api.media.webhook.deliveries_given import Deliveries
+from tests.conftest import NOON, HandClock
+from tests.projections.feeding import do
+
+
+@pytest.fixture
+async def path(inner: Core) -> str:
+    return f"/api/webhook/{await add_callback(inner, 'https://u:pass-word@hooks.test/job?token=s3cret')}"
+
+
+async def test_one_is_shown_without_what_is_secret_in_its_address(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+    answer = await http.get(f"{path}/callback/")
+    shown = {"id": path.rpartition("/")[2], "client": "admin", "webhookUrl": "https://hooks.test/job", "disabledAt": None}
+    assert (answer.status_code, answer.json(), answer.headers["etag"]) == (200, shown, '"1"')
+    everything = repr([event.data for event in await logged(inner)])
+    assert "s3cret" not in everything
+    assert "pass-word" not in everything
+
+
+async def test_they_are_listed_by_client_in_pages(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
+    assert (await http.get("/api/webhook/callback/")).json() == {"pageSize": 20, "totalCount": 0, "results": []}
+    made = []
+    for client in ("admin", "adm", "studio"):
+        made.append(await add_callback(inner, client=client))
+        clock.forward(seconds=1)
+    await add_webhook(http)
+    await add_webhook(http, eventId=(await add(http))["id"])
+
+    async def ids(**query: object) -> list[str]:
+        answer = await http.get("/api/webhook/callback/", params=query)  # type: ignore[arg-type]
+        return [one["id"] for one in answer.json()["results"]]
+
+    assert await ids() == made
+    assert await ids(order="DESC", pageSize=1) == made[2:]
+    assert await ids(pageSize=2, pageNumber=2) == made[2:]
+    assert await ids(client="adm") == made[1:2]
+    assert await ids(client="nobody") == await ids(client="%") == await ids(client="") == []
+    assert fields_of(await http.get("/api/webhook/callback/", params={"pageSize": 0})) == ["pageSize"]
+
+
+async def test_no_family_shows_or_changes_one_of_another(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+    event = (await add(http))["id"]
+    others = [f"/api/webhook/{await add_webhook(http, **about)}" for about in ({}, {"eventId": event})]
+    before = await last(inner)
+    assert [one["id"] for one in (await http.get("/api/webhook/")).json()] == [others[0].rpartition("/")[2]]
+    assert [one["id"] for one in (await http.get(f"/api/webhook/event/{event}")).json()] == [others[1].rpartition("/")[2]]
+    for asked in (path, f"{path}/event/", *(f"{other}/callback/" for other in others), f"/api/webhook/{UNKNOWN}/callback/"):
+        assert (await http.get(asked)).status_code == 204, asked
+    key = path.rpartition("/")[2]
+    for answer in (
+        await http.put(path, json={"webhookUrl": "https://evil.test"}),
+        await http.put(f"{path}/event/", json={"eventId": event}),
+        await http.post("/api/webhook/", json={"id": key, "webhookUrl": "https://evil.test"}),
+        await http.post("/api/webhook/event/", json={"id": key, "eventId": event}),
+        *[await http.put(f"{other}/callback/", json={"disabledAt": None}) for other in (*others, f"/api/webhook/{UNKNOWN}")],
+    ):
+        assert_problem(answer, 404)
+    assert await last(inner) == before
+
+
+async def test_one_is_enabled_again_and_nothing_else_of_it_is_changed(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+    key = path.rpartition("/")[2]
+    await do(inner, AmendRecord(key, Webhook, {"disabled_at": NOON}))
+    assert (await http.get(f"{path}/callback/")).json()["disabledAt"] == "2031-01-02T12:00:00.000Z"
+    body = {"disabledAt": None, "webhookUrl": "https://evil.test", "client": "x", "eventId": UNKNOWN}
+    assert_problem(await http.put(f"{path}/callback/", json=body, headers={"If-Match": '"1"'}), 412)
+    for again in range(2):
+        answer = await http.put(f"{path}/callback/", json=body)
+        assert (answer.status_code, answer.json()["disabledAt"], answer.headers["etag"]) == (200, None, '"3"'), again
+    assert (await logged(inner, f"webhook:{key}"))[-1].data.keys() == {"timestamp", "disabled_at"}
+    assert fields_of(await http.put(f"{path}/callback/", json={})) == ["disabledAt"]
+    assert fields_of(await http.put(f"{path}/callback/", json={"disabledAt": "soon"})) == ["disabledAt"]
+
+
+async def test_its_secret_is_changed_and_it_is_deleted_as_any_webhook_is(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+    assert (await http.post(f"{path}/secret/")).json()["secret"].startswith("whsec_")
+    gone = await http.delete(path)
+    assert (gone.status_code, gone.json()["client"], "s3cret" in gone.text) == (200, "admin", False)
+    assert (await http.get(f"{path}/callback/")).status_code == 204
+    assert (await http.get("/api/webhook/callback/")).json()["totalCount"] == 0
+    assert await named(inner, "https://u:pass-word@hooks.test/job?token=s3cret") == [path.rpartition("/")[2]]
+    verbs = ["registered", "amended", "withdrawn", "reinstated"]
+    assert await topics(inner, f"webhook:{path.rpartition('/')[2]}") == [f"webhook.{verb}" for verb in verbs]
+
+
+async def test_its_deliveries_are_shown_by_their_job(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+    given = Deliveries(inner, path.rpartition("/")[2])
+    await given.make_callback(7, job=17)
+    await given.make_callback(8, job=18)
+    answer = (await http.get(f"{path}/deliveries/")).json()
+    assert [(one["eventId"], one["jobId"], one["action"]) for one in answer["results"]] == [
+        (None, 18, "started"),
+        (None, 17, "started"),
+    ]
+    assert answer["results"][0]["payload"]["job_id"] == 18
+    found = (await http.get(f"{path}/deliveries/", params={"jobId": 17})).json()["results"]
+    assert [one["position"] for one in found] == [7]
+    assert (await http.get(f"{path}/deliveries/", params={"jobId": 17, "eventId": UNKNOWN})).json()["results"] == []
+    following = (await http.get(f"{path}/deliveries/", params={"jobId": 17, "pageSize": 1, "before": found[0]["id"]})).json()
+    assert (following["results"], following["next"]) == ([], None)
+    await given.finish(7, error="The answer was 500 Internal Server Error.")
+    again = await http.post(f"{path}/deliveries/{found[0]['id']}/resend")
+    assert (again.status_code, again.json()["jobId"], again.json()["state"]) == (200, 17, "PENDING")
+    assert fields_of(await http.get(f"{path}/deliveries/", params={"jobId": 0})) == ["jobId"]

@@ -1,0 +1,62 @@
+"""Addresses of callbacks: what is shown of one, what is called, and which webhook it means. Issue 7, "Callbacks"."""
+
+from __future__ import annotations
+
+from uuid import RFC_4122
+
+import pytest
+
+from domain.kernel.errors import Malformed
+from domain.webhook.address import LONGEST_URL
+from domain.webhook.callback import callback_key, parted, taken_apart
+
+FIELD = "parameters.callback_urls[0]"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "called", "credentials"),
+    [
+        ("https://hooks.test/a", "https://hooks.test/a", "https://hooks.test/a", None),
+        ("https://hooks.test/a?token=s3cret", "https://hooks.test/a", "https://hooks.test/a?token=s3cret", None),
+        ("https://u:p@hooks.test:81/a", "https://hooks.test:81/a", "https://hooks.test:81/a", "u:p"),
+        ("HTTP://u@hooks.test?a=b@c", "HTTP://hooks.test", "HTTP://hooks.test?a=b@c", "u:"),
+        ("http://u%40x:p%3Aq:r@[::1]/a@b", "http://[::1]/a@b", "http://[::1]/a@b", "u@x:p:q:r"),
+        ("http://a@b@hooks.test", "http://hooks.test", "http://hooks.test", "a@b:"),
+    ],
+)
+def test_user_info_and_query_are_called_with_and_not_shown(url: str, shown: str, called: str, credentials: str | None) -> None:
+    taken = taken_apart(url, field=FIELD)
+    assert (taken.shown, taken.whole, taken.hides) == (shown, url, shown != url)
+    assert parted(url) == (called, credentials)
+    assert "s3cret" not in repr(taken)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "hooks.test", "ftp://u:very-secret@hooks.test/", "https://u:very-secret@", "https://u:very-secret@/a", "http://a#very-secret",
+        "http://u%3Av:very-secret@hooks.test", "http://u:very-secret%0d%0a@hooks.test", "http://u:very-secret\r\n@hooks.test",
+        "http://ü:very-secret@hooks.test", "http://\ud800:very-secret@hooks.test", "http://u:\x00very-secret@hooks.test",
+        "http://u\\v:very-secret@hooks.test", "http://u:very-secret@hooks.test\\@x", "http://u:very-secret@hooks.test:0",
+        "http://u:very-secret@hooks.test/" + "a" * LONGEST_URL,
+    ],
+)  # fmt: skip
+def test_what_cannot_be_called_is_refused_without_being_repeated(url: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        taken_apart(url, field=FIELD)
+    [error] = refused.value.errors
+    assert error.field == FIELD
+    assert "very-secret" not in error.message
+
+
+def test_the_key_goes_by_client_address_and_mark() -> None:
+    asked = [
+        callback_key(client=client, url=url, mark=mark)
+        for client in ("a", "b")
+        for url in ("https://x/", "https://x/1")
+        for mark in ("", "1")
+    ]
+    assert len(set(asked)) == 8
+    assert asked[0] == callback_key(client="a", url="https://x/")
+    assert {(key.version, key.variant) for key in asked} == {(8, RFC_4122)}
+    assert callback_key(client="ab", url="c") != callback_key(client="a", url="bc")

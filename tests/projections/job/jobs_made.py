@@ -1,0 +1,58 @@
+"""Jobs in a real log, by short ways. Tasks are due by the database's clock, so the log's clock has to be about the same here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from api.core import Core
+from domain.job.aggregate import Job, Retries
+from domain.job.commands import AcceptJob, CommitOutputs, CompleteTask, FailTask, StartJob, StartTask, UpdateJob
+from domain.job.values import Output, Result, Submission, TaskPlan
+from tests.projections.feeding import do
+
+ONE = (TaskPlan(id=1, name="fetch"),)
+THREE = (*ONE, TaskPlan(id=2, name="check", after=(1,)), TaskPlan(id=3, name="grab", queue="windows_capture", after=(1,)))
+OUTPUTS = (Output(path="b.mp4", name="a/b.mp4", size=3, sha256="00"),)
+AT_ONCE = Retries(limit=3, delay=timedelta(0))
+
+
+def present() -> datetime:
+    """A little before now."""
+    return datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
+
+
+async def accept(inner: Core, number: int, *tasks: TaskPlan, client: str = "studio", priority: int = 5, **more: Any) -> Job:
+    facts = {"workflow": "any", "content_id": "a", "parameters": {}, "tasks": tasks or ONE}
+    asked = {name: more.pop(name) for name in ("run_at", "gate", "sealed") if name in more}
+    return await do(inner, AcceptJob(number, Submission(client=client, **{**facts, **more}), priority, **asked))
+
+
+async def start(inner: Core, number: int, *, slot: int, low_slot: int | None = None) -> Job:
+    return await do(inner, StartJob(number, slot, low_slot))
+
+
+async def started(inner: Core, number: int, *tasks: TaskPlan, **more: Any) -> Job:
+    """Accepted and started, in the slot of its own number."""
+    await accept(inner, number, *tasks, **more)
+    return await start(inner, number, slot=number)
+
+
+async def begin(inner: Core, number: int, task: int = 1, run: int = 1) -> Job:
+    return await do(inner, StartTask(number, task, run, "w"))
+
+
+async def fail(inner: Core, number: int, task: int = 1, run: int = 1, *, retries: Retries = AT_ONCE) -> Job:
+    return await do(inner, FailTask(number, task, run, "no", retries))
+
+
+async def commit(inner: Core, number: int, task: int = 1, run: int = 1) -> Job:
+    return await do(inner, CommitOutputs(number, task, run, OUTPUTS, Result(message="done")))
+
+
+async def complete(inner: Core, number: int, task: int = 1, run: int = 1) -> Job:
+    return await do(inner, CompleteTask(number, task, run, Result(message="done")))
+
+
+async def update(inner: Core, number: int, **changes: object) -> Job:
+    return await do(inner, UpdateJob(number, changes))

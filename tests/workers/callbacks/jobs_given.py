@@ -1,0 +1,57 @@
+"""Jobs with callbacks, and what happens to them, by the commands of the engine."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from api.core import Core
+from domain.job import commands
+from domain.job.aggregate import Retries
+from domain.job.values import Output, Result, Submission, TaskPlan
+from tests.projections.feeding import do
+
+PLANS = (TaskPlan(id=1, name="fetch"), TaskPlan(id=2, name="verify", after=(1,)))
+RETRIES = Retries(limit=1, delay=timedelta(seconds=30))
+FILES = ("film/a.mp4", "film/b.mp4")
+FETCHED = Result(message="2 files", files=FILES, metadata={"bytes": 7})
+OUTPUTS = tuple(Output(path=name, name=name, size=1, sha256="00") for name in FILES)
+
+
+def submission(*callbacks: UUID, **parameters: Any) -> Submission:
+    return Submission(
+        client="studio",
+        workflow="http_fetch_verify",
+        content_id="film",
+        parameters=parameters,
+        tasks=PLANS,
+        callbacks=callbacks,
+    )
+
+
+async def accept(inner: Core, number: int, *callbacks: UUID, **parameters: Any) -> None:
+    await do(inner, commands.AcceptJob(number, submission(*callbacks, **parameters)))
+
+
+async def start(inner: Core, number: int, *, slot: int = 1) -> None:
+    await do(inner, commands.StartJob(number, slot, None))
+
+
+async def start_task(inner: Core, number: int, task: int, *, run: int = 1) -> None:
+    await do(inner, commands.StartTask(number, task, run, "worker-1"))
+
+
+async def complete_task(inner: Core, number: int, task: int, *, run: int = 1, **result: Any) -> None:
+    await do(inner, commands.CompleteTask(number, task, run, Result(**result)))
+
+
+async def complete(inner: Core, number: int, *callbacks: UUID, slot: int = 1, **parameters: Any) -> None:
+    """A job from its first event to its last."""
+    await accept(inner, number, *callbacks, **parameters)
+    await start(inner, number, slot=slot)
+    await start_task(inner, number, 1)
+    await do(inner, commands.CommitOutputs(number, 1, 1, OUTPUTS, FETCHED))
+    await do(inner, commands.CompleteTask(number, 1, 1))
+    await start_task(inner, number, 2)
+    await complete_task(inner, number, 2, message="all is well", metadata={"duration": 1.5})

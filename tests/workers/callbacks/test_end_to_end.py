@@ -1,0 +1,105 @@
+"""A job's callbacks from the log to a receiver on a real socket, through the consumer and the sender of every webhook. Issue 7,
+"Callbacks"."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+import pytest
+from pydantic_core import from_json
+
+from api.core import Core
+from domain.catalogue import RECORDS
+from domain.kernel.mapper import EventMapper
+from domain.records.kinds.webhook import SIGNING, URL
+from domain.webhook.secret import key_of
+from projections.consumers.shares import Shares
+from projections.deliveries.queries import callback_backlog
+from projections.log.growth import Growth
+from projections.records.queries import RecordQueries
+from tests.api.media.webhook.callbacks_given import add_callback
+from tests.conftest import HandClock
+from tests.workers.callbacks.jobs_given import complete
+from tests.workers.webhooks.sending import Got, Receiver, Sending
+from workers.callbacks.handler import CallbackFanout
+from workers.kernel.consumer import Consumer
+from workers.kernel.log_feed import LogFeed
+from workers.webhooks.targets import Targets
+
+STATUSES = ["started", "task_started", "task_completed", "task_started", "task_completed", "completed"]
+
+
+@pytest.fixture
+def sending(inner: Core, database_url: str, clock: HandClock) -> Sending:
+    return Sending(inner, database_url, clock)
+
+
+@asynccontextmanager
+async def consuming(inner: Core) -> AsyncIterator[None]:
+    """The role `callback`."""
+    records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
+    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
+    shares = Shares(inner.database, "callback", shards=1, member=uuid4(), host="test")
+    feed = LogFeed(inner.database, Growth(inner.database), kinds=handler.kinds)
+    consumer = Consumer(inner.database, shares, feed=feed, handler=handler)
+    await consumer.start()
+    try:
+        yield
+    finally:
+        await consumer.stop()
+
+
+async def signing_key(sending: Sending, callback: str) -> bytes:
+    [row] = await sending.records.those("webhook", [callback])
+    secret = await sending.vault.opened(row.details.secrets[SIGNING].reference)
+    assert secret is not None
+    return key_of(secret)
+
+
+def signature(key: bytes, got: Got) -> str:
+    signed = f"{got.id}.{got.headers['webhook-timestamp']}.".encode() + got.body
+    return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+
+
+async def test_a_receiver_is_told_of_jobs_in_order_signed_and_at_its_whole_address(inner: Core, sending: Sending) -> None:
+    async with Receiver() as receiver:
+        callback = await add_callback(inner, receiver.url.replace("//", "//u:p%40@") + "/hook?token=s3cret", client="studio")
+        await complete(inner, 17, UUID(callback), slot=1)
+        async with consuming(inner), sending.sender():
+            await complete(inner, 18, UUID(callback), slot=2)
+            await sending.finished(UUID(callback), 2 * len(STATUSES))
+    bodies = [from_json(got.body) for got in receiver.got]
+    for number in (17, 18):
+        assert [body["status"] for body in bodies if body["job_id"] == number] == STATUSES
+    assert bodies[-1]["client"] == "studio"
+    key = await signing_key(sending, callback)
+    assert {(got.path, got.query, got.headers["authorization"]) for got in receiver.got} == {
+        ("/hook", "token=s3cret", "Basic " + base64.b64encode(b"u:p@").decode())
+    }
+    assert all(got.headers["webhook-signature"] == signature(key, got) for got in receiver.got)
+    assert len({got.id for got in receiver.got}) == len(receiver.got)
+    assert await callback_backlog(inner.database) == 0
+
+
+@pytest.mark.parametrize("loss", ["DELETE FROM vault", "UPDATE vault SET owner = 'other'"])
+async def test_without_its_hidden_part_an_address_is_not_called(inner: Core, sending: Sending, loss: str) -> None:
+    callback = await add_callback(inner, "https://hooks.test/job?token=s3cret", client="studio")
+    targets = Targets(sending.records, sending.vault, version="0.0.0")
+    [target] = (await targets.load([UUID(callback)])).values()
+    assert target.url == "https://hooks.test/job?token=s3cret"
+    assert "s3cret" not in repr(target)
+    [row] = await sending.records.those("webhook", [callback])
+    sending.rows(loss + " WHERE reference = %s RETURNING 1", row.details.secrets[URL].reference)
+    assert await targets.load([UUID(callback)]) == {}
+
+
+async def test_the_backlog_counts_what_is_pending_of_jobs_alone(inner: Core, sending: Sending) -> None:
+    callback = await add_callback(inner, client="studio")
+    sending.put(UUID(callback), (1, "job:17"), (2, "job:17"), (3, str(uuid4())))
+    assert await callback_backlog(inner.database) == 2
+    sending.rows("UPDATE deliveries SET state = 1 WHERE position = 1 RETURNING 1")
+    assert await callback_backlog(inner.database) == 1

@@ -1,0 +1,154 @@
+"""From jobs in the log to deliveries: which there are, in which order, and that nothing is told twice or for nothing. Issue 7,
+"Callbacks"."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic_core import from_json
+
+from api.core import Core
+from domain.catalogue import RECORDS
+from domain.job import commands
+from domain.kernel.mapper import EventMapper
+from domain.records.kinds.webhook import Webhook
+from domain.records.record import RegisterRecord
+from projections.deliveries.keys import CHANNEL, shard_of
+from projections.log.tail import head, read
+from projections.records.queries import RecordQueries
+from tests.api.asking import logged
+from tests.conftest import NOON
+from tests.projections.feeding import do
+from tests.workers.callbacks.jobs_given import accept, complete, start, start_task
+from tests.workers.webhooks.feeding import Fed, amend, rows, withdraw
+from workers.callbacks.handler import CallbackFanout
+from workers.webhooks.verdicts import DISABLED
+
+A, B = UUID(int=201), UUID(int=202)
+WHOLE = ["started", "task_started", "task_completed", "task_started", "task_completed", "completed"]
+
+
+def fed(inner: Core, *, keep: int = 2_000) -> Fed:
+    woken: list[int] = []
+    records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
+    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: woken.append(1), keep=keep)
+    return Fed(inner, handler, woken=woken)
+
+
+@pytest.fixture
+async def fan(inner: Core) -> Fed:
+    for key in (A, B):
+        values = {"webhook_url": "https://hooks.test/job", "job_client": "studio"}
+        await do(inner, RegisterRecord(key, Webhook, values))
+    made = fed(inner)
+    await made.begin(await head(inner.database))
+    return made
+
+
+async def told(inner: Core, webhook: UUID = A) -> list[dict[str, Any]]:
+    return [from_json(row[4]) for row in await rows(inner.database) if row[0] == webhook]
+
+
+async def statuses(inner: Core, webhook: UUID = A) -> list[str]:
+    return [one["status"] for one in await told(inner, webhook)]
+
+
+async def test_a_job_is_told_from_start_to_end_in_its_own_lane(inner: Core, fan: Fed) -> None:
+    await complete(inner, 17, A, B, custom_data="mine")
+    await fan.feed()
+    assert await statuses(inner, A) == await statuses(inner, B) == WHOLE
+    assert await told(inner, A) == await told(inner, B)
+    found = [row for row in await rows(inner.database) if row[0] == A]
+    events = [event for event in await logged(inner, "job:17") if event.topic not in ("job.accepted", "job.outputs_committed")]
+    assert [row[1] for row in found] == [event.position for event in events]
+    assert {(row[2], row[3], row[5], row[6]) for row in found} == {("job:17", shard_of(A), 0, None)}
+    assert (await told(inner))[-1]["files"] == ["film/a.mp4", "film/b.mp4"]
+    assert {(one["job_id"], one["custom_data"]) for one in await told(inner)} == {(17, "mine")}
+    assert fan.woken == [1]
+
+
+@pytest.mark.parametrize("keep", [2_000, 0])
+@pytest.mark.parametrize("at_once", [1, 2, 3, 1000])
+async def test_however_the_log_is_cut_it_is_told_the_same(inner: Core, fan: Fed, at_once: int, keep: int) -> None:
+    await complete(inner, 17, A, slot=1)
+    await complete(inner, 18, slot=2)
+    await complete(inner, 19, B, slot=3)
+    small = fed(inner, keep=keep)
+    await small.begin(fan.at)
+    await small.feed(writes_at_once=at_once)
+    assert await statuses(inner, A) == await statuses(inner, B) == WHOLE
+    before = await rows(inner.database)
+    await fan.feed()
+    assert await rows(inner.database) == before, "a repeat leaves no second row"
+
+
+async def test_one_that_begins_in_the_middle_knows_what_was_before(inner: Core, fan: Fed) -> None:
+    await complete(inner, 17, A, custom_data=7)
+    middle = (await logged(inner, "job:17"))[-1].position - 1
+    await fan.begin(middle)
+    await fan.feed()
+    [last] = await told(inner)
+    assert (last["status"], last["custom_data"], len(last["files"])) == ("completed", 7, 2)
+
+
+async def test_a_job_that_names_nobody_is_not_told_and_wakes_nobody(inner: Core, fan: Fed) -> None:
+    await complete(inner, 17)
+    await fan.feed(writes_at_once=2)
+    assert await rows(inner.database) == []
+    assert fan.woken == []
+
+
+async def test_a_deleted_webhook_gets_nothing_and_a_disabled_one_is_owed_it(inner: Core, fan: Fed) -> None:
+    await amend(inner, A, disabled_at=NOON)
+    await withdraw(inner, B)
+    await accept(inner, 17, A, B, UUID(int=999))
+    await start(inner, 17)
+    await fan.feed()
+    assert [(row[0], row[5], row[6]) for row in await rows(inner.database)] == [(A, 2, DISABLED)]
+    await amend(inner, A, disabled_at=None)
+    await start_task(inner, 17, 1)
+    await fan.feed()
+    assert [row[5] for row in await rows(inner.database)] == [2, 0]
+
+
+async def test_what_comes_after_the_end_is_told_with_all_that_was(inner: Core, fan: Fed) -> None:
+    """A job that was completed may still be broken, to be repeated."""
+    await complete(inner, 17, A)
+    await fan.feed()
+    await do(inner, commands.BreakJob(17, rerun_as=18))
+    await fan.feed()
+    assert await statuses(inner) == [*WHOLE, "broken"]
+    assert (await told(inner))[-1]["message"] == "it is repeated as job 18"
+
+
+async def test_a_record_that_is_replayed_later_is_told_as_if_it_had_come_in_time(inner: Core, fan: Fed) -> None:
+    await complete(inner, 17, A)
+    await fan.feed()
+    everything = await rows(inner.database)
+    late = next(record for record in await read(inner.database, 0) if record.topic == "job.task_started")
+    await inner.database.execute("DELETE FROM deliveries WHERE position = %s", (late.position,))
+    async with inner.database.connection() as listener:
+        await listener.execute(f"LISTEN {CHANNEL}".encode())
+        await fan.take([late])
+        assert [one.payload async for one in listener.notifies(timeout=5, stop_after=1)] == [str(A)]
+        await listener.execute("UNLISTEN *")
+    assert await rows(inner.database) == everything
+
+
+async def test_a_record_that_cannot_be_read_is_an_error_and_leaves_nothing_behind(inner: Core, fan: Fed) -> None:
+    await accept(inner, 17, A)
+    await start(inner, 17)
+    records = await read(inner.database, fan.at)
+    spoilt = [records[0], *(_spoilt(record) for record in records[1:])]
+    with pytest.raises(ValueError, match="validation error"):
+        await fan.take(spoilt)
+    await fan.begin(fan.at)
+    await fan.feed()
+    assert await statuses(inner) == ["started"]
+
+
+def _spoilt(record: Any) -> Any:
+    values = {name: getattr(record, name) for name in record.__slots__}
+    return type(record)(**{**values, "state": b'{"timestamp":"2031-01-02T12:00:00Z"}'})

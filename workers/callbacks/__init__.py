@@ -1,0 +1,1 @@
+"""Tells the receivers that a job names how it and its tasks go. Issue 7, "Callbacks"."""

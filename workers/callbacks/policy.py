@@ -1,0 +1,118 @@
+"""What a job's receivers are told, and when: reference/delivery-and-jobs.md, §2; issue 7, "Callbacks". Pure.
+
+Document 3 leaves the payload open. A job is told of when it starts, ends, is paused and resumed; a task when a run of it starts, is
+completed or fails. That a worker gave a task back is nobody's business outside: the same attempt starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from domain.job import events
+from domain.job.aggregate import Job
+from domain.job.task import Task
+from domain.job.values import Result, TaskState
+from domain.kernel.event import DomainEvent
+
+JOB_STATUSES: Final = ("started", "queued", "paused", "broken", "completed", "failed")
+TASK_STATUSES: Final = ("task_started", "task_completed", "task_failed")
+_LOST: Final = "nothing was heard of its worker"
+
+
+@dataclass(frozen=True, slots=True)
+class _Notice:
+    """The part of a payload that is not the job's own. `task` and `attempt` are of a task's notice only."""
+
+    status: str
+    message: str = ""
+    files: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    task: str | None = None
+    attempt: int = 0
+
+
+def payload(event: DomainEvent, job: Job) -> dict[str, Any] | None:
+    """Of one domain event and the job right after it; None when nobody is told of that."""
+    notice = _of_job(event, job) or _of_task(event, job)
+    if notice is None:
+        return None
+    submission = job.submission
+    told: dict[str, Any] = {
+        "job_id": job.number,
+        "status": notice.status,
+        "workflow": submission.workflow,
+        "content_id": submission.content_id,
+        "message": notice.message,
+        "files": list(notice.files),
+        "metadata": dict(notice.metadata),
+        "custom_data": submission.parameters.get("custom_data"),
+        "time": _instant(event.timestamp),
+        "client": submission.client,
+    }
+    return told if notice.task is None else {**told, "task": notice.task, "attempt": notice.attempt}
+
+
+def sample(*, client: str, at: datetime) -> dict[str, Any]:
+    """A made-up one, with which an operator tries a receiver. No job has the number 0."""
+    return {
+        "job_id": 0,
+        "status": "completed",
+        "workflow": "",
+        "content_id": "",
+        "message": "This is a test.",
+        "files": [],
+        "metadata": {},
+        "custom_data": None,
+        "time": _instant(at),
+        "client": client,
+    }
+
+
+def _of_job(event: DomainEvent, job: Job) -> _Notice | None:
+    match event:
+        case events.Started():
+            return _Notice("started")
+        case events.Queued(resumed=True):
+            return _Notice("queued", "it was resumed")
+        case events.Paused():
+            return _Notice("paused")
+        case events.Broken(rerun_as=again):
+            return _Notice("broken", "" if again is None else f"it is repeated as job {again}")
+        case events.Completed(failed=failed, reason=reason):
+            return _ended("failed" if failed else "completed", reason, job.tasks.values())
+    return None
+
+
+def _of_task(event: DomainEvent, job: Job) -> _Notice | None:
+    match event:
+        case events.TaskStarted(name=name, attempt=attempt):
+            return _Notice("task_started", task=name, attempt=attempt)
+        case events.TaskCompleted(task=task_id, name=name):
+            task = job.tasks[task_id]
+            done = task.result or Result()
+            return _Notice("task_completed", done.message, done.files, done.metadata, task=name, attempt=task.attempts)
+        case events.TaskFailed(name=name, attempt=attempt, error=error, retry_at=retry_at):
+            return _Notice("task_failed", _with_prospect(error, retry_at), task=name, attempt=attempt)
+        case events.TaskLeaseExpired(name=name, attempt=attempt, retry_at=retry_at):
+            return _Notice("task_failed", _with_prospect(_LOST, retry_at), task=name, attempt=attempt)
+    return None
+
+
+def _ended(status: str, reason: str, tasks: Iterable[Task]) -> _Notice:
+    """With all that its tasks made: of one that failed, too, for it has been published."""
+    done = [(task.plan.name, task.result) for task in tasks if task.result is not None and task.state is TaskState.COMPLETED]
+    files = tuple(name for _, result in done for name in result.files)
+    metadata = {name: result.metadata for name, result in done}
+    words = [result.message for _, result in done if result.message]
+    return _Notice(status, reason or (words[-1] if words else ""), files, metadata)
+
+
+def _with_prospect(error: str, retry_at: datetime | None) -> str:
+    return f"{error}; it is tried again at {_instant(retry_at)}" if retry_at is not None else f"{error}; it is not tried again"
+
+
+def _instant(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
