@@ -13,6 +13,15 @@ from api.audit import routes as audit_routes
 from api.audit.routes import Verifier
 from api.audit.shown import PastStates
 from api.core import Core
+from api.engine import dashboard, files, job, schedule, search, setting
+from api.engine import health as engine_health
+from api.engine import log as job_log
+from api.engine.callbacks import Callbacks
+from api.engine.dashboard import Dashboards
+from api.engine.files import DashboardFiles
+from api.engine.live import LiveBoards
+from api.engine.log import Followers
+from api.engine.submission import Submissions
 from api.kernel.auth import Caller, Role
 from api.kernel.commands import CommandBus
 from api.kernel.routes import Routes
@@ -35,7 +44,7 @@ from api.speke.rate import PER_SECOND, RateLimit
 from api.speke.ready import ReadyAnswers
 from api.version import product_version
 from domain.catalogue import AGGREGATES, RECORDS
-from domain.kernel.mapper import Catalogue
+from domain.kernel.mapper import Catalogue, EventMapper
 from domain.kernel.sealed import Sealer
 from projections.archiver_stream.numbers import ArchiverStreamNumbers
 from projections.audit.actions import Actions
@@ -48,6 +57,12 @@ from projections.content_keys.store import ContentKeys
 from projections.custom_property.queries import PropertyQueries
 from projections.deliveries.queries import DeliveryQueries
 from projections.deliveries.resending import Resending
+from projections.job.board import BoardQueries
+from projections.job.counts import JobCounts
+from projections.job.history import JobHistory
+from projections.job.numbers import JobNumbers
+from projections.job.queries import JobQueries
+from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database import Database
 from projections.log.append import Appender
 from projections.log.links import Links
@@ -57,6 +72,7 @@ from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.ffmpeg import Ffmpeg, installed
 from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.jobs.registry import installed as installed_workflows
 from workers.ports import Outbound, WebhookProbe
 from workers.webhooks.probe import Probe
 from workers.wiring import RELAYED
@@ -72,6 +88,14 @@ ROUTES: Sequence[Routes] = (
     health.routes,
     audit_routes.routes,
     speke_routes.routes,
+    job.routes,
+    search.routes,
+    job_log.routes,
+    engine_health.routes,
+    dashboard.routes,
+    files.routes,
+    setting.routes,
+    schedule.routes,
     operations_routes.routes,
 )
 
@@ -99,6 +123,7 @@ def services(inner: Core, conninfo: str, sealer: Sealer, *, outbound: Outbound, 
         PropertyWrites: PropertyWrites(bus, records, properties),
         ChapterPoints: ChapterPoints(bus, events, records, properties),
         Webhooks: Webhooks(bus, vault, events, records),
+        **_engine(inner, bus, vault=vault, callbacks=Callbacks(vault, events, records)),
         ArchiverStreamNumbers: ArchiverStreamNumbers(inner.database),
         EventQueries: events,
         EventChanges: EventChanges(records),
@@ -121,6 +146,27 @@ def services(inner: Core, conninfo: str, sealer: Sealer, *, outbound: Outbound, 
         ContentKeys: content_keys,
         RateLimit: RateLimit(speke_rate),
         ReadyAnswers: ReadyAnswers(),
+    }
+
+
+def _engine(inner: Core, bus: CommandBus, *, vault: Vault, callbacks: Callbacks) -> dict[Any, Any]:
+    """What the job engine's endpoints ask for."""
+    jobs, settings = JobQueries(inner.database), EngineSettingsQueries(inner.database)
+    history = JobHistory(inner.database, EventMapper(inner.catalogue))
+    dashboards = Dashboards(BoardQueries(inner.database), settings)
+    numbers, workflows = JobNumbers(inner.database), installed_workflows()
+    return {
+        Callbacks: callbacks,
+        Dashboards: dashboards,
+        DashboardFiles: DashboardFiles(),
+        EngineSettingsQueries: settings,
+        Followers: Followers(jobs, history),
+        JobCounts: JobCounts(inner.database),
+        JobHistory: history,
+        JobQueries: jobs,
+        LiveBoards: LiveBoards(dashboards.live),
+        Submissions: Submissions(bus, inner.streams, numbers=numbers, workflows=workflows, vault=vault, callbacks=callbacks),
+        Vault: vault,
     }
 
 

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
+from api.engine import schedule, setting
+from api.engine.wire import shown as shown_job
 from api.media import client, content_key
 from api.media.category.shape import category_object
 from api.media.chapter_point.shape import Chapters
 from api.media.event.shape import Linked, shaped
+from api.media.resource import Shape
 from api.media.resources import SHAPES
 from domain.client.aggregate import Client
 from domain.content_key.aggregate import ContentKey
+from domain.job.aggregate import Job
 from domain.kernel.aggregate import AggregateRoot
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.links import links_of
 from domain.records.kinds.category import Category
 from domain.records.kinds.chapter_point import ChapterPoint
 from domain.records.kinds.custom_property import CategoryProperty, ChapterPointProperty, CustomProperty
+from domain.records.kinds.schedule import Schedule
+from domain.records.kinds.setting import Setting
 from domain.records.record import Record
 from projections.audit.queries import AuditQueries
 from projections.custom_property.queries import PropertyQueries
+from projections.job.queries import JobRow
 from projections.media_event.queries import EventRow
 from projections.records.queries import RecordQueries, RecordRow
+
+_SHAPES: Final[Mapping[str, Shape]] = {**SHAPES, Setting.KIND: setting.shaped, Schedule.KIND: schedule.shaped}
 
 
 class PastStates:
@@ -39,6 +48,8 @@ class PastStates:
             return await self._event(root, position, base_url)
         if isinstance(root, Client):
             return client.shaped(root.key, root.roles, root.registered_at, root.keys, {})
+        if isinstance(root, Job):
+            return shown_job(JobRow.past(root))
         if isinstance(root, ContentKey):
             return content_key.shaped(content_key.row_of(root))
         if isinstance(root, Category):
@@ -46,7 +57,7 @@ class PastStates:
         if isinstance(root, ChapterPoint):
             return await self._chapter_point(RecordRow.of(root), position)
         if isinstance(root, Record):
-            return SHAPES[root.KIND](RecordRow.of(root))
+            return _SHAPES[root.KIND](RecordRow.of(root))
         raise LookupError(root.KIND)
 
     async def _event(self, event: MediaEvent, position: int, base_url: str) -> dict[str, Any]:

@@ -158,5 +158,15 @@ def assert_problem(answer: httpx.Response, status: int) -> None:
     assert body["transactionId"] == answer.headers["x-transaction-id"]
 
 
+def engine_error(answer: httpx.Response, status: int) -> str:
+    """What the job engine says is wrong, in a body that says nothing else but the job's id, where document 3 shows it."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-transaction-id"]
+    body = answer.json()
+    assert body.keys() - {"id"} == {"error"}
+    return str(body["error"])
+
+
 def new_id() -> str:
     return str(uuid4())

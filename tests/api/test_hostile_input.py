@@ -23,12 +23,14 @@ from tests.api.asking import (
     UNKNOWN,
     add,
     add_room,
+    engine_error,
     event,
     last,
     patch,
     replace,
 )
-from tests.api.valid_bodies import EVENT_WEBHOOK, VALID, things
+from tests.api.media.webhook.callbacks_given import add_callback
+from tests.api.valid_bodies import CALLBACK, EVENT_WEBHOOK, VALID, things
 
 DECLARATIONS = {
     f"{one.method} {one.path}": one for routes in ROUTES for one in routes.declarations if one.surface is not KEY_PROVIDER
@@ -88,8 +90,8 @@ BAD_QUERIES = ["%ff", "%00", "%", "%zz", "a%ed%a0%80", "%c0%af", "%F0%28"]
 
 
 @pytest.fixture
-async def ids(http: httpx.AsyncClient) -> dict[str, str]:
-    return await things(http)
+async def ids(http: httpx.AsyncClient, inner: Core) -> dict[str, str]:
+    return {**await things(http), CALLBACK: await add_callback(inner)}
 
 
 def address(declaration: Declaration, ids: dict[str, str]) -> str:
@@ -98,7 +100,9 @@ def address(declaration: Declaration, ids: dict[str, str]) -> str:
 
 
 def resource(declaration: Declaration) -> str:
-    """Whose id `{id}` is: the segment before it, `room`. Webhooks are two families with one such segment."""
+    """Whose id `{id}` is: the segment before it, `room`. Webhooks are three families with one such segment."""
+    if declaration.path.endswith("/webhook/{id}/callback/"):
+        return CALLBACK
     if declaration.path.endswith("/webhook/{id}/event/"):
         return EVENT_WEBHOOK
     return declaration.path.partition("/{id}")[0].rpartition("/")[2]
@@ -139,16 +143,20 @@ def model_in(annotation: Any) -> Iterator[type[Wire]]:
 
 
 async def send(http: httpx.AsyncClient, declaration: Declaration, path: str, body: bytes) -> httpx.Response:
-    return await http.request(declaration.method, path, content=body, headers={"content-type": media_type(declaration)})
+    headers = {"content-type": media_type(declaration), "client": "admin"}
+    return await http.request(declaration.method, path, content=body, headers=headers)
 
 
 def refused(answer: httpx.Response, *context: object) -> None:
     assert 400 <= answer.status_code < 500, (answer.status_code, answer.text[:300], *context)
+    assert len(answer.content) < 20_000, context
+    if answer.request.url.path.startswith("/engine"):
+        assert engine_error(answer, answer.status_code)
+        return
     assert answer.headers["content-type"] == "application/problem+json", context
     body = answer.json()
     assert body["status"] == answer.status_code
     assert body["transactionId"] == answer.headers["x-transaction-id"]
-    assert len(answer.content) < 20_000, context
 
 
 def test_every_route_with_a_body_is_attacked() -> None:
@@ -206,7 +214,7 @@ async def test_ten_megabytes_are_413_to_every_write(http: httpx.AsyncClient, inn
             refused(answer, name)
             assert answer.status_code == 413, name
         if name in WITH_BODY:
-            headers = {"content-type": media_type(declaration)}
+            headers = {"content-type": media_type(declaration), "client": "admin"}
             answer = await http.request(declaration.method, address(declaration, ids), content=in_pieces(), headers=headers)
             assert answer.status_code == 413, name
     assert await last(inner) == before
@@ -265,7 +273,10 @@ async def test_other_content_types_are_415_everywhere(http: httpx.AsyncClient, i
             "application/json; charset=utf-16",
         ):
             answer = await http.request(
-                declaration.method, address(declaration, ids), content=body, headers={"content-type": content_type}
+                declaration.method,
+                address(declaration, ids),
+                content=body,
+                headers={"content-type": content_type, "client": "admin"},
             )
             refused(answer, name, content_type)
             assert answer.status_code == 415, (name, content_type)
@@ -297,7 +308,8 @@ async def test_no_query_breaks_anything(http: httpx.AsyncClient, inner: Core, id
                 for query in (f"{parameter}={bad}", f"{bad}={parameter}"):
                     # As bytes: a client library would mend the escapes.
                     path = f"{address(declaration, ids)}?{query}".encode()
-                    answer = await http.send(http.build_request("GET", http.base_url.copy_with(raw_path=path)))
+                    url, headers = http.base_url.copy_with(raw_path=path), {"client": "admin"}
+                    answer = await http.send(http.build_request("GET", url, headers=headers))
                     refused(answer, name, query)
     assert await last(inner) == before
 

@@ -24,6 +24,7 @@ from tests.domain.configuration.texts_given import FLOW, PROFILE
 EVENT = "0f0e0d0c-0b0a-4908-8706-050403020100"
 PROPERTY = "0f0e0d0c-0b0a-4908-8706-050403020101"
 EVENT_WEBHOOK = "webhook of an Event"
+CALLBACK = "webhook of jobs"
 STREAM = {"profileId": "p", "captureId": "c", "startTime": "2031-01-02", "endTime": "2031-01-03", "ismUrl": "http://o/a.ism"}
 WEBHOOK = {"webhookUrl": "https://hooks.test/a"}
 VALID: dict[str, dict[str, Any]] = {
@@ -65,10 +66,15 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/webook/event/": {"eventId": EVENT, **WEBHOOK},
     "PUT /api/webhook/{id}": {"useJsonBody": False, "disabledAt": "2031-01-02"},
     "PUT /api/webhook/{id}/event/": {"eventId": EVENT, "password": "x"},
+    "PUT /api/webhook/{id}/callback/": {"disabledAt": None},
     "POST /api/client/": {"name": "x", "roles": ["viewer"]},
     "PUT /api/client/{name}": {"roles": ["viewer"]},
     "POST /api/client/{name}/keys/": {"expireOthersAfter": 1},
     "PUT /api/client/{name}/drm/": {"widevineProvider": "x"},
+    "POST /engine/job": {"job": {"workflow": "probe_media"}, "parameters": {"content_id": "film", "file": "a.mp4"}},
+    "PUT /engine/job/{job_id}": {"priority": 7},
+    "POST /engine/settings": {"name": "max_jobs", "setting": 3},
+    "PUT /engine/scheduler": {"schedule": "queue_scheduled_jobs", "active": False},
 }
 """A body that would be carried out; the attacks spoil it in one place each."""
 
@@ -83,6 +89,7 @@ async def things(http: httpx.AsyncClient) -> dict[str, str]:
     for of in OWNERS:
         await http.post(f"{of.path}/bulk/{category}", json=[{"id": PROPERTY, "category": "a", "key": "b"}])
     await http.post("/api/client/", json={"name": "studio", "roles": ["operator"]})
+    job = await http.post("/engine/job", json=VALID["POST /engine/job"], headers={"client": "admin"})
     return {
         "id": shown["id"],
         "contentId": shown["id"],
@@ -105,5 +112,6 @@ async def things(http: httpx.AsyncClient) -> dict[str, str]:
         "itemId": await add_playlist_item(http, playlist, shown["id"]),
         "webhook": await add_webhook(http),
         EVENT_WEBHOOK: await add_webhook(http, eventId=shown["id"]),
+        "job_id": str(job.json()["id"]),
         "archiverstream": str(await add_archiver_stream(http)),
     }

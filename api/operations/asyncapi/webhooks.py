@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from domain.media_event.values import EventState, Mp4State, ProvisionState
+from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
 from workers.webhooks.policy import Action
 
 _SCHEMAS = "#/components/schemas/"
@@ -57,46 +58,82 @@ _HEADERS = {
 }
 
 
+_CALLBACK_FIELDS: dict[str, dict[str, Any]] = {
+    "job_id": {"type": "integer"},
+    "status": {"type": "string", "enum": [*JOB_STATUSES, *TASK_STATUSES]},
+    "workflow": {"type": "string"},
+    "content_id": {"type": "string"},
+    "message": {"type": "string", "description": "What went wrong, or what the step says of what it did; may be empty."},
+    "files": {"type": "array", "items": {"type": "string"}, "description": "What was published, below the media root."},
+    "metadata": {
+        "type": "object",
+        "description": "Of a task, what its step found; of an ended job, that by the names of its steps.",
+    },
+    "custom_data": {"description": "As it was submitted, with credentials masked; null without."},
+    "time": {"type": "string", "format": "date-time"},
+    "client": {"type": "string"},
+}
+_OF_A_TASK: dict[str, dict[str, Any]] = {
+    "task": {"type": "string", "description": "The step's name; only where the status is of a task."},
+    "attempt": {"type": "integer", "description": "Counted from 1; only where the status is of a task."},
+}
+
+
 def webhook_part() -> dict[str, dict[str, Any]]:
     """Section by section of the document, the components beside the channels."""
     messages = {
         "notification.json": _message("Notification", "application/json", "To a webhook whose `useJsonBody` is true."),
         "notification.form": _message("NotificationForm", "application/x-www-form-urlencoded", "To any other webhook."),
     }
+    callbacks = {
+        "job_callback": _message("JobCallback", "application/json", "To each callback address of a job.", name="job_callback")
+    }
     form = {name[0].upper() + name[1:]: _in_form(field) for name, field in _FIELDS.items()}
     return {
-        "channels": {"notification": _channel(messages)},
-        "operations": {"send.notification": _operation()},
+        "channels": {
+            "notification": _channel(messages, "the URL of each webhook, of the Event or system-wide"),
+            "job_callback": _channel(callbacks, "each callback URL of the job, or of the flow of its Event"),
+        },
+        "operations": {
+            "send.notification": _operation("notification", "One for each webhook and write that changed an Event"),
+            "send.job_callback": _operation(
+                "job_callback", "One for each callback address and change of the job or of a task of it"
+            ),
+        },
         "schemas": {
             "WebhookHeaders": _whole(_HEADERS, "Standard Webhooks 1.0; beside them, the webhook's own headers."),
             "Notification": _whole(_FIELDS, "What a write did to an Event."),
             "NotificationForm": _whole(form, "What a write did to an Event. Null is empty."),
+            "JobCallback": {
+                **_whole(_CALLBACK_FIELDS, "What happened to a job or to a task of it."),
+                "properties": {**_CALLBACK_FIELDS, **_OF_A_TASK},
+            },
         },
-        "messages": messages,
+        "messages": {**messages, **callbacks},
     }
 
 
-def _channel(messages: dict[str, Any]) -> dict[str, Any]:
+def _channel(messages: dict[str, Any], where: str) -> dict[str, Any]:
     return {
         "address": None,
-        "description": "POST to the URL of each webhook, of the Event or system-wide; with basic authentication if it asks for it.",
+        "description": f"POST to {where}; with basic authentication if it asks for it.",
         "servers": [{"$ref": "#/servers/subscriber"}],
         "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in messages},
     }
 
 
-def _operation() -> dict[str, Any]:
+def _operation(channel: str, what: str) -> dict[str, Any]:
     return {
         "action": "send",
-        "channel": {"$ref": "#/channels/notification"},
-        "summary": "One for each webhook and write that changed an Event; tried again unless the answer is 2xx or 410.",
+        "channel": {"$ref": f"#/channels/{channel}"},
+        "summary": f"{what}; tried again unless the answer is 2xx or 410.",
         "bindings": {"http": {"method": "POST", "bindingVersion": "0.3.0"}},
     }
 
 
-def _message(schema: str, content_type: str, summary: str) -> dict[str, Any]:
+def _message(schema: str, content_type: str, summary: str, *, name: str = "notification") -> dict[str, Any]:
     return {
-        "name": "notification",
+        "name": name,
         "summary": summary,
         "contentType": content_type,
         "headers": {"$ref": f"{_SCHEMAS}WebhookHeaders"},

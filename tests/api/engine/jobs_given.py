@@ -1,0 +1,90 @@
+"""Jobs as tests hand them in, and what the engine does to them, done by hand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import httpx
+
+from api.core import Core
+from domain.job.aggregate import Job, Retries
+from domain.job.commands import CompleteTask, FailTask, JobCommand, QueueJob, StartJob, StartTask
+from domain.job.values import JobState, Result
+from domain.kernel.cause import Cause
+
+FETCH = {"content_id": "film", "url": "https://origin.test/a.mp4"}
+PROBE = {"content_id": "film", "file": "a.mp4"}
+FUTURE = "2031-06-01T00:00:00.000Z"
+NEVER = Retries(0, timedelta(0))
+
+
+def request(parameters: dict[str, Any] | None = None, workflow: str = "http_fetch_verify", **job: Any) -> dict[str, Any]:
+    return {"job": {"workflow": workflow, **job}, "parameters": FETCH if parameters is None else parameters}
+
+
+async def submit(
+    engine: httpx.AsyncClient, parameters: dict[str, Any] | None = None, headers: dict[str, str] | None = None, **job: Any
+) -> int:
+    answer = await engine.post("/engine/job", json=request(parameters, **job), headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.json().keys() == {"id", "result"}
+    assert answer.json()["result"] == "accepted"
+    return int(answer.json()["id"])
+
+
+async def openly(engine: httpx.AsyncClient, path: str, **query: Any) -> httpx.Response:
+    """As somebody asks who has no key and names no client."""
+    asked = engine.build_request("GET", path, params=query)
+    del asked.headers["client"], asked.headers["api-key"]
+    return await engine.send(asked)
+
+
+async def single(engine: httpx.AsyncClient, job: int) -> dict[str, Any]:
+    answer = await openly(engine, f"/engine/jobs/{job}")
+    assert answer.status_code == 200, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+async def do(inner: Core, command: JobCommand) -> Job:
+    return await inner.ledger.execute(command, cause=Cause.by("system"))
+
+
+async def start(inner: Core, job: int, *, slot: int = 1) -> Job:
+    return await do(inner, StartJob(job, slot, None))
+
+
+async def complete(inner: Core, job: int, *, slot: int = 1) -> Job:
+    root = await start(inner, job, slot=slot)
+    for task in root.tasks:
+        await do(inner, StartTask(job, task, 1, "host 1"))
+        root = await do(inner, CompleteTask(job, task, 1, Result(message="done")))
+    return root
+
+
+async def fail(inner: Core, job: int, *, slot: int = 1) -> Job:
+    await start(inner, job, slot=slot)
+    await do(inner, StartTask(job, 1, 1, "host 1"))
+    return await do(inner, FailTask(job, 1, 1, "no such host", NEVER))
+
+
+async def bring(engine: httpx.AsyncClient, inner: Core, state: JobState, **fields: Any) -> int:
+    """A job in this state."""
+    waits = {JobState.SCHEDULED: {"run_at": FUTURE}, JobState.PENDING: {"sempahore_url": "https://gate.test/open"}}
+    job = await submit(engine, **{**waits.get(state, {}), **fields})
+    if state is JobState.STARTED:
+        await start(inner, job, slot=job)
+    elif state is JobState.COMPLETED:
+        await complete(inner, job, slot=job)
+    elif state in (JobState.PAUSED, JobState.BROKEN):
+        answer = await engine.put(f"/engine/job/{job}", json={"queue_state": state.name.lower()})
+        assert answer.status_code == 200, answer.text
+    assert (await single(engine, job))["queue_state"] == state.name.lower()
+    return job
+
+
+async def come_due(inner: Core, job: int) -> Job:
+    root = await inner.streams.load(Job.stream(job))
+    assert isinstance(root, Job)
+    return await do(inner, QueueJob(job, root.run_at, root.gate))

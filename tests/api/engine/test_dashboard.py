@@ -1,0 +1,230 @@
+"""What runs, waits and is scheduled, at once and live, and the page that shows it. Document 3, GET /dashboard; issue 7, point 7."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import api.engine.files
+from api.core import Core
+from api.engine.dashboard import Dashboards
+from api.engine.listening import AWAY, FULL
+from api.engine.live import LiveBoards
+from api.kernel.app import Application
+from domain.job.commands import StartTask
+from domain.job.values import JobState
+from domain.kernel.errors import Unavailable
+from projections.job.board import BoardQueries
+from projections.job.settings import EngineSettingsQueries
+from projections.queue.chronicle import Progress, write
+from projections.queue.claims import Run
+from tests.api.asking import engine_error
+from tests.api.engine.jobs_given import FUTURE, bring, do, openly, single, start, submit
+from tests.conftest import introduce
+
+PATH = "/engine/dashboard/stream"
+LISTS = ("started", "queued", "scheduled")
+
+
+async def board(engine: httpx.AsyncClient, **headers: str) -> dict[str, Any]:
+    asked = engine.build_request("GET", "/engine/dashboard", headers=headers)
+    if not headers:
+        del asked.headers["client"], asked.headers["api-key"]
+    answer = await engine.send(asked)
+    assert answer.status_code == 200, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+def ids(shown: dict[str, Any]) -> list[list[int]]:
+    return [[job["id"] for job in shown[name]] for name in LISTS]
+
+
+async def test_an_empty_dashboard(engine: httpx.AsyncClient) -> None:
+    shown = await board(engine)
+    assert list(shown) == ["max_jobs", "priority_slots", *LISTS, "version"]
+    assert (shown["max_jobs"], shown["priority_slots"], ids(shown)) == (2, 0, [[], [], []])
+    assert [part.isdigit() for part in shown["version"].split(".")] == [True] * 3
+
+
+async def test_jobs_stand_in_the_order_in_which_they_matter(engine: httpx.AsyncClient, inner: Core) -> None:
+    studio = {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
+    a, b, c = await submit(engine, priority=7), await submit(engine, priority=2), await submit(engine, headers=studio, priority=5)
+    late, early = await submit(engine, run_at=FUTURE), await submit(engine, run_at="2031-05-01")
+    running = [await bring(engine, inner, JobState.STARTED) for _ in range(2)]
+    for state in (JobState.COMPLETED, JobState.BROKEN, JobState.PAUSED, JobState.PENDING):
+        await bring(engine, inner, state)
+    shown = await board(engine)
+    assert ids(shown) == [running, [b, c, a], [early, late]]
+    alone = await single(engine, a)
+    assert shown["queued"][2] == {name: value for name, value in alone.items() if name not in ("parameters", "top_of_queue")}
+    await engine.post("/engine/settings", json={"name": "max_jobs", "setting": 9}, headers=studio)
+    theirs = await board(engine, client="studio")
+    assert (ids(theirs), theirs["max_jobs"]) == ([[], [c], []], 9)
+    assert (await board(engine))["max_jobs"] == 2
+    assert ids(await board(engine, client="nobody")) == [[], [], []]
+
+
+# --- live
+
+
+async def live(inner: Core, *, pause: float = 0.01) -> LiveBoards:
+    dashboards = Dashboards(BoardQueries(inner.database), EngineSettingsQueries(inner.database))
+    return LiveBoards(dashboards.live, pause=pause)
+
+
+async def until(frames: AsyncIterator[bytes], wanted: Any) -> dict[str, Any]:
+    """The first board of which this is true."""
+    async with asyncio.timeout(20):
+        async for frame in frames:
+            shown: dict[str, Any] = json.loads(frame.removeprefix(b"data: "))
+            if wanted(shown):
+                return shown
+    raise AssertionError("the stream ended")
+
+
+async def test_a_change_is_told_and_silence_is_kept(engine: httpx.AsyncClient, inner: Core) -> None:
+    boards = await live(inner)
+    frames = boards.frames(None)
+    first = json.loads((await anext(frames)).removeprefix(b"data: "))
+    assert first == {**await board(engine), "tasks": []}
+    waiting = asyncio.ensure_future(anext(frames))
+    job = await submit(engine)
+    shown = json.loads((await waiting).removeprefix(b"data: "))
+    assert ids(shown) == [[], [job], []]
+    await start(inner, job)
+    assert (await until(frames, lambda shown: shown["started"]))["queued"] == []
+    await frames.aclose()
+
+
+async def test_progress_of_the_present_run_is_told(engine: httpx.AsyncClient, inner: Core) -> None:
+    boards = await live(inner)
+    frames = boards.frames("admin")
+    job = await submit(engine)
+    await start(inner, job)
+    await do(inner, StartTask(job, 1, 1, "host 1"))
+    said = [Progress(Run(job, 1, 1), 0.25, "a quarter"), Progress(Run(job, 2, 9), 0.9, "of another run")]
+    await write(inner.database, lines=[], progress=said)
+    shown = await until(frames, lambda shown: shown["tasks"] and shown["tasks"][0]["fraction"])
+    assert shown["tasks"] == [
+        {"job_id": job, "task_id": 1, "name": "fetch", "state": "running", "attempts": 1, "fraction": 0.25, "message": "a quarter"},
+        {"job_id": job, "task_id": 2, "name": "store", "state": "waiting", "attempts": 0, "fraction": 0.0, "message": ""},
+    ]
+    await frames.aclose()
+
+
+async def test_all_who_see_the_same_share_one_reader(inner: Core) -> None:
+    reads: list[str | None] = []
+
+    async def read(client: str | None) -> dict[str, int]:
+        reads.append(client)
+        return {"n": 1}
+
+    boards = LiveBoards(read, pause=60)
+    lookers = [boards.frames(client) for client in (None, None, "admin", None, "admin")]
+    assert {await anext(frames) for frames in lookers} == {b'data: {"n":1}\n\n'}
+    assert reads == [None, "admin"]
+    assert boards.readers == 2
+    for frames in lookers:
+        await frames.aclose()
+    assert boards.readers == 0
+    many = [boards.frames(f"client {n}") for n in range(21)]
+    told = [await anext(frames) for frames in many]
+    assert (told.count(FULL), told[-1]) == (1, FULL)
+    for frames in many:
+        await frames.aclose()
+    assert boards.readers == 0
+
+
+async def test_a_database_that_is_away_is_told_and_its_return_too() -> None:
+    faults = iter([Unavailable("away"), Unavailable("away"), RuntimeError("odd")])
+
+    async def read(client: str | None) -> dict[str, int]:
+        fault = next(faults, None)
+        if fault is not None:
+            raise fault
+        return {"n": 2}
+
+    frames = LiveBoards(read, pause=0.001).frames(None)
+    assert [await anext(frames), await anext(frames)] == [AWAY, b'data: {"n":2}\n\n']
+    await frames.aclose()
+
+
+async def test_over_http_a_board_comes_at_once_and_who_goes_is_forgotten(
+    engine: httpx.AsyncClient, application: Application, known: dict[Any, Any]
+) -> None:
+    job = await submit(engine)
+    sent: asyncio.Queue[Any] = asyncio.Queue()
+    gone, requests = asyncio.Event(), iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive() -> dict[str, Any]:
+        for message in requests:
+            return message
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": PATH,
+        "raw_path": PATH.encode(),
+        "query_string": b"client=admin",
+        "headers": [],
+    }
+    serving = asyncio.create_task(application(scope, receive, sent.put))
+    head, first = await sent.get(), await sent.get()
+    assert head["status"] == 200
+    assert {(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")} <= set(head["headers"])
+    assert ids(json.loads(first["body"].removeprefix(b"data: "))) == [[], [job], []]
+    boards: LiveBoards = known[LiveBoards]
+    assert (boards.readers, boards.seats.taken) == (1, 1)
+    gone.set()
+    await serving
+    assert (boards.readers, boards.seats.taken) == (0, 0)
+
+
+async def test_two_clients_cannot_be_meant(engine: httpx.AsyncClient) -> None:
+    answer = await engine.get(PATH, params={"client": "studio"})
+    assert engine_error(answer, 400).startswith("client: ")
+
+
+# --- the page
+
+
+PAGE = Path(api.engine.files.__file__).parent / "page"
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type"),
+    [("dashboard.html", "text/html"), ("dashboard.js", "text/javascript"), ("dashboard.css", "text/css")],
+)
+async def test_the_page_is_ours_alone_and_open(engine: httpx.AsyncClient, name: str, media_type: str) -> None:
+    answer = await openly(engine, f"/engine/{name}")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, f"{media_type}; charset=utf-8")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.content == (PAGE / name).read_bytes()
+    assert "//" not in answer.text.replace("// ", "")
+
+
+def test_what_comes_from_jobs_is_only_ever_text() -> None:
+    script = (PAGE / "dashboard.js").read_text()
+    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser", "srcdoc"):
+        assert way not in script
+
+
+def test_every_element_that_the_script_looks_for_is_there_and_labelled() -> None:
+    script, page = (PAGE / "dashboard.js").read_text(), (PAGE / "dashboard.html").read_text()
+    names = {part.split('"')[0] for part in script.split('at("')[1:]}
+    assert {name for name in names if f'id="{name}"' not in page} == set()
+    for field in ("client", "job"):
+        assert f'<label for="{field}">' in page
+    assert 'name="viewport"' in page
+    assert 'lang="en"' in page

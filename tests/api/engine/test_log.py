@@ -1,0 +1,268 @@
+"""The log of a job: made of its events and of what its steps wrote, without a key. Document 3, GET /logs/<job id>."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from api.core import Core
+from api.engine.listening import FULL
+from api.engine.log import Followers
+from api.engine.worded import _SPEECH
+from domain.job.aggregate import Retries
+from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, InterruptTask, StartTask
+from domain.job.events import EVENTS
+from domain.job.values import JobState, Output, Result, Severity
+from domain.kernel.mapper import EventMapper
+from projections.job.history import BEGINNING, JobHistory, Seen
+from projections.job.queries import JobQueries
+from projections.queue.chronicle import Line, write
+from tests.api.asking import engine_error
+from tests.api.engine.jobs_given import (
+    FETCH,
+    FUTURE,
+    NEVER,
+    bring,
+    come_due,
+    complete,
+    do,
+    fail,
+    openly,
+    request,
+    start,
+    submit,
+)
+
+FIELDS = [
+    "id",
+    "job_id",
+    "severity",
+    "severity_description",
+    "progname",
+    "message",
+    "created_at",
+    "updated_at",
+    "task_id",
+    "visible",
+]
+
+
+async def records(engine: httpx.AsyncClient, job: int) -> list[dict[str, Any]]:
+    answer = await openly(engine, f"/engine/logs/{job}")
+    assert answer.status_code == 200, answer.text
+    told: list[dict[str, Any]] = answer.json()
+    assert all(list(one) == FIELDS and one["job_id"] == job for one in told)
+    assert len({one["id"] for one in told}) == len(told)
+    return told
+
+
+def said(told: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(one["severity_description"], one["progname"], one["message"]) for one in told]
+
+
+async def say(inner: Core, job: int, *messages: str, severity: Severity = Severity.INFO, at: datetime | None = None) -> None:
+    moment = at or datetime.now(UTC)
+    await write(inner.database, lines=[Line(job, 1, severity, message, moment) for message in messages], progress=[])
+
+
+def test_every_event_has_words() -> None:
+    assert set(_SPEECH) == set(EVENTS)
+
+
+async def test_the_first_record_is_the_masked_request(engine: httpx.AsyncClient) -> None:
+    parameters = {**FETCH, "custom_data": {"token": "very-secret"}}
+    gate = "https://gate.test/open?token=very-secret"
+    answer = await engine.post("/engine/job", json=request(parameters, priority=2, run_at=FUTURE, sempahore_url=gate))
+    first = (await records(engine, answer.json()["id"]))[0]
+    assert (first["severity"], first["severity_description"], first["progname"]) == (1, "INFO", "api")
+    assert (first["task_id"], first["visible"]) == (None, True)
+    told = json.loads(first["message"])
+    assert told.pop("headers")["api-key"] == "****"
+    assert told == {
+        "client": "admin",
+        "job": {"workflow": "http_fetch_verify", "priority": 2, "run_at": FUTURE, "sempahore_url": "https://gate.test/open"},
+        "parameters": {**FETCH, "custom_data": {"token": "****"}},
+    }
+
+
+async def test_what_clients_did_is_told_with_their_names(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine, run_at=FUTURE)
+    for body in (
+        {"priority": 1},
+        {"run_at": "2031-05-01"},
+        {"run_at": "2031-01-01"},
+        {"sempahore_url": "https://gate.test/?x=very-secret"},
+        {"sempahore_url": None},
+        {"queue_state": "paused"},
+        {"queue_state": "queued"},
+    ):
+        assert (await engine.put(f"/engine/job/{job}", json=body)).status_code == 200, body
+    again = (await engine.post(f"/engine/jobs/{job}/rerun")).json()["id"]
+    told = said(await records(engine, job))[1:]
+    assert [one[1] for one in told] == ["api"] * len(told)
+    assert [one[2] for one in told] == [
+        "admin changed the priority from 5 to 1",
+        "admin scheduled the job for 2031-05-01T00:00:00.000Z",
+        "admin set run_at to 2031-01-01T00:00:00.000Z, which is past: the job is due",
+        "admin set the semaphore to https://gate.test/",
+        "admin took the semaphore away",
+        "admin paused the job",
+        "admin resumed the job",
+        f"admin broke the job off; it is run again as job {again}",
+    ]
+    assert json.loads((await records(engine, again))[0]["message"])["rerun_of"] == job
+
+
+async def test_what_the_engine_did_is_told_by_its_parts(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await bring(engine, inner, JobState.PENDING)
+    await come_due(inner, job)
+    await start(inner, job)
+    await do(inner, StartTask(job, 1, 1, "host 1"))
+    await do(inner, InterruptTask(job, 1, 1))
+    await do(inner, StartTask(job, 1, 2, "host 2"))
+    await do(inner, FailTask(job, 1, 2, "no such host", Retries(3, timedelta(0))))
+    await do(inner, StartTask(job, 1, 3, "host 1"))
+    await do(inner, CommitOutputs(job, 1, 3, (Output(path="a", name="film/a", size=1, sha256="0" * 64),), Result(message="got it")))
+    await do(inner, CompleteTask(job, 1, 3))
+    await do(inner, StartTask(job, 2, 1, "host 1"))
+    await do(inner, ExpireLease(job, 2, 1, NEVER))
+    told = await records(engine, job)
+    at = "2031-01-02T12:00:00.000Z"
+    assert said(told)[1:] == [
+        ("INFO", "scheduler", "The job is due and is queued"),
+        ("INFO", "controller", "The job is started in slot 1"),
+        ("INFO", "worker", "host 1 started the task fetch, attempt 1"),
+        ("INFO", "worker", "The task fetch was given back by a worker that stops"),
+        ("INFO", "worker", "host 2 started the task fetch, attempt 1"),
+        ("WARN", "worker", f"The task fetch failed at attempt 1: no such host; it is tried again at {at}"),
+        ("INFO", "worker", "host 1 started the task fetch, attempt 2"),
+        ("DEBUG", "worker", "The task fetch publishes film/a"),
+        ("INFO", "worker", "The task fetch is completed"),
+        ("INFO", "worker", "host 1 started the task store, attempt 1"),
+        ("ERROR", "worker", "The worker of the task store was lost at attempt 1"),
+        ("ERROR", "worker", "The job is abandoned: the worker of the task store was lost at attempt 1, the last one"),
+    ]
+    assert [one["task_id"] for one in told] == [None] * 3 + [1] * 7 + [2, 2, None]
+    assert [one["visible"] for one in told] == [one["severity"] > 0 for one in told]
+
+
+async def test_lines_of_steps_stand_among_the_events_by_their_time(engine: httpx.AsyncClient, inner: Core) -> None:
+    job, other = await submit(engine), await submit(engine)
+    await start(inner, job)
+    await do(inner, StartTask(job, 1, 1, "host 1"))
+    await say(inner, job, "<b>one</b>", "two", severity=Severity.WARN)
+    await say(inner, other, "not ours")
+    await do(inner, CompleteTask(job, 1, 1, Result(message="done")))
+    await say(inner, job, "before all", at=datetime(2020, 1, 1, tzinfo=UTC))
+    told = await records(engine, job)
+    assert said(told)[0] == ("INFO", "worker", "before all")
+    assert said(told)[4:] == [
+        ("WARN", "worker", "<b>one</b>"),
+        ("WARN", "worker", "two"),
+        ("INFO", "worker", "The task fetch is completed: done"),
+    ]
+    assert [one["created_at"] for one in told] == sorted(one["created_at"] for one in told)
+    ids = {one["message"]: one["id"] for one in told}
+    await say(inner, job, "later")
+    assert {one["message"]: one["id"] for one in await records(engine, job)}.items() > ids.items()
+
+
+async def test_an_unknown_job_has_no_log(engine: httpx.AsyncClient) -> None:
+    job = await submit(engine)
+    for path in ("/engine/logs/987654", "/engine/logs/x", "/engine/logs/987654/stream", "/engine/logs/-1/stream"):
+        assert engine_error(await openly(engine, path), 400)
+    answer = await engine.get(f"/engine/logs/{job}", headers={"client": "studio"})
+    assert engine_error(answer, 400)
+
+
+# --- following
+
+
+def followers(inner: Core) -> Followers:
+    history = JobHistory(inner.database, EventMapper(inner.catalogue))
+    return Followers(JobQueries(inner.database), history, pause=0.01)
+
+
+def parsed(frames: bytes) -> list[tuple[str, dict[str, Any]]]:
+    """Of each message its id, or the name of its event, and its data."""
+    told = []
+    for frame in frames.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in frame.split("\n") if ": " in line)
+        if fields:
+            told.append((fields.get("id") or fields["event"], json.loads(fields["data"])))
+    return told
+
+
+async def test_the_stream_of_a_job_that_has_ended_tells_all_and_ends(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    await complete(inner, job)
+    answer = await openly(engine, f"/engine/logs/{job}/stream")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
+    assert answer.headers["cache-control"] == "no-store"
+    told = parsed(answer.content)
+    assert [data for _, data in told[:-1]] == await records(engine, job)
+    assert told[-1] == ("end", {})
+
+
+async def test_a_reader_goes_on_where_it_was(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    await say(inner, job, "one")
+    await complete(inner, job)
+    await say(inner, job, "two")
+    known = await _all(followers(inner).records(job, BEGINNING))
+    for at, (seen, _) in enumerate(known[:-1]):
+        asked = engine.build_request("GET", f"/engine/logs/{job}/stream", headers={"Last-Event-ID": seen})
+        assert parsed((await engine.send(asked)).content) == known[at + 1 :]
+    for nonsense in ("x", "1", "-", "1-2-3", "9" * 40):
+        asked = engine.build_request("GET", f"/engine/logs/{job}/stream", headers={"Last-Event-ID": nonsense})
+        assert parsed((await engine.send(asked)).content) == known
+
+
+async def test_records_are_told_as_they_come_until_the_job_ends(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    stream = followers(inner).records(job, BEGINNING)
+    assert json.loads(parsed(await anext(stream))[0][1]["message"])["parameters"] == FETCH
+    await start(inner, job)
+    assert parsed(await anext(stream))[0][1]["progname"] == "controller"
+    await say(inner, job, "a line\nwith a break")
+    assert parsed(await anext(stream))[0][1]["message"] == "a line\nwith a break"
+    await engine.put(f"/engine/job/{job}", json={"queue_state": "broken"})
+    assert parsed(await anext(stream))[0][1]["message"] == "admin broke the job off"
+    await say(inner, job, "the last words of a step")
+    rest = await _all(stream)
+    assert [data.get("message") for _, data in rest] == ["the last words of a step", None]
+
+
+async def test_a_failed_job_ends_its_stream_with_the_reason(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    await fail(inner, job)
+    told = await _all(followers(inner).records(job, Seen(0, 0)))
+    assert told[-2][1]["message"] == "The job is abandoned: the task fetch failed: no such host"
+
+
+async def test_only_so_many_may_follow(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    follow = followers(inner)
+    follow.seats._most = 2
+    first, second, third = [follow.seats.seated(follow.records(job, BEGINNING)) for _ in range(3)]
+    await anext(first)
+    await anext(second)
+    assert await anext(third) == FULL
+    with pytest.raises(StopAsyncIteration):
+        await anext(third)
+    await first.aclose()
+    assert follow.seats.taken == 1
+    again = follow.seats.seated(follow.records(job, BEGINNING))
+    assert await anext(again) != FULL
+    await asyncio.gather(second.aclose(), again.aclose())
+    assert follow.seats.taken == 0
+
+
+async def _all(stream: AsyncIterator[bytes]) -> list[tuple[str, dict[str, Any]]]:
+    return parsed(b"".join([frame async for frame in stream]))

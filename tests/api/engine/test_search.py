@@ -1,0 +1,210 @@
+"""Searching for jobs and reading one, without a key. Document 3, GET /jobs and GET /jobs/<job_id>; decisions.md, "Job engine"."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+import httpx
+import pytest
+
+from api.core import Core
+from domain.job.values import JobState
+from projections.job.queries import ORDERS
+from tests.api.asking import engine_error
+from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, bring, complete, fail, openly, single, start, submit
+from tests.conftest import HandClock, introduce
+
+SUMMARY = ["id", "client", "workflow", "priority", "position", "created_at", "updated_at", "run_at", "queue_state", "failed"]
+
+
+async def found(engine: httpx.AsyncClient, **query: Any) -> list[int]:
+    answer = await openly(engine, "/engine/jobs", **query)
+    assert answer.status_code == 200, answer.text
+    return [job["id"] for job in answer.json()]
+
+
+async def studio(inner: Core) -> dict[str, str]:
+    return {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
+
+
+async def test_without_parameters_the_last_ten_are_found(engine: httpx.AsyncClient) -> None:
+    assert await found(engine) == []
+    jobs = [await submit(engine) for _ in range(12)]
+    assert await found(engine) == jobs[:1:-1]
+    assert await found(engine, items=3) == jobs[:8:-1]
+    for many in ("1000", "1001", "9223372036854775807"):
+        assert await found(engine, items=many) == jobs[::-1]
+    shown = (await openly(engine, "/engine/jobs", items=1)).json()[0]
+    assert sorted(shown) == sorted([*SUMMARY, "parameters"])
+    alone = await single(engine, jobs[-1])
+    assert alone.pop("top_of_queue") is False
+    assert alone == shown
+
+
+async def test_each_state_is_found_by_its_number_or_name(engine: httpx.AsyncClient, inner: Core) -> None:
+    jobs = {state: await bring(engine, inner, state) for state in JobState}
+    for state, job in jobs.items():
+        assert await found(engine, state=int(state)) == [job]
+        assert await found(engine, State=state.name.lower()) == [job]
+
+
+async def test_failed_jobs_are_completed_ones(engine: httpx.AsyncClient, inner: Core) -> None:
+    good, bad, queued = await submit(engine), await submit(engine), await submit(engine)
+    await complete(inner, good)
+    await fail(inner, bad)
+    assert await found(engine, failed="true") == [bad]
+    assert await found(engine, failed="0") == [queued, good]
+    assert await found(engine, failed="1", state=2) == [bad]
+    assert await found(engine, failed="false", state=2) == [good]
+    assert await found(engine, state=2) == [bad, good]
+    for state in (0, 1, 3, 4, 5, 6):
+        for failed in ("true", "false"):
+            assert await found(engine, failed=failed, state=state) == []
+
+
+async def test_the_time_of_creation_is_bounded_on_both_sides(engine: httpx.AsyncClient, clock: HandClock) -> None:
+    jobs = []
+    for _ in range(3):
+        jobs.append(await submit(engine))
+        clock.forward(hours=1)
+    assert await found(engine, **{"from": "2031-01-02T13:00:00.000Z"}) == [jobs[2], jobs[1]]
+    assert await found(engine, to="2031-01-02T13:00:00.000") == [jobs[1], jobs[0]]
+    assert await found(engine, **{"from": "2031-01-02T14:30:00+01:00", "to": "2031-01-03"}) == [jobs[2]]
+    assert await found(engine, **{"from": "2031-01-03", "to": "2031-01-02"}) == []
+
+
+async def test_search_looks_for_a_part_of_what_a_job_says_in_any_case(engine: httpx.AsyncClient) -> None:
+    film = await submit(engine, {**FETCH, "content_id": "Final-2031", "custom_data": {"title": ["Größe 100%_\\"]}})
+    other = await submit(engine, PROBE, workflow="probe_media")
+    for part in ("final", "INAL-2", "größe", "100%", "%_\\", "origin.test/A.MP4", "HTTP_fetch"):
+        assert await found(engine, search=part) == [film], part
+    assert await found(engine, search="film") == [other]
+    assert await found(engine, search="_media") == [other]
+    for part in ("final%", "_inal", "title", "admin", "'; DROP TABLE job_view; --"):
+        assert await found(engine, search=part) == [], part
+    assert await found(engine, search="") == [other, film]
+
+
+async def test_ids_are_given_with_commas_or_one_by_one(engine: httpx.AsyncClient) -> None:
+    a, b, c = [await submit(engine) for _ in range(3)]
+    assert await found(engine, job_ids=f"{a}, {c},987654") == [c, a]
+    assert await found(engine, job_ids=[str(b), str(c)], asc=1) == [b, c]
+    assert await found(engine, job_ids="987654") == []
+
+
+async def test_filters_hold_together(engine: httpx.AsyncClient, inner: Core) -> None:
+    a, b = await submit(engine), await submit(engine, priority=1)
+    await submit(engine, headers=await studio(inner))
+    await start(inner, b)
+    assert await found(engine, client="admin", state=0, search="film", job_ids=f"{a},{b}") == [a]
+
+
+async def test_a_client_is_named_in_the_query_or_the_header_and_both_must_hold(engine: httpx.AsyncClient, inner: Core) -> None:
+    ours, theirs = await submit(engine), await submit(engine, headers=await studio(inner))
+    assert await found(engine) == [theirs, ours]
+    assert await found(engine, client="studio") == [theirs]
+    assert await found(engine, client="nobody") == []
+    for query, named, expected in (
+        ({}, "admin", [ours]),
+        ({}, "studio", [theirs]),
+        ({}, "nobody", []),
+        ({"client": "admin"}, "admin", [ours]),
+        ({"client": "admin"}, "studio", []),
+    ):
+        answer = await engine.get("/engine/jobs", params=query, headers={"client": named, "API-KEY": "wrong"})
+        assert [job["id"] for job in answer.json()] == expected
+    assert (await engine.get(f"/engine/jobs/{theirs}", headers={"client": "studio"})).status_code == 200
+    assert engine_error(await engine.get(f"/engine/jobs/{theirs}", headers={"client": "admin"}), 400)
+
+
+@pytest.mark.parametrize("asc", ["0", "1"])
+@pytest.mark.parametrize("name", list(ORDERS))
+async def test_jobs_are_ordered_by_any_property_nulls_last(engine: httpx.AsyncClient, inner: Core, name: str, asc: str) -> None:
+    them = await studio(inner)
+    for priority, headers in ((3, None), (9, them), (3, them), (1, None), (5, None)):
+        await submit(engine, headers=headers, priority=priority)
+    await submit(engine, PROBE, workflow="probe_media", run_at=FUTURE)
+    await submit(engine, PROBE, workflow="probe_media", run_at="2031-05-01")
+    await fail(inner, await submit(engine, {**PROBE, "content_id": "a"}, workflow="probe_media"))
+    descending = asc == "0"
+    shown = (await openly(engine, "/engine/jobs", order_by=name.upper(), asc=asc)).json()
+    assert len(shown) == 8
+
+    def key(job: dict[str, Any]) -> tuple[Any, Any]:
+        return (str(job[name]) if name == "parameters" else job[name], job["id"])
+
+    told = [job for job in shown if job[name] is not None]
+    if name != "parameters":
+        assert told == sorted(told, key=key, reverse=descending)
+    assert shown == told + sorted((job for job in shown if job[name] is None), key=lambda job: job["id"], reverse=descending)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"items": "0"}, "items"),
+        ({"items": "-1"}, "items"),
+        ({"items": "many"}, "items"),
+        ({"items": "9" * 30}, "items"),
+        ({"order_by": "top_of_queue"}, "order_by"),
+        ({"order_by": "id; DROP TABLE job_view"}, "order_by"),
+        ({"asc": "2"}, "asc"),
+        ({"asc": "up"}, "asc"),
+        ({"state": "7"}, "state"),
+        ({"state": "0,1"}, "state"),
+        ({"from": "soon"}, "from"),
+        ({"to": "2031-13-01"}, "to"),
+        ({"failed": "perhaps"}, "failed"),
+        ({"job_ids": "1,x"}, "job_ids[1]"),
+        ({"job_ids": "1e3"}, "job_ids[0]"),
+        ({"job_ids": "9" * 30}, "job_ids[0]"),
+    ],
+)
+async def test_what_no_parameter_can_mean_is_400(engine: httpx.AsyncClient, query: dict[str, str], field: str) -> None:
+    assert engine_error(await openly(engine, "/engine/jobs", **query), 400).startswith(field.partition("[")[0])
+
+
+async def test_an_unknown_job_is_400_without_an_id(engine: httpx.AsyncClient) -> None:
+    for number in ("987654", "-1", "x", "1.0", "9" * 30):
+        answer = await openly(engine, f"/engine/jobs/{number}")
+        assert engine_error(answer, 400)
+        assert "id" not in answer.json()
+
+
+async def test_positions_are_the_order_of_starting_whatever_is_asked(engine: httpx.AsyncClient, inner: Core) -> None:
+    """100 jobs of three clients in all states: every way of asking agrees with the queue counted by hand."""
+    rng = random.Random(7)
+    callers = {"admin": None, "studio": await studio(inner)}
+    callers["other"] = {"API-KEY": await introduce(inner, "other", "operator"), "client": "other"}
+    jobs: dict[int, tuple[str, int]] = {}
+    for _ in range(100):
+        name, priority = rng.choice(list(callers)), rng.randint(1, 10)
+        job = await submit(engine, headers=callers[name], priority=priority)
+        jobs[job] = (name, priority)
+        await _moved(engine, inner, job, rng.choice(["queued", "queued", "queued", "paused", "broken", "scheduled", "started"]))
+    every = (await openly(engine, "/engine/jobs", items=1000)).json()
+    queues = defaultdict(list)
+    for job in sorted((job for job in every if job["queue_state"] == "queued"), key=lambda job: (job["priority"], job["id"])):
+        queues[job["client"]].append(job["id"])
+    expected = {job["id"]: 0 for job in every} | {job: place for queue in queues.values() for place, job in enumerate(queue, 1)}
+    assert {job["id"]: job["position"] for job in every} == expected
+    assert min(map(len, queues.values())) > 5
+    for job in expected:
+        shown = await single(engine, job)
+        assert (shown["position"], shown["top_of_queue"]) == (expected[job], expected[job] == 1)
+    for query in ({"items": 7}, {"search": "film", "asc": 1}, {"client": "studio", "order_by": "position"}, {"state": 0}):
+        for job in (await openly(engine, "/engine/jobs", **query)).json():
+            assert job["position"] == expected[job["id"]]
+    board = (await openly(engine, "/engine/dashboard")).json()
+    assert {job["id"]: job["position"] for job in board["queued"]} == {job: place for job, place in expected.items() if place}
+
+
+async def _moved(engine: httpx.AsyncClient, inner: Core, job: int, state: str) -> None:
+    if state == "started":
+        await start(inner, job, slot=job)
+    elif state == "scheduled":
+        await engine.put(f"/engine/job/{job}", json={"run_at": FUTURE})
+    elif state != "queued":
+        await engine.put(f"/engine/job/{job}", json={"queue_state": state})
