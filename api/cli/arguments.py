@@ -14,8 +14,9 @@ exit codes:
   2    the command line is wrong
   130  interrupted (Ctrl-C) before there was anything to stop in order
 """
-WORKERS_NAMES = ("relay", "webhooks", "deliveries")
+WORKERS_NAMES = ("relay", "webhooks", "deliveries", "callback", "scheduler", "controller", "work", "windows_capture")
 ROLES = ("viewer", "operator", "auditor", "keys", "admin")
+JOB_STATES = ("queued", "started", "completed", "pending", "broken", "scheduled", "paused")
 
 
 def _nothing(parser: ArgumentParser) -> None:
@@ -48,6 +49,28 @@ def _consumers(parser: ArgumentParser) -> None:
     replay = actions.add_parser("replay", help="have parked records tried again by whoever runs the consumer")
     replay.add_argument("name", metavar="NAME")
     replay.add_argument("--stream", metavar="KIND:ID", help="of one aggregate only, such as event:1b671a64-… (default: all)")
+
+
+def _jobs(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listed = actions.add_parser("list", help="jobs, the latest first")
+    listed.add_argument("--client", type=_text, metavar="NAME", help="of one client (default: of all)")
+    listed.add_argument("--state", choices=JOB_STATES)
+    listed.add_argument("--failed", action="store_true", help="only those that were abandoned")
+    listed.add_argument("--search", type=_text, metavar="TEXT", help="in content id, workflow and parameters that are texts")
+    listed.add_argument("--items", type=_positive, default=10, metavar="N", help="how many, at most 1000 (default: %(default)s)")
+    show = actions.add_parser("show", help="one job with its tasks: attempts, worker, progress, error")
+    logs = actions.add_parser("logs", help="what happened to a job, and what its steps wrote")
+    logs.add_argument("--follow", action="store_true", help="go on until the job has ended, or Ctrl-C")
+    watch = actions.add_parser("watch", help="how far tasks are, live: bars on a terminal, lines on a pipe")
+    watch.add_argument("ids", metavar="ID", nargs="*", type=_positive, help="until these have ended (default: all that run)")
+    watch.add_argument("--client", type=_text, metavar="NAME", help="of one client (default: of all)")
+    rerun = actions.add_parser("rerun", help="break a job off and hand in another with the same parameters")
+    pause = actions.add_parser("pause", help="start no further task of a job; the one that runs goes on to its end")
+    resume = actions.add_parser("resume", help="queue a paused job again; what failed or was broken off is tried anew")
+    stop = actions.add_parser("break", help="end a job now, with the step that runs")
+    for one in (show, logs, rerun, pause, resume, stop):
+        one.add_argument("id", metavar="ID", type=_positive)
 
 
 def _client(parser: ArgumentParser) -> None:
@@ -112,6 +135,12 @@ def _load_sample(parser: ArgumentParser) -> None:
     parser.add_argument("--events", type=_positive, default=10_000, metavar="N", help="how many Events (default: %(default)s)")
 
 
+def _text(text: str) -> str:
+    """As the database takes it: bytes that are no text come as halves of characters, and have no encoding."""
+    text.encode()
+    return text
+
+
 def _seconds(text: str) -> int:
     value = int(text)
     if value < 0:
@@ -143,7 +172,8 @@ WORKERS = Command(
     "run only the workers",
     "Runs what acts on the world, all of it or the named roles, on the database of MEDIALEDGER_DATABASE_URL, or beside "
     "`medialedger up` of the same home: relay fills Kafka from the log, webhooks makes a delivery of every change that a webhook "
-    "is to hear of, deliveries sends them. Any number may run on any number of machines; they share the work.",
+    "is to hear of, deliveries sends them; scheduler queues jobs whose time has come, controller starts them, work and "
+    "windows_capture run their steps, callback tells of them. Any number may run on any number of machines; they share the work.",
     "medialedger workers\n  medialedger workers webhooks deliveries",
     _workers,
     serves=True,
@@ -167,6 +197,15 @@ CONSUMERS = Command(
     "medialedger consumers list\n  medialedger consumers parked webhooks\n  medialedger consumers replay webhooks\n"
     "  medialedger consumers replay webhooks --stream event:1b671a64-40d5-491e-99b0-da01ff1f3341",
     _consumers,
+)
+JOBS = Command(
+    "watch and steer jobs",
+    "Lists, shows and follows the jobs of all clients, and pauses, resumes, breaks off or reruns one. It works on the database, "
+    "also beside `medialedger up`; whoever runs the workers takes notice at once.",
+    "medialedger jobs list --client playout --state started\n  medialedger jobs list --failed --search film-17 --items 50\n"
+    "  medialedger jobs show 17\n  medialedger jobs logs 17 --follow\n  medialedger jobs watch\n  medialedger jobs watch 17 18\n"
+    "  medialedger jobs pause 17\n  medialedger jobs resume 17\n  medialedger jobs break 17\n  medialedger jobs rerun 17",
+    _jobs,
 )
 MIGRATE = Command(
     "bring the database's schema up to date",

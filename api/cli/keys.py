@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from api.cli.database import at_hand
+from api.cli.vault import unlocked
 from api.core import Core
 from api.settings import Settings
 from api.speke.cpix.errors import SpekeError
@@ -29,7 +30,6 @@ from projections.content_keys.store import ContentKeys, KeyAsked
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST, Window
 from projections.vault.rotation import Marks, Rotation
-from projections.vault.vault import Vault
 from workers.adapters.keyfiles import (
     fingerprint,
     forget_previous_master_key,
@@ -109,18 +109,10 @@ def _progress(count: int) -> None:
 
 @asynccontextmanager
 async def _keys(settings: Settings) -> AsyncIterator[tuple[Core, ContentKeys]]:
-    path = settings.master_key_file
-    key, previous = master_key(path), previous_master_key(path)
-    async with at_hand(settings) as found:
-        wired = await ground(found.url, key, previous=previous)
-        vault = Vault(wired.database, Sealer(key, previous=previous))
+    async with unlocked(settings) as (wired, vault):
         keys = ContentKeys(wired.database, ledger=wired.ledger, vault=vault, clock=wired.clock)
-        try:
-            await wired.start()
-            yield wired, keys
-            await keys.stop()
-        finally:
-            await wired.stop()
+        yield wired, keys
+        await keys.stop()
 
 
 async def _must_be_client(wired: Core, name: str) -> None:

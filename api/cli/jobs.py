@@ -1,0 +1,206 @@
+"""`medialedger jobs`: what runs, waits and has failed, and how to steer it, for whoever has the shell. Issue 7, "Operators"."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
+
+from api.cli.job_progress import percent, state_of, watch
+from api.cli.looking_on import PAUSE, looking_on, patiently
+from api.cli.opened import opened
+from api.cli.printable import printable
+from api.cli.vault import unlocked
+from api.core import Core
+from api.engine.log import Followers
+from api.engine.submission import Reruns
+from api.engine.worded import record
+from api.kernel.answer import iso
+from api.settings import Settings
+from api.startup import StartError
+from domain.job.aggregate import Job
+from domain.job.commands import BreakJob, JobCommand, UpdateJob
+from domain.job.task import Task
+from domain.job.values import JobState
+from domain.kernel.cause import Cause
+from domain.kernel.errors import DomainError, NotFound
+from domain.kernel.mapper import EventMapper
+from projections.job.board import BoardQueries, TaskProgress
+from projections.job.history import BEGINNING, Happened, JobHistory, Said
+from projections.job.numbers import JobNumbers
+from projections.job.queries import JobFilter, JobQueries, JobRow
+from projections.kernel.page import LARGEST
+from workers.jobs.registry import installed
+
+_INDENT = " " * 10
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    try:
+        if args.action == "rerun":
+            await _rerun(args, settings)
+        else:
+            async with opened(settings) as wired:
+                await _ACTIONS[args.action](wired, args)
+    except DomainError as refusal:
+        raise StartError(str(refusal)) from None
+    return 0
+
+
+# --- looking
+
+
+async def _list(wired: Core, args: Namespace) -> None:
+    """One that has failed and was broken off or run again after that is not among the failed: somebody has looked after it."""
+    state = None if args.state is None else JobState[args.state.upper()]
+    wanted = JobFilter(
+        limit=min(args.items, LARGEST),
+        state=JobState.COMPLETED if args.failed and state is None else state,
+        failed=True if args.failed else None,
+        search=args.search,
+        client=args.client,
+    )
+    for row in await JobQueries(wired.database).found(wanted):
+        print("  ".join(_summary(row)))
+
+
+def _summary(row: JobRow) -> Iterator[str]:
+    yield f"{row.id:>6}"
+    yield f"{state_of(row):<9}"
+    yield f"priority {row.priority:>2}"
+    yield f"{printable(row.client)}  {printable(row.workflow)}"
+    yield f"accepted {iso(row.created_at)}"
+    if row.state is JobState.SCHEDULED and row.run_at is not None:
+        yield f"to be queued {iso(row.run_at)}"
+    if row.position:
+        yield f"position {row.position}"
+
+
+async def _show(wired: Core, args: Namespace) -> None:
+    row = await _known(JobQueries(wired.database), args.id)
+    job = await wired.streams.load(Job.stream(args.id))
+    assert isinstance(job, Job), "a job in the view is in the log"
+    tasks = {one.task: one for one in await BoardQueries(wired.database).tasks([row.id])}
+    print(f"job {row.id}  {state_of(row)}  {printable(row.workflow)} of {printable(row.client)}")
+    for name, value in _facts(row, job):
+        print(f"  {name:<12}{printable(value)}")
+    for number, task in job.tasks.items():
+        print(f"  task {number:<7}{'  '.join(_task(task, tasks.get(number)))}")
+        if task.error:
+            print(f"{_INDENT}    {printable(task.error)}")
+
+
+def _facts(row: JobRow, job: Job) -> Iterator[tuple[str, str]]:
+    yield "content", job.submission.content_id
+    yield "priority", f"{row.priority}, position {row.position}" if row.position else str(row.priority)
+    yield "accepted", iso(row.created_at)
+    yield "changed", iso(row.updated_at)
+    if row.run_at is not None:
+        yield "run at", iso(row.run_at)
+    if row.gate is not None:
+        yield "semaphore", row.gate.url
+    yield "parameters", row.parameters or ""
+    if job.reason:
+        yield "reason", job.reason
+
+
+def _task(task: Task, seen: TaskProgress | None) -> Iterator[str]:
+    yield printable(task.plan.name)
+    yield task.state.name.lower() if seen is None else seen.state.name.lower()
+    if task.attempts:
+        yield f"attempt {task.attempts}"
+    if task.worker:
+        yield f"on {printable(task.worker)}"
+    if task.due_at is not None and not task.under_way:
+        yield f"not before {iso(task.due_at)}"
+    if seen is not None and percent(seen):
+        yield percent(seen)
+
+
+async def _logs(wired: Core, args: Namespace) -> None:
+    jobs, history = JobQueries(wired.database), JobHistory(wired.database, EventMapper(wired.catalogue))
+    await _known(jobs, args.id)
+    if not args.follow:
+        for told in await history.since(args.id):
+            _tell(told, args.id)
+        return
+    with looking_on():
+        await _follow(Followers(jobs, history), args.id)
+
+
+async def _follow(followers: Followers, job: int) -> None:
+    """Until the job has ended and a last look finds nothing new."""
+    seen = BEGINNING
+    while True:
+        ended, news = await patiently(partial(followers.look, job, seen))
+        for told in news:
+            seen = seen.after(told)
+            _tell(told, job)
+        if ended and not news:
+            return
+        await asyncio.sleep(PAUSE)
+
+
+def _tell(told: Happened | Said, job: int) -> None:
+    shown = record(told, job)
+    task = "" if shown["task_id"] is None else f"  task {shown['task_id']}"
+    head = f"{shown['created_at']}  {shown['severity_description']:<5}  {shown['progname']}{task}"
+    first, *more = map(printable, shown["message"].splitlines() or [""])
+    print("\n".join([f"{head}  {first}", *(f"{_INDENT}{line}" for line in more)]), flush=True)
+
+
+async def _watch(wired: Core, args: Namespace) -> None:
+    jobs = JobQueries(wired.database)
+    for number in args.ids:
+        await _known(jobs, number, client=args.client)
+    with looking_on():
+        await watch(jobs, BoardQueries(wired.database), ids=args.ids, client=args.client)
+
+
+async def _known(jobs: JobQueries, number: int, *, client: str | None = None) -> JobRow:
+    row = await jobs.by_id(number, client)
+    if row is None:
+        raise NotFound(Job.KIND, str(number) if client is None else f"{number} of the client {client}")
+    return row
+
+
+# --- steering
+
+
+async def _pause(wired: Core, args: Namespace) -> None:
+    await _steer(wired, UpdateJob(args.id, {"queue_state": JobState.PAUSED}))
+
+
+async def _resume(wired: Core, args: Namespace) -> None:
+    await _steer(wired, UpdateJob(args.id, {"queue_state": JobState.QUEUED}))
+
+
+async def _break(wired: Core, args: Namespace) -> None:
+    await _steer(wired, BreakJob(args.id))
+
+
+async def _steer(wired: Core, command: JobCommand) -> None:
+    job = await wired.ledger.execute(command, cause=Cause.by("system"))
+    print(f"job {job.number} is {job.state.name.lower()}")
+
+
+async def _rerun(args: Namespace, settings: Settings) -> None:
+    """What is secret in the parameters lies in the vault, so it takes the master key."""
+    async with unlocked(settings) as (wired, vault):
+        reruns = Reruns(wired.streams, workflows=installed(), vault=vault)
+        number, cause = await JobNumbers(wired.database).draw(), Cause.by("system")
+        plan = partial(reruns.plan, args.id, number=number, headers={}, transaction_id=cause.correlation_id)
+        await wired.ledger.execute(plan, cause=cause)
+    print(f"job {args.id} is run again as job {number}")
+
+
+_ACTIONS = {
+    "list": _list,
+    "show": _show,
+    "logs": _logs,
+    "watch": _watch,
+    "pause": _pause,
+    "resume": _resume,
+    "break": _break,
+}

@@ -1,0 +1,350 @@
+"""`medialedger jobs`, as a person calls it, on jobs whose engine is played by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_core import from_json
+
+from api.cli.arguments import JOB_STATES
+from api.cli.looking_on import patiently
+from api.cli.main import main
+from api.cli.printable import printable
+from api.core import Core
+from api.engine.submission import JobSecrets
+from domain.job.commands import AcceptJob, CompleteTask, FailTask, StartTask
+from domain.job.values import JobState, Result
+from domain.kernel.errors import Unavailable
+from domain.kernel.sealed import Sealer
+from projections.job.numbers import JobNumbers
+from projections.queue.chronicle import Line, Progress, write
+from projections.queue.claims import Run
+from projections.vault.vault import Vault
+from tests.api.asking import logged
+from tests.api.engine.jobs_given import NEVER, complete, do, fail, start
+from tests.conftest import NOON
+from tests.workers.jobs.engine import Engine
+from workers.adapters.keyfiles import master_key
+from workers.jobs.registry import builtin
+
+Said = tuple[int, str, str]
+Call = Callable[..., Awaitable[Said]]
+FETCH = "http_fetch_verify"
+URL = "https://origin.test/a.mp4"
+ALL = ("list", "show", "logs", "watch", "rerun", "pause", "resume", "break")
+
+
+@pytest.fixture
+def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path))
+
+    async def called(*words: object) -> Said:
+        code = await asyncio.to_thread(main, ["jobs", *map(str, words)])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return called
+
+
+@pytest.fixture
+def engine(inner: Core) -> Engine:
+    return Engine(inner, JobNumbers(inner.database))
+
+
+async def fetching(engine: Engine, **more: Any) -> int:
+    return await engine.accept(FETCH, url=URL, **more)
+
+
+async def progressed(inner: Core, job: int, fraction: float, message: str, *, task: int = 1) -> None:
+    await write(inner.database, lines=[], progress=[Progress(Run(job, task, 1), fraction, message)])
+
+
+async def wrote(inner: Core, job: int, message: str, *, severity: int = 1) -> None:
+    await write(inner.database, lines=[Line(job, 1, severity, message, NOON)], progress=[])
+
+
+def test_the_command_line_knows_every_state() -> None:
+    assert tuple(state.name.lower() for state in JobState) == JOB_STATES
+
+
+def test_what_would_steer_a_terminal_is_spelled_out() -> None:
+    assert printable("日程 #7") == "日程 #7"
+    assert printable("\x1b[2J\u202eevil\n") == r"\x1b[2J\u202eevil\n"
+
+
+# --- list
+
+
+async def test_jobs_are_listed_the_latest_first(call: Call, engine: Engine) -> None:
+    assert await call("list") == (0, "", "")
+    first, second = await fetching(engine), await fetching(engine, client="playout", priority=1)
+    failed = await fetching(engine)
+    await fail(engine.inner, failed)
+    code, shown, _ = await call("list")
+    at = "2031-01-02T12:00:00.000Z"
+    assert (code, shown.splitlines()) == (
+        0,
+        [
+            f"{failed:>6}  failed     priority  5  admin  {FETCH}  accepted {at}",
+            f"{second:>6}  queued     priority  1  playout  {FETCH}  accepted {at}  position 1",
+            f"{first:>6}  queued     priority  5  admin  {FETCH}  accepted {at}  position 1",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("--client playout", {2}),
+        ("--client nobody", set()),
+        ("--state queued", {1, 2}),
+        ("--state completed", {3}),
+        ("--failed", {3}),
+        ("--failed --state queued", set()),
+        ("--search MATCH", {1, 2, 3}),
+        ("--search origin.test", {1, 2, 3}),
+        ("--search %", set()),
+        ("--items 2", {2, 3}),
+        ("--items 99999999999999999999999", {1, 2, 3}),
+        ("--search ';DROP", set()),
+    ],
+)
+async def test_filters(call: Call, engine: Engine, line: str, found: set[int]) -> None:
+    numbers = [await fetching(engine), await fetching(engine, client="playout"), await fetching(engine)]
+    await fail(engine.inner, numbers[2])
+    code, shown, err = await call("list", *line.split())
+    assert (code, err) == (0, "")
+    assert {numbers.index(int(row.split()[0])) + 1 for row in shown.splitlines()} == found
+
+
+async def test_a_failure_that_was_looked_after_is_no_longer_listed(call: Call, engine: Engine) -> None:
+    job = await fetching(engine)
+    await fail(engine.inner, job)
+    assert (await call("list", "--failed"))[1].split()[:2] == [str(job), "failed"]
+    await call("break", job)
+    assert await call("list", "--failed") == (0, "", "")
+    assert (await call("list"))[1].split()[:2] == [str(job), "broken"]
+
+
+# --- show
+
+
+async def test_a_job_is_shown_with_its_tasks(call: Call, engine: Engine) -> None:
+    job = await fetching(engine, priority=3)
+    await start(engine.inner, job)
+    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    await progressed(engine.inner, job, 0.42, "8 of 20 MB")
+    code, shown, err = await call("show", job)
+    assert (code, err) == (0, "")
+    assert shown.splitlines() == [
+        f"job {job}  started  {FETCH} of admin",
+        "  content     match",
+        "  priority    3",
+        "  accepted    2031-01-02T12:00:00.000Z",
+        "  changed     2031-01-02T12:00:00.000Z",
+        f'  parameters  {{"content_id":"match","url":"{URL}"}}',
+        "  task 1      fetch  running  attempt 1  on host 1  42%  8 of 20 MB",
+        "  task 2      store  waiting",
+    ]
+
+
+async def test_a_failed_job_is_shown_with_its_reason(call: Call, engine: Engine) -> None:
+    job = await fetching(engine)
+    await start(engine.inner, job)
+    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    await do(engine.inner, FailTask(job, 1, 1, "no such\x1b[31m host", NEVER))
+    _, shown, _ = await call("show", job)
+    assert shown.splitlines()[0] == f"job {job}  failed  {FETCH} of admin"
+    assert r"  reason      the task fetch failed: no such\x1b[31m host" in shown.splitlines()
+    assert shown.splitlines()[-3:] == [
+        "  task 1      fetch  failed  attempt 1  on host 1",
+        r"              no such\x1b[31m host",
+        "  task 2      store  cancelled",
+    ]
+
+
+# --- logs
+
+
+async def test_the_log_of_a_job(call: Call, engine: Engine) -> None:
+    job = await fetching(engine)
+    await start(engine.inner, job)
+    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    await wrote(engine.inner, job, "two lines\nof a \x1b[2Jstep", severity=2)
+    code, shown, err = await call("logs", job)
+    assert (code, err) == (0, "")
+    told = [line.partition("Z  ")[2] or line for line in shown.splitlines()]
+    assert sorted(told) == sorted(
+        [
+            *(line for line in told if line.startswith('INFO   api  {"client":"admin"')),
+            "INFO   controller  The job is started in slot 1",
+            "INFO   worker  task 1  host 1 started the task fetch, attempt 1",
+            "WARN   worker  task 1  two lines",
+            r"          of a \x1b[2Jstep",
+        ]
+    )
+    assert len(told) == 5
+
+
+async def test_the_log_is_followed_until_the_job_has_ended(call: Call, engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    job = await fetching(engine)
+    following = asyncio.ensure_future(call("logs", job, "--follow"))
+    shown = await said(capsys, '{"client":"admin"')
+    await start(engine.inner, job)
+    shown += await said(capsys, "started in slot 1")
+    for task in (1, 2):
+        await do(engine.inner, StartTask(job, task, 1, "host 1"))
+        await wrote(engine.inner, job, f"the step {task} speaks")
+        shown += await said(capsys, f"the step {task} speaks")
+        assert not following.done()
+        await do(engine.inner, CompleteTask(job, task, 1, Result(message="done")))
+    code, rest, err = await following
+    assert (code, err) == (0, "")
+    assert (shown + rest).splitlines()[-1].endswith("INFO   worker  The job is completed")
+    assert (shown + rest).count("started in slot") == 1
+
+
+async def said(capsys: pytest.CaptureFixture[str], expected: str) -> str:
+    """What was said, once it holds this."""
+    shown = ""
+    async with asyncio.timeout(20):
+        while expected not in shown:
+            await asyncio.sleep(0.01)
+            shown += capsys.readouterr().out
+    return shown
+
+
+# --- watch
+
+
+async def test_jobs_are_watched_until_they_have_ended(call: Call, engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    job, broken = await fetching(engine), await fetching(engine)
+    watching = asyncio.ensure_future(call("watch", job, broken))
+    shown = await said(capsys, f"{broken}  {FETCH} of admin is queued\n")
+    await start(engine.inner, job)
+    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    await progressed(engine.inner, job, 0.25, "5 of 20 MB\x07")
+    shown += await said(capsys, f"{job}  fetch is running, attempt 1  25%  5 of 20 MB\\x07\n")
+    await progressed(engine.inner, job, 0.5, "10 of 20 MB")
+    shown += await said(capsys, "50%  10 of 20 MB\n")
+    assert (await call_beside(broken)) == 0
+    shown += await said(capsys, f"{broken}  {FETCH} of admin is broken\n")
+    await do(engine.inner, CompleteTask(job, 1, 1, Result()))
+    await do(engine.inner, StartTask(job, 2, 1, "host 1"))
+    assert not watching.done()
+    await do(engine.inner, CompleteTask(job, 2, 1, Result()))
+    code, rest, err = await watching
+    assert (code, err) == (0, "")
+    assert rest.splitlines()[-2:] == [
+        f"{job}  store is completed, attempt 1",
+        f"{job}  {FETCH} of admin is completed",
+    ]
+    assert f"{job}  fetch is completed, attempt 1\n" in shown + rest
+    assert f"{job}  {FETCH} of admin is queued\n" in shown
+    assert f"{job}  {FETCH} of admin is started\n" in shown
+
+
+async def call_beside(job: int) -> int:
+    """From another process, as far as the first one can tell."""
+    return await asyncio.to_thread(main, ["jobs", "break", str(job)])
+
+
+async def test_one_that_has_ended_is_not_waited_for(call: Call, engine: Engine) -> None:
+    job = await fetching(engine)
+    await complete(engine.inner, job)
+    code, shown, _ = await call("watch", job)
+    assert (code, shown.splitlines()[-1]) == (0, f"{job}  {FETCH} of admin is completed")
+
+
+# --- steering
+
+
+async def test_a_job_is_paused_resumed_and_broken_off(call: Call, engine: Engine) -> None:
+    job = await fetching(engine)
+    assert await call("pause", job) == (0, f"job {job} is paused\n", "")
+    assert await call("pause", job) == (0, f"job {job} is paused\n", "")
+    assert await call("resume", job) == (0, f"job {job} is queued\n", "")
+    assert await call("resume", job) == (
+        1,
+        "",
+        "medialedger: queue_state: only a paused job can be queued; this one is queued\n",
+    )
+    assert await call("break", job) == (0, f"job {job} is broken\n", "")
+    assert await engine.topics(job) == ["accepted", "paused", "queued", "broken"]
+    assert "system broke the job off" in (await call("logs", job))[1]
+
+
+async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, tmp_path: Path) -> None:
+    await call("list")
+    vault = Vault(engine.inner.database, Sealer(master_key(tmp_path / "master.key")))
+    old = await engine.numbers.draw()
+    secrets = JobSecrets(vault, old)
+    url = f"{URL}?token=hidden-word"
+    checked = builtin().checked_job(FETCH, {"content_id": "match", "url": url})
+    submission = secrets.submission("playout", checked)
+    assert submission.sealed_parameters is not None
+    await engine.do(AcceptJob(old, submission, 2, sealed=tuple(secrets.sealed)))
+
+    code, shown, err = await call("rerun", old)
+    new = int(shown.split()[-1])
+    assert (code, shown, err) == (0, f"job {old} is run again as job {new}\n", "")
+    assert (await engine.job(old)).state is JobState.BROKEN
+    job = await engine.job(new)
+    assert (job.state, job.priority, job.submission.client, job.submission.tasks) == (
+        JobState.QUEUED,
+        2,
+        "playout",
+        submission.tasks,
+    )
+    assert job.submission.parameters == {"content_id": "match", "url": URL}
+    assert job.submission.sealed_parameters is not None
+    opened = await vault.opened(job.submission.sealed_parameters.reference)
+    assert from_json(opened or "null") == {"content_id": "match", "url": url}
+    assert "hidden-word" not in "".join([*map(str, await logged(engine.inner)), (await call("show", new))[1]])
+
+
+@pytest.mark.parametrize("action", [action for action in ALL if action != "list"])
+@pytest.mark.parametrize("number", ["999999", "9" * 40])
+async def test_an_unknown_job_is_one_line_and_1(call: Call, inner: Core, action: str, number: str) -> None:
+    before = await logged(inner)
+    assert await call(action, number) == (1, "", f"medialedger: no job {number}\n")
+    assert await logged(inner) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "show",
+        "show x",
+        "show 0",
+        "show -1",
+        "show 1 2",
+        "list --state 9",
+        "list --items 0",
+        "list --client \udcff",
+        "logs 1 -f",
+    ],
+)
+async def test_a_wrong_command_line_ends_with_2(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["jobs", *line.split()])
+    assert left.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+async def test_a_database_that_is_away_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = [Unavailable("the database does not answer"), Unavailable("the database does not answer")]
+
+    async def look() -> str:
+        if faults:
+            raise faults.pop()
+        return "seen"
+
+    assert await patiently(look) == "seen"
+    assert capsys.readouterr().err == "medialedger: the database does not answer; waiting for it\n"

@@ -1,0 +1,150 @@
+"""`medialedger jobs watch` and `logs --follow` as processes of their own: Ctrl-C, a terminal, a pipe that is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from api.core import Core
+from domain.job.commands import CompleteTask, StartTask
+from domain.job.values import Result
+from projections.job.numbers import JobNumbers
+from projections.queue.chronicle import Progress, write
+from projections.queue.claims import Run
+from tests.api.engine.jobs_given import do, start
+from tests.platform.waiting import ROOT
+from tests.workers.jobs.engine import Engine
+
+SOON = 60.0
+
+
+class Screen:
+    """A command, and what it is read by: a terminal of 100 columns, or a pipe."""
+
+    def __init__(self, *words: str, environment: dict[str, str], pipe: bool) -> None:
+        self._ours, theirs = os.pipe() if pipe else pty.openpty()
+        self._open = True
+        self._command = subprocess.Popen(
+            [sys.executable, "-m", "api.cli.main", "jobs", *words],
+            cwd=ROOT,
+            env=environment | {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        os.close(theirs)
+        os.set_blocking(self._ours, False)
+        self.shown = ""
+
+    async def shows(self, *expected: str) -> None:
+        """Once all that was drawn so far holds all of it."""
+        async with asyncio.timeout(SOON):
+            while not all(one in self.shown for one in expected):
+                assert self.goes_on, self._command.communicate()[1]
+                await asyncio.sleep(0.01)
+                self._read()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # nothing at the moment, or nobody at the other end
+            self.shown += os.read(self._ours, 65_536).decode(errors="replace")
+
+    @property
+    def goes_on(self) -> bool:
+        return self._command.poll() is None
+
+    async def interrupted(self) -> tuple[int, str]:
+        """By Ctrl-C: the exit code and what it complains of."""
+        self._command.send_signal(signal.SIGINT)
+        return await self.ended()
+
+    async def ended(self) -> tuple[int, str]:
+        _, complaints = await asyncio.to_thread(self._command.communicate, timeout=SOON)
+        if self._open:
+            self._read()
+        return self._command.returncode, complaints
+
+    def turn_away(self) -> None:
+        if self._open:
+            os.close(self._ours)
+        self._open = False
+
+    def close(self) -> None:
+        if self.goes_on:
+            self._command.kill()
+            self._command.communicate()
+        self.turn_away()
+
+
+@pytest.fixture
+def engine(inner: Core) -> Engine:
+    return Engine(inner, JobNumbers(inner.database))
+
+
+@pytest.fixture
+def environment(database_url: str, tmp_path: Path) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
+    return inherited | {"MEDIALEDGER_DATABASE_URL": database_url, "MEDIALEDGER_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+
+
+@asynccontextmanager
+async def screen_of(*words: object, environment: dict[str, str], pipe: bool = False) -> AsyncIterator[Screen]:
+    screen = Screen(*map(str, words), environment=environment, pipe=pipe)
+    try:
+        yield screen
+    finally:
+        screen.close()
+
+
+async def running(engine: Engine) -> int:
+    job = await engine.accept("http_fetch_verify", url="https://origin.test/a.mp4")
+    await start(engine.inner, job)
+    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    return job
+
+
+async def progressed(engine: Engine, job: int, fraction: float, message: str) -> None:
+    await write(engine.inner.database, lines=[], progress=[Progress(Run(job, 1, 1), fraction, message)])
+
+
+async def test_a_terminal_shows_a_bar_for_each_task_that_runs(engine: Engine, environment: dict[str, str]) -> None:
+    job = await running(engine)
+    await progressed(engine, job, 0.25, "5 of 20 MB [red]\x1b[7m")
+    async with screen_of("watch", environment=environment) as screen:
+        await screen.shows(f"{job} fetch", "━", "25%", r"5 of 20 MB [red]\x1b[7m")
+        await progressed(engine, job, 0.5, "10 of 20 MB")
+        await screen.shows("50%", "10 of 20 MB")
+        await do(engine.inner, CompleteTask(job, 1, 1, Result()))
+        await screen.shows(f"{job}  fetch is completed, attempt 1")
+        await do(engine.inner, StartTask(job, 2, 1, "host 1"))
+        await do(engine.inner, CompleteTask(job, 2, 1, Result()))
+        await screen.shows(f"{job}  http_fetch_verify of admin is completed")
+        assert screen.goes_on  # there may be more to watch
+        assert await screen.interrupted() == (0, "")
+        assert screen.shown.rpartition("\x1b[?25l")[2].count("\x1b[?25h") == 1  # the cursor is back
+
+
+@pytest.mark.parametrize("words", [("logs", "--follow"), ("watch",)], ids=["logs", "watch"])
+async def test_ctrl_c_ends_in_order(engine: Engine, environment: dict[str, str], words: tuple[str, ...]) -> None:
+    job = await running(engine)
+    async with screen_of(*words, job, environment=environment) as screen:
+        await screen.shows("task fetch" if words[0] == "logs" else f"{job}  fetch is running")
+        assert await screen.interrupted() == (0, "")
+
+
+async def test_a_reader_that_has_enough_is_no_fault(engine: Engine, environment: dict[str, str]) -> None:
+    job = await running(engine)
+    async with screen_of("logs", job, "--follow", environment=environment, pipe=True) as screen:
+        await screen.shows("started the task fetch")
+        screen.turn_away()
+        await do(engine.inner, CompleteTask(job, 1, 1, Result()))
+        assert await screen.ended() == (0, "")
