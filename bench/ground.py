@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -89,23 +90,37 @@ class Ground:
             admin.execute("CHECKPOINT")
 
     @contextmanager
+    def process(
+        self, name: str, command: Sequence[str], *, told: str = "", environment: Mapping[str, str] = NO_MORE
+    ) -> Iterator[str]:
+        """A program of ours that says a line when it is ready; that line. `told` is its input: an address holds a password."""
+        log = self.home / f"{name}.log"
+        with log.open("a") as written:
+            running = subprocess.Popen(
+                [sys.executable, "-m", *command],
+                env={**os.environ, **environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=written,
+                text=True,
+            )
+            try:
+                assert running.stdin is not None
+                assert running.stdout is not None
+                running.stdin.write(f"{told}\n")
+                running.stdin.close()
+                line = running.stdout.readline()
+                if not line:
+                    raise RuntimeError(f"{name} did not start: {log.read_text()[-2000:]}")
+                yield line
+            finally:
+                running.terminate()
+                running.wait()
+
+    @contextmanager
     def server(self, kind: str, url: str = "") -> Iterator[Served]:
-        log = (self.home / f"{kind}.log").open("a+")
-        command = [sys.executable, "-m", "bench.serve", kind, "--home", str(self.home)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-        try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(f"{url}\n")
-            process.stdin.close()
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError(f"{kind} did not start: {(self.home / f'{kind}.log').read_text()[-2000:]}")
-            yield Served(int(line), KEY if kind in ("product", "working") else None)
-        finally:
-            process.terminate()
-            process.wait()
-            log.close()
+        with self.process(kind, ["bench.serve", kind, "--home", str(self.home)], told=url) as port:
+            yield Served(int(port), KEY if kind in ("product", "working") else None)
 
 
 @contextmanager

@@ -29,7 +29,8 @@ _PATIENCE = 60.0
 class Job:
     """`requests` are complete HTTP requests, taken in turn; `serial` is where the numbers begin that are put in for `MARK`.
 
-    What is so slow that `seconds` see fewer than five answers gets longer.
+    What is so slow that `seconds` see fewer than five answers gets longer. With a `total` it is so many requests, however long they
+    take, and all of them are counted.
     """
 
     port: int
@@ -38,6 +39,7 @@ class Job:
     seconds: float
     serial: int = 0
     warmup: float = 0.5
+    total: int | None = None
 
 
 @dataclass(slots=True)
@@ -93,12 +95,17 @@ class _Feed:
             self._pieces.append((before.encode(), after.encode() if mark else None))
         self._turn = 0
         self._serial = job.serial
-        self.measuring = False
+        self._left = job.total
+        self.measuring = job.total is not None
         self.ending = False
         self.times: list[float] = []
         self.statuses: dict[bytes, int] = {}
 
-    def next(self) -> bytes:
+    def next(self) -> bytes | None:
+        if self._left is not None:
+            if not self._left:
+                return None
+            self._left -= 1
         before, after = self._pieces[self._turn]
         self._turn = (self._turn + 1) % len(self._pieces)
         if after is None:
@@ -131,6 +138,9 @@ class _Connection(asyncio.Protocol):
 
     def _send(self) -> None:
         request = self._feed.next()
+        if request is None:
+            self._transport.close()
+            return
         self._since = time.perf_counter()
         self._transport.write(request)
 
@@ -170,15 +180,20 @@ def _length(head: bytes) -> int:
 
 async def _carry_out(job: Job) -> Seen:
     loop, feed = asyncio.get_running_loop(), _Feed(job)
+    cpu, since = time.process_time(), time.perf_counter()
     made = [await loop.create_connection(lambda: _Connection(feed), "127.0.0.1", job.port) for _ in range(job.clients)]
-    await asyncio.sleep(job.warmup)
-    feed.measuring, cpu, since = True, time.process_time(), time.perf_counter()
-    await asyncio.sleep(job.seconds)
-    while len(feed.times) < _LEAST and time.perf_counter() - since < _PATIENCE:  # noqa: ASYNC110 - nobody tells, and it is rare
-        await asyncio.sleep(0.1)
-    feed.measuring, feed.ending = False, True
+    closed = asyncio.gather(*(connection.closed for _, connection in made))
+    if job.total is None:
+        await asyncio.sleep(job.warmup)
+        feed.measuring, cpu, since = True, time.process_time(), time.perf_counter()
+        await asyncio.sleep(job.seconds)
+        while len(feed.times) < _LEAST and time.perf_counter() - since < _PATIENCE:  # noqa: ASYNC110 - nobody tells, and it is rare
+            await asyncio.sleep(0.1)
+        feed.measuring, feed.ending = False, True
+    else:
+        await closed
     seconds, cpu = time.perf_counter() - since, time.process_time() - cpu
-    await asyncio.wait_for(asyncio.gather(*(connection.closed for _, connection in made)), _DRAIN_SECONDS)
+    await asyncio.wait_for(closed, _DRAIN_SECONDS)
     times = sorted(feed.times)
     count = len(times)
     if not count:

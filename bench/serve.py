@@ -26,7 +26,9 @@ from bench import crud_twin, trivial
 from workers.wiring import ROLES
 
 KEY = "bench-admin-key-0123456789"
-_MASTER_KEY = b"a master key for benchmarks only"
+MASTER_KEY = b"a master key for benchmarks only"
+PLUGINS = str(Path(__file__).parents[1] / "tests" / "plugins")
+"""Workflows of somebody else's, whose steps do nothing."""
 
 
 @asynccontextmanager
@@ -39,7 +41,7 @@ async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]
     else:
         given = {"HOME": str(home), "ADMIN_API_KEY": KEY, "OUTBOUND_ALLOW": "127.0.0.0/8", "SPEKE_RATE": "1000000"}
         settings = Settings.from_env({f"MEDIALEDGER_{name}": value for name, value in given.items()})
-        product = await build(settings, url, _MASTER_KEY, roles=tuple(ROLES) if kind == "working" else ())
+        product = await build(settings, url, MASTER_KEY, roles=tuple(ROLES) if kind == "working" else ())
         try:
             await product.start()
             yield product.app
@@ -62,6 +64,7 @@ def main() -> None:
     parser.add_argument("kind", choices=("product", "working", "trivial", "twin"))
     parser.add_argument("--home", type=Path, default=Path())
     given = parser.parse_args()
+    sys.path.append(PLUGINS)
     uvloop.run(_serve(given.kind, url=sys.stdin.readline().strip(), home=given.home))
 
 

@@ -41,7 +41,15 @@ from projections.catalogue import migrations, views  # noqa: E402
 REFERENCE = ROOT / "docs" / "reference"
 _SAID = "Written by docs/generate.py from the code. Do not edit: run `python docs/generate.py`."
 _MARK = f"<!-- {_SAID} -->"
-_WORDS: Mapping[Any, str] = {str: "text", int: "whole number", bool: "true or false", datetime: "date-time", UUID: "GUID"}
+_WORDS: Mapping[Any, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    datetime: "date-time",
+    UUID: "GUID",
+    Any: "any JSON",
+}
 
 
 def pages() -> dict[str, str]:

@@ -118,7 +118,9 @@ def _task_started(event: events.TaskStarted, actor: str) -> Words:
 
 
 def _outputs_committed(event: events.OutputsCommitted, actor: str) -> Words:
-    return Words(_WORKER, Severity.DEBUG, f"The task {event.name} publishes {', '.join(one.name for one in event.outputs)}")
+    made = ", ".join(one.name for one in event.outputs)
+    said = f": {event.result.message}" if event.result.message else ""
+    return Words(_WORKER, Severity.INFO, f"The task {event.name} publishes {made}{said}")
 
 
 def _task_completed(event: events.TaskCompleted, actor: str) -> Words:

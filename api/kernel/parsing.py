@@ -87,4 +87,4 @@ def _field(location: list[int | str], data: Any, *, missing: bool) -> str:
 
 def _same(key: Any, step: str) -> bool:
     """Whether a key, as it was sent, is the one that the model knows as `step`."""
-    return isinstance(key, str) and key.replace("_", "").lower() == step.lower()
+    return isinstance(key, str) and key.replace("_", "").lower() == step.replace("_", "").lower()

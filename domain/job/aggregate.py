@@ -100,9 +100,10 @@ class Job(JobAsItStands):
         if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, gate) == (self.run_at, self.gate):
             self._trigger(events.Queued, at=at)
 
-    def start(self, *, slot: int, low_slot: int | None, at: datetime) -> None:
-        """A job that was resumed while a step of it still ran has its slot already."""
-        if self.state is not JobState.QUEUED:
+    def start(self, *, priority: int, slot: int, low_slot: int | None, at: datetime) -> None:
+        """`priority` is the one that the slots were chosen for; if it has been changed since, the job is looked at again. A job that
+        was resumed while a step of it still ran has its slot already."""
+        if self.state is not JobState.QUEUED or priority != self.priority:
             return
         if self.holds_slot and self.slot is not None:
             slot, low_slot = self.slot, self.low_slot

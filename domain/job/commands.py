@@ -106,13 +106,14 @@ class QueueJob(JobCommand):
 
 @dataclass(frozen=True)
 class StartJob(JobCommand):
-    """The controller has a slot for it."""
+    """The controller has a slot for it, as its priority then was."""
 
     slot: int
     low_slot: int | None
+    priority: int
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.start(slot=self.slot, low_slot=self.low_slot, at=at)
+        root.start(priority=self.priority, slot=self.slot, low_slot=self.low_slot, at=at)
 
 
 @dataclass(frozen=True)

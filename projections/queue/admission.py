@@ -63,6 +63,7 @@ class Admitted:
     """A job that there is a slot for."""
 
     job: int
+    priority: int
     slot: int
     low_slot: int | None
     transaction_id: str
@@ -87,9 +88,9 @@ def admitted(queued: Sequence[Queued], held: Held, *, capacity: Capacity) -> lis
         if not free:
             break
         if one.priority < capacity.priority_threshold:
-            found.append(Admitted(one.job, free.pop(), None, one.transaction_id))
+            found.append(Admitted(one.job, one.priority, free.pop(), None, one.transaction_id))
         elif free_low:
-            found.append(Admitted(one.job, free.pop(), free_low.pop(), one.transaction_id))
+            found.append(Admitted(one.job, one.priority, free.pop(), free_low.pop(), one.transaction_id))
         else:
             break  # behind it only others that are not urgent
     return found

@@ -1,5 +1,5 @@
-"""`python -m tests.faults [NAME…] [--quick] [--seed N]`: the fault matrix of issue 5 and the fuzzing of issue 6. Exit code 1 when
-something was lost, fell or was told.
+"""`python -m tests.faults [NAME…] [--quick] [--seed N]`: the fault matrices of issues 5 and 7 and the fuzzing of issue 6.
+Exit code 1 when something was lost, fell or was told.
 
 Runs in a folder of its own under the temporary directory, which stays only when an invariant broke.
 """
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from tests.faults import fuzz
+from tests.faults import fuzz, jobs
 from tests.faults.matrix import Result, latency, played
 from tests.faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
 from tests.faults.stage import Stage
@@ -36,14 +36,15 @@ def main() -> None:
     meanings = "; ".join(f"{one.name} ({one.meaning})" for one in SCENARIOS)
     parser = argparse.ArgumentParser(
         prog="python -m tests.faults",
-        description=f"Names: {meanings}; {fuzz.NAME} ({fuzz.MEANING})",
+        description=f"Names: {meanings}; {jobs.NAME} ({jobs.MEANING}); {fuzz.NAME} ({fuzz.MEANING})",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which scenarios (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer faults, and all ill receivers at once")
     parser.add_argument("--seed", type=int, default=None, metavar="N", help="of all that is drawn (default: another one each time)")
     given = parser.parse_args()
-    every = (*FULL_NAMES, fuzz.NAME)
-    names = given.names or ((*QUICK_NAMES, fuzz.NAME) if given.quick else every)
+    beside = (jobs.NAME, fuzz.NAME)
+    every = (*FULL_NAMES, *beside)
+    names = given.names or ((*QUICK_NAMES, *beside) if given.quick else every)
     if unknown := set(names) - set(every):
         parser.error(f"there is no scenario {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     seed = random.randrange(10**6) if given.seed is None else given.seed
@@ -56,6 +57,10 @@ def main() -> None:
         results = uvloop.run(_interruptible(_matrix(chosen, folder, effort=QUICK if given.quick else FULL, seed=seed)))
         print(f"\n{table(results)}", flush=True)
         holds = len(results) == len(chosen) and all(result.holds for result in results)
+    if jobs.NAME in names:
+        tried = uvloop.run(_interruptible(jobs.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
+        print(f"\n{jobs.table(tried)}", flush=True)
+        holds = all(result.holds for result in tried) and holds
     if fuzz.NAME in names:
         (folder / fuzz.NAME).mkdir()
         holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
@@ -63,6 +68,10 @@ def main() -> None:
     if not holds:
         sys.exit(f"an invariant broke; what the processes said is in {folder}")
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tell(text: str) -> None:
+    print(text, flush=True)
 
 
 async def _interruptible(work: Coroutine[Any, Any, T]) -> T:

@@ -54,13 +54,17 @@ def _text(name: str) -> str:
     return f'{{"{name}":["ä \\u2028 😀",1.50]}}' if name.endswith("_json") else f'{name}: "ä" \\ / \u2028 😀 '
 
 
+def _number(name: str) -> int:
+    return 1_000 + len(_NAMED_BY.get(name, name))
+
+
 _NAMED_BY = {"task": "id"}
 """What is called by one name where it is, and by another where it is meant: events speak of a task that there is."""
 
 _PLAIN: dict[Any, Any] = {
     str: _text,
     bool: lambda name: True,
-    int: lambda name: 1_000 + len(_NAMED_BY.get(name, name)),
+    int: _number,
     Any: lambda name: {"a": ["ä \u2028 😀", 1.5, None, True]},
     UUID: lambda name: uuid5(NAMESPACE_URL, name),
     datetime: lambda name: HAPPENED + timedelta(days=len(name), microseconds=0 if len(name) % 2 else 321),

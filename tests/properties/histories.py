@@ -103,6 +103,8 @@ _configurations = st.builds(
 
 
 _OF_KIND: dict[str, st.SearchStrategy[Any]] = {
+    "setting.name": st.sampled_from(["max_jobs", "retry_delay", "mine", "api_key"]),
+    "setting.setting": st.sampled_from([0, 1, 1.0, 2.5, True, "1", "text", 10**6]),
     "webhook.webhook_url": st.sampled_from(["https://hooks.test/a", "http://10.0.0.1:8080/b?c=d", "ftp://hooks.test"]),
     "webhook.additional_properties_json": st.none()
     | st.sampled_from(
@@ -124,8 +126,10 @@ def record_commands(kind: type[Record], key: object) -> st.SearchStrategy[Comman
 
 
 def _field(kind: type[Record], name: str, annotation: str) -> st.SearchStrategy[Any]:
-    configured = name == "configuration_json" and issubclass(kind, ConfiguredRecord)
-    return _configurations if configured else _OF_KIND.get(f"{kind.KIND}.{name}", _FIELDS[annotation])
+    if name == "configuration_json" and issubclass(kind, ConfiguredRecord):
+        return _configurations
+    own = f"{kind.KIND}.{name}"
+    return _OF_KIND[own] if own in _OF_KIND else _FIELDS[annotation]
 
 
 def client_lives(name: str, *, longest: int = 20) -> st.SearchStrategy[list[Command[Any]]]:

@@ -34,6 +34,7 @@ from tests.conftest import HandClock, empty
 from tests.projections.feeding import table
 from tests.properties.histories import client_lives, event_commands, record_commands
 from tests.properties.test_decisions import lived, replayed
+from tests.properties.test_jobs import job_lives
 
 LIVE = settings(
     max_examples=20,
@@ -87,7 +88,12 @@ async def every_aggregate(streams: Streams, database: Database) -> list[Aggregat
 
 
 @LIVE
-@given(commands=traffic, life=client_lives("studio", longest=8), pace=st.integers(0, 3))
+@given(
+    commands=traffic,
+    life=client_lives("studio", longest=8),
+    jobs=st.tuples(job_lives(1), job_lives(2)),
+    pace=st.integers(0, 3),
+)
 async def test_after_any_live_traffic_views_and_claims_are_what_the_log_says(
     inner: Core,
     owner: Database,
@@ -95,12 +101,13 @@ async def test_after_any_live_traffic_views_and_claims_are_what_the_log_says(
     clock: HandClock,
     commands: list[Command[Any]],
     life: list[Command[Any]],
+    jobs: tuple[list[Command[Any]], ...],
     pace: int,
 ) -> None:
     ledger = afresh(inner)
     lanes: list[list[Command[Any]]] = [[command] for command in commands] if pace == 0 else [commands[n::pace] for n in range(pace)]
     clock.forward(milliseconds=37)
-    await asyncio.gather(*(carried_out(ledger, lane) for lane in [*lanes, life]))
+    await asyncio.gather(*(carried_out(ledger, lane) for lane in [*lanes, life, *jobs]))
 
     live = await everything(inner)
     streams = Streams(owner, EventMapper(inner.catalogue))

@@ -125,4 +125,4 @@ class Controller:
 
     async def _start_one(self, one: Admitted) -> None:
         cause = Cause.by("system", correlation_id=one.transaction_id)
-        await self._ledger.execute(StartJob(one.job, one.slot, one.low_slot), cause=cause)
+        await self._ledger.execute(StartJob(one.job, one.slot, one.low_slot, one.priority), cause=cause)

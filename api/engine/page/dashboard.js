@@ -4,7 +4,7 @@
 const SLOWEST = 15000;
 const LONGEST_SILENCE = 40000; // the server says something every 15 seconds
 const MOST_RECORDS = 2000;
-const MOST_SHOWN = 100;
+const MOST_COUNTED = 1000; // the engine counts no further
 const at = (id) => document.getElementById(id);
 const base = new URL(".", document.currentScript.src);
 
@@ -168,24 +168,25 @@ function bar(shown, task) {
     const label = element("span");
     const progress = element("progress");
     progress.max = 1;
-    item.append(label, progress);
+    const said = element("span", "", "said");
+    item.append(label, said, progress);
     shown.tasks.append(item);
-    found = { label, progress };
+    found = { label, said, progress };
     shown.bars.set(task.task_id, found);
   }
   const runs = task.state === "running" || task.state === "publishing";
   const percent = Math.floor(task.fraction * 100);
   const far = runs ? `, ${percent} %` : "";
   const again = task.attempts > 1 ? `, attempt ${task.attempts}` : "";
-  const said = task.message ? `: ${task.message}` : "";
-  put(found.label, `${task.name}, ${task.state}${again}${far}${said}`);
+  put(found.label, `${task.name}, ${task.state}${again}${far}`);
+  put(found.said, task.message);
   found.progress.hidden = !runs;
   found.progress.value = task.fraction;
   found.progress.setAttribute("aria-label", `${task.name}: ${percent} %`);
 }
 
-function list(place, jobs) {
-  const items = jobs.slice(0, MOST_SHOWN).map((job) => row(job, place).item);
+function list(place, jobs, count) {
+  const items = jobs.map((job) => row(job, place).item);
   const node = at(place);
   const wanted = new Set(items);
   // What stays is not touched: a press on a button that leaves the page for a moment is lost.
@@ -194,8 +195,8 @@ function list(place, jobs) {
     if (node.children[index] !== item) node.insertBefore(item, node.children[index] || null);
   });
   at(`${place}-none`).hidden = jobs.length > 0;
-  const many = jobs.length >= 1000 ? "1000 or more" : String(jobs.length);
-  put(at(`${place}-count`), jobs.length > MOST_SHOWN ? `(${many}, the first ${MOST_SHOWN} shown)` : `(${many})`);
+  const many = count >= MOST_COUNTED ? `${MOST_COUNTED} or more` : String(count);
+  put(at(`${place}-count`), count > jobs.length ? `(${many}, the first ${jobs.length} shown)` : `(${many})`);
 }
 
 function show(data) {
@@ -203,7 +204,7 @@ function show(data) {
   const focused = document.activeElement;
   put(at("version"), data.version);
   put(at("limits"), `Client ${looked || "admin"}: at most ${data.max_jobs} at a time, ${data.priority_slots} of them kept for urgent jobs.`);
-  for (const place of PLACES) list(place, data[place]);
+  for (const place of PLACES) list(place, data[place], data.counts[place]);
   for (const task of data.tasks) {
     const shown = rows.get(task.job_id);
     if (shown) bar(shown, task);

@@ -52,7 +52,9 @@ async def do(inner: Core, command: JobCommand) -> Job:
 
 
 async def start(inner: Core, job: int, *, slot: int = 1) -> Job:
-    return await do(inner, StartJob(job, slot, None))
+    found = await inner.streams.load(Job.stream(job))
+    assert isinstance(found, Job)
+    return await do(inner, StartJob(job, slot, None, found.priority))
 
 
 async def complete(inner: Core, job: int, *, slot: int = 1) -> Job:

@@ -93,11 +93,11 @@ async def test_a_change_is_told_and_silence_is_kept(engine: httpx.AsyncClient, i
     boards = await live(inner)
     frames = boards.frames(None)
     first = json.loads((await anext(frames)).removeprefix(b"data: "))
-    assert first == {**await board(engine), "tasks": []}
+    assert first == {**await board(engine), "counts": {"started": 0, "queued": 0, "scheduled": 0}, "tasks": []}
     waiting = asyncio.ensure_future(anext(frames))
     job = await submit(engine)
     shown = json.loads((await waiting).removeprefix(b"data: "))
-    assert ids(shown) == [[], [job], []]
+    assert (ids(shown), shown["counts"]) == ([[], [job], []], {"started": 0, "queued": 1, "scheduled": 0})
     await start(inner, job)
     assert (await until(frames, lambda shown: shown["started"]))["queued"] == []
     await frames.aclose()

@@ -142,7 +142,7 @@ async def test_what_the_engine_did_is_told_by_its_parts(engine: httpx.AsyncClien
         ("INFO", "worker", "host 2 started the task fetch, attempt 1"),
         ("WARN", "worker", f"The task fetch failed at attempt 1: no such host; it is tried again at {at}"),
         ("INFO", "worker", "host 1 started the task fetch, attempt 2"),
-        ("DEBUG", "worker", "The task fetch publishes film/a"),
+        ("INFO", "worker", "The task fetch publishes film/a: got it"),
         ("INFO", "worker", "The task fetch is completed"),
         ("INFO", "worker", "host 1 started the task store, attempt 1"),
         ("ERROR", "worker", "The worker of the task store was lost at attempt 1"),

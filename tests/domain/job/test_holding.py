@@ -12,7 +12,6 @@ from domain.job import events
 from domain.job.aggregate import Job
 from domain.job.commands import StartJob, UpdateJob
 from domain.job.state import low_slots_of, slots_of
-from domain.job.state import low_slots_of, slots_of
 from domain.job.values import Gate, JobState
 from domain.kernel.aggregate import Claim
 from domain.kernel.sealed import SecretRef
@@ -111,7 +110,7 @@ def test_it_is_let_go_once_nothing_runs_and_nothing_may_begin(scenario: Scenario
 
 def test_a_job_that_let_its_slot_go_takes_the_one_that_it_is_given() -> None:
     scenario = of_line(begun(), PAUSED, done(), RESUMED)
-    job = scenario.when(StartJob(NUMBER, 2, None)).then(fact(events.Started, slot=2, low_slot=None))
+    job = scenario.when(StartJob(NUMBER, 2, None, 5)).then(fact(events.Started, slot=2, low_slot=None))
     assert job.claims() == {Claim("job.slot.studio", "2", STREAM)}
 
 

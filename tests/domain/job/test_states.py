@@ -102,7 +102,9 @@ class TestAccepting:
             given(Job, NUMBER).when(AcceptJob(NUMBER, submission(*tasks)))
 
 
-@pytest.mark.parametrize("command", [update(priority=1), BreakJob(NUMBER), QueueJob(NUMBER, None, None), StartJob(NUMBER, 1, None)])
+@pytest.mark.parametrize(
+    "command", [update(priority=1), BreakJob(NUMBER), QueueJob(NUMBER, None, None), StartJob(NUMBER, 1, None, 5)]
+)
 def test_nothing_can_be_asked_of_a_job_that_is_not_there(command: JobCommand) -> None:
     given(Job, NUMBER).when(command).then_refused(NotFound)
 
@@ -156,7 +158,7 @@ class TestResuming:
         assert (task.state, task.run, task.attempts, task.error) == (TaskState.WAITING, 1, 0, "")
         again = running(done(), COMPLETED, PAUSED, RESUMED)
         assert root(again).tasks[1].state is TaskState.COMPLETED
-        after = again.when(StartJob(NUMBER, 2, None)).then(fact(events.Started, slot=2, low_slot=None), COMPLETED)
+        after = again.when(StartJob(NUMBER, 2, None, 5)).then(fact(events.Started, slot=2, low_slot=None), COMPLETED)
         assert after.state is JobState.COMPLETED
 
     def test_what_was_broken_off_is_tried_anew_under_the_next_number(self) -> None:
@@ -184,17 +186,17 @@ class TestWhenItsTimeComes:
 
 class TestStarting:
     def test_a_queued_job_takes_its_slots(self) -> None:
-        after = a_job().when(StartJob(NUMBER, 1, 1)).then(STARTED)
+        after = a_job().when(StartJob(NUMBER, 1, 1, 5)).then(STARTED)
         assert (after.state, after.slot, after.low_slot) == (JobState.STARTED, 1, 1)
         assert after.state_of(after.tasks[1]) is TaskState.READY
 
     @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.QUEUED])
     def test_no_other_is_started_and_a_second_start_is_nothing(self, state: JobState) -> None:
-        IN_STATE[state].when(StartJob(NUMBER, 2, None)).then_nothing()
+        IN_STATE[state].when(StartJob(NUMBER, 2, None, 5)).then_nothing()
 
     def test_one_that_still_holds_its_slot_keeps_it(self) -> None:
         resumed = running(PAUSED, RESUMED)
-        resumed.when(StartJob(NUMBER, 2, None)).then(STARTED)
+        resumed.when(StartJob(NUMBER, 2, None, 5)).then(STARTED)
 
 
 class TestRescheduling:
@@ -270,7 +272,7 @@ def test_changes_are_made_in_the_order_priority_gate_time_state() -> None:
 
 
 def test_time_never_runs_backwards_in_a_job() -> None:
-    after = a_job().when(StartJob(NUMBER, 1, None), at=THEN.replace(year=2030)).after
+    after = a_job().when(StartJob(NUMBER, 1, None, 5), at=THEN.replace(year=2030)).after
     assert after is not None
     assert after.modified_on == THEN
 
@@ -278,3 +280,10 @@ def test_time_never_runs_backwards_in_a_job() -> None:
 def test_a_step_that_runs_may_end_while_its_job_is_paused_and_then_the_job_is_done() -> None:
     assert root(running(PAUSED, done(), COMPLETED)).state is JobState.COMPLETED
     assert root(a_job(STARTED, begun(), PAUSED)).tasks[1].under_way
+
+
+def test_slots_that_were_chosen_for_another_priority_start_nothing() -> None:
+    """Else a job that was urgent a moment ago would take a slot that is reserved for those that are."""
+    less_urgent = a_job(fact(events.PriorityChanged, previous=3, priority=7))
+    less_urgent.when(StartJob(NUMBER, 1, None, 3)).then_nothing()
+    less_urgent.when(StartJob(NUMBER, 1, 1, 7)).then(STARTED)

@@ -29,7 +29,9 @@ async def accept(inner: Core, number: int, *tasks: TaskPlan, client: str = "stud
 
 
 async def start(inner: Core, number: int, *, slot: int, low_slot: int | None = None) -> Job:
-    return await do(inner, StartJob(number, slot, low_slot))
+    job = await inner.streams.load(Job.stream(number))
+    assert isinstance(job, Job)
+    return await do(inner, StartJob(number, slot, low_slot, job.priority))
 
 
 async def started(inner: Core, number: int, *tasks: TaskPlan, **more: Any) -> Job:

@@ -152,7 +152,7 @@ async def go(inner: Core, limits: Capacity) -> list[Admitted]:
 
 
 async def propose(inner: Core, starts: Sequence[Admitted]) -> list[Admitted]:
-    commands = [StartJob(one.job, one.slot, one.low_slot) for one in starts]
+    commands = [StartJob(one.job, one.slot, one.low_slot, one.priority) for one in starts]
     ends = await asyncio.gather(
         *(inner.ledger.execute(command, cause=Cause.by("system")) for command in commands), return_exceptions=True
     )
@@ -171,16 +171,16 @@ class TestTwoControllers:
         await accept(inner, 2)
         await start(inner, 1, slot=1, low_slot=1)
         with pytest.raises(ClaimTaken):
-            await do(other, StartJob(2, 1, None))
+            await do(other, StartJob(2, 1, None, 5))
         with pytest.raises(ClaimTaken):
-            await do(other, StartJob(2, 2, 1))
+            await do(other, StartJob(2, 2, 1, 5))
         assert await counted(inner, JobState.STARTED) == 1
-        await do(other, StartJob(2, 2, 2))
+        await do(other, StartJob(2, 2, 2, 5))
 
     async def test_the_same_job_is_started_once(self, inner: Core, other: Core) -> None:
         for number in range(1, 11):
             await accept(inner, number)
-            await asyncio.gather(do(inner, StartJob(number, number, None)), do(other, StartJob(number, number + 100, None)))
+            await asyncio.gather(do(inner, StartJob(number, number, None, 5)), do(other, StartJob(number, number + 100, None, 5)))
         started_events = await inner.database.rows("SELECT count(*) FROM events WHERE topic = 'job.started'")
         assert started_events == [(10,)]
         assert await inner.database.rows("SELECT count(*) FROM claims WHERE scope = 'job.slot.studio'") == [(10,)]

@@ -35,7 +35,7 @@ async def accept(inner: Core, number: int, *callbacks: UUID, **parameters: Any) 
 
 
 async def start(inner: Core, number: int, *, slot: int = 1) -> None:
-    await do(inner, commands.StartJob(number, slot, None))
+    await do(inner, commands.StartJob(number, slot, None, 5))
 
 
 async def start_task(inner: Core, number: int, task: int, *, run: int = 1) -> None:

@@ -59,7 +59,7 @@ def a_job(*since: Fact) -> Scenario[Job]:
 
 
 def test_a_start_is_told_with_what_the_client_gave_along() -> None:
-    [said] = told(a_job(), commands.StartJob(17, 1, None))
+    [said] = told(a_job(), commands.StartJob(17, 1, None, 5))
     assert said == {**COMMON, "status": "started"}
     assert list(said)[:2] == ["job_id", "status"]
 

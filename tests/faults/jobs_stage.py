@@ -1,0 +1,56 @@
+"""The job engine as it is deployed, on one machine: issue 7, "Prove". Two processes of the API, of the controller and of the
+scheduler, four that run steps, and the workflows of `tests/plugins`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.faults.processes import Supervised
+from tests.faults.stage import EACH, Stage
+from tests.platform.waiting import ROOT
+
+LEASE: Final = 4
+"""Seconds after which a worker that is not heard of has lost its steps: shorter than in use, so that much can happen in a while."""
+
+_ROLES: Final[Mapping[str, int]] = {"controller": 2, "scheduler": 2, "work": 4}
+_NO_PART: Final = ("webhooks", "deliveries")
+_PLUGINS: Final = ROOT / "tests" / "plugins"
+_LATE: Final = (b"is stopped: its lease", b"what it made is thrown away")
+
+
+class JobStage(Stage):
+    """`media_root` is where steps publish."""
+
+    def __init__(self, folder: Path, *, kafka: bool, dice: random.Random) -> None:
+        super().__init__(folder, kafka=kafka, dice=dice)
+        self.media_root = folder / "media"
+        self.media_root.mkdir(parents=True)
+
+    async def _open(self) -> None:
+        await super()._open()
+        for role in _NO_PART:
+            for process in self.processes.pop(role):
+                await process.stop()
+        assert len(self.processes["api"]) == EACH
+        for role, count in _ROLES.items():
+            self.processes[role] = [self._process(role, number, {}) for number in range(count)]
+            for process in self.processes[role]:
+                process.start()
+        await self.until_ready()
+
+    def _process(self, role: str, number: int, more: dict[str, str]) -> Supervised:
+        ours = {
+            "PYTHONPATH": f"{ROOT}:{_PLUGINS}",
+            "MEDIALEDGER_MEDIA_ROOT": str(self.media_root),
+            "MEDIALEDGER_LEASE_SECONDS": str(LEASE),
+        }
+        if role in _ROLES:
+            ours["MEDIALEDGER_LOG_LEVEL"] = "INFO"  # where a worker says that it came too late
+        return super()._process(role, number, more | ours)
+
+    def late(self) -> int:
+        """How often a worker stopped a run that was not its own any more, or was refused what it said of one."""
+        return sum(log.read_bytes().count(said) for log in self._logs.glob("work-*.log") for said in _LATE)

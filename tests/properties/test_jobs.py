@@ -1,0 +1,238 @@
+"""Whatever is asked of a job, by whomever, twice, late or in the wrong order: what must always hold. Issue 7, "Prove"; ADR 0021."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.job import events
+from domain.job.aggregate import Job, Retries
+from domain.job.commands import (
+    AcceptJob,
+    BreakJob,
+    CommitOutputs,
+    CompleteTask,
+    ExpireLease,
+    FailTask,
+    InterruptTask,
+    JobCommand,
+    QueueJob,
+    StartJob,
+    StartTask,
+    UpdateJob,
+)
+from domain.job.values import Gate, JobState, Output, Result, Submission, TaskPlan, TaskState
+from domain.kernel.command import Command
+from domain.kernel.errors import DomainError
+from domain.kernel.event import DomainEvent
+from tests.properties.test_decisions import START, Stored, holds, replayed, stored
+
+NUMBER = 17
+OUTPUTS = (Output(path="b", name="a/b", size=1, sha256="00"),)
+RESULT = Result(message="done", files=("a/b",))
+ENDS = (events.TaskCompleted, events.TaskFailed, events.TaskLeaseExpired, events.TaskInterrupted)
+WORKERS = ("first", "second")
+
+moments = st.none() | st.integers(-2, 4).map(lambda hours: START + timedelta(hours=hours))
+gates = st.none() | st.sampled_from([Gate(url="https://gate.test/a"), Gate(url="https://gate.test/b")])
+retries = st.builds(Retries, st.integers(0, 3), st.sampled_from([timedelta(0), timedelta(seconds=5)]))
+slots = st.integers(1, 3)
+offsets = st.sampled_from([-1, 0, 0, 0, 0, 1])
+"""Of the run that is meant from the one that would be right: mostly none."""
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[TaskPlan, ...]:
+    """One to four steps, each after some of those before it."""
+    after: list[tuple[int, ...]] = []
+    for number in range(1, draw(st.integers(1, 4)) + 1):
+        before = st.sets(st.integers(1, number - 1), max_size=2) if number > 1 else st.just(set())
+        after.append(tuple(sorted(draw(before))))
+    return tuple(TaskPlan(id=number, name=f"step {number}", after=before) for number, before in enumerate(after, start=1))
+
+
+class History:
+    """What the events say by themselves, without the aggregate."""
+
+    def __init__(self) -> None:
+        self.under_way: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        self.done: set[int] = set()
+
+    def take(self, event: DomainEvent) -> None:
+        if isinstance(event, events.TaskStarted):
+            assert event.task not in self.under_way, "one run of a task at a time"
+            assert event.task not in self.done, "what is done is not done again"
+            assert event.run == self.last.get(event.task, 0) + 1, "runs are numbered one after the other"
+            assert 1 <= event.attempt <= event.run
+            self.under_way[event.task] = self.last[event.task] = event.run
+        elif isinstance(event, events.OutputsCommitted):
+            assert self.under_way[event.task] == event.run
+        elif isinstance(event, ENDS):
+            assert self.under_way.pop(event.task) == event.run, "only the present run ends"
+            if isinstance(event, events.TaskCompleted):
+                self.done.add(event.task)
+        elif isinstance(event, events.Completed | events.Broken):
+            self.under_way.clear()
+
+
+@dataclass(frozen=True)
+class Dice:
+    """What one move is made of; none needs all of it."""
+
+    which: int
+    off: int
+    yes: bool
+    slot: int
+    run_at: datetime | None
+    gate: Gate | None
+    retries: Retries
+
+
+class Life:
+    """Of a job, among clients, schedulers, controllers and workers, none of whom knows what the others did."""
+
+    def __init__(self, accept: AcceptJob) -> None:
+        self.log: list[Stored] = []
+        self.sent: list[JobCommand] = []
+        self.history = History()
+        self.job = accept.decide(None, at=START)
+        self._note()
+
+    # --- moves
+
+    def go_on(self, dice: Dice) -> None:
+        """As things should."""
+        job = self.job
+        if job.state in (JobState.SCHEDULED, JobState.PENDING):
+            self.do(QueueJob(NUMBER, job.run_at, job.gate))
+        elif job.state is JobState.QUEUED:
+            self.do(StartJob(NUMBER, dice.slot, dice.slot if dice.yes else None, job.priority))
+        elif ready := self.tasks_in(TaskState.READY):
+            task = ready[dice.which % len(ready)]
+            self.do(StartTask(NUMBER, task, job.tasks[task].run + 1, WORKERS[dice.yes]))
+
+    def word(self, dice: Dice) -> None:
+        """A worker, or whoever looks after lost ones, says something of a run, mostly of the present one."""
+        under_way = self.tasks_in(TaskState.RUNNING, TaskState.PUBLISHING)
+        task = under_way[dice.which % len(under_way)] if under_way else dice.which % 4
+        run = (self.job.tasks[task].run if task in self.job.tasks else 1) + dice.off
+        words: list[JobCommand] = [
+            CommitOutputs(NUMBER, task, run, OUTPUTS, RESULT),
+            CompleteTask(NUMBER, task, run, RESULT if dice.yes else None),
+            CompleteTask(NUMBER, task, run),
+            FailTask(NUMBER, task, run, "no", dice.retries, dice.slot == 3),
+            ExpireLease(NUMBER, task, run, dice.retries),
+            InterruptTask(NUMBER, task, run),
+        ]
+        self.do(words[dice.which % len(words)])
+
+    def stray(self, dice: Dice) -> None:
+        """A scheduler, a controller or a worker that looked a while ago."""
+        strays: list[JobCommand] = [
+            QueueJob(NUMBER, dice.run_at, dice.gate),
+            StartJob(NUMBER, dice.slot, None, 1 + dice.which % 10),
+            StartTask(NUMBER, 1 + dice.which % 4, dice.slot, WORKERS[dice.yes]),
+        ]
+        self.do(strays[dice.which % len(strays)])
+
+    def steer(self, dice: Dice) -> None:
+        wanted = [JobState.PAUSED, JobState.PAUSED, JobState.BROKEN][dice.which % 3]
+        self.do(UpdateJob(NUMBER, {"queue_state": JobState.QUEUED if self.job.state is JobState.PAUSED else wanted}))
+
+    def update(self, dice: Dice) -> None:
+        changes = {"priority": 1 + dice.which % 10, "gate": dice.gate, **({"run_at": dice.run_at} if dice.run_at else {})}
+        name = list(changes)[dice.which % len(changes)]
+        self.do(BreakJob(NUMBER, 18) if dice.slot == 3 and dice.yes else UpdateJob(NUMBER, {name: changes[name]}))
+
+    def again(self, dice: Dice) -> None:
+        """A command comes twice, or late."""
+        if self.sent:
+            self.do(self.sent[-1 - dice.which % len(self.sent)])
+
+    # --- what comes of them
+
+    def tasks_in(self, *states: TaskState) -> list[int]:
+        return [key for key, task in self.job.tasks.items() if self.job.state_of(task) in states]
+
+    def do(self, command: JobCommand) -> None:
+        """As the ledger does: what is refused leaves nothing behind."""
+        self.sent.append(command)
+        try:
+            self.job = command.decide(self.job, at=START + timedelta(minutes=len(self.sent)))
+        except DomainError:
+            before = replayed(self.log)
+            assert isinstance(before, Job)
+            self.job = before
+        self._note()
+
+    def _note(self) -> None:
+        for event in self.job.collect_events():
+            assert isinstance(event, DomainEvent)
+            self.history.take(event)
+            self.log.append(stored(event))
+
+    # --- what must hold
+
+    def check(self) -> None:
+        job = self.job
+        under_way = {key: task.run for key, task in job.tasks.items() if task.under_way}
+        assert under_way == self.history.under_way
+        assert {key for key, task in job.tasks.items() if task.state is TaskState.COMPLETED} == self.history.done
+        assert not (job.ended and under_way), "what has ended has nothing under way"
+        assert job.state is not JobState.COMPLETED or job.failed or len(self.history.done) == len(job.tasks)
+        assert job.state is not JobState.STARTED or under_way or self.tasks_in(TaskState.READY), "or its slot is held for ever"
+        for task in job.tasks.values():
+            assert not task.under_way or self.history.done.issuperset(task.plan.after)
+            assert 0 <= task.attempts <= task.run
+        needed = job.state is JobState.STARTED or bool(under_way)
+        held = [claim.scope for claim in job.claims()]
+        assert held.count("job.slot.studio") == needed, "a slot is held exactly while it is needed"
+        assert held.count("job.low_slot.studio") <= needed
+
+
+accepts = st.builds(
+    lambda tasks, run_at, gate: AcceptJob(
+        NUMBER,
+        Submission(client="studio", workflow="any", content_id="a", parameters={}, tasks=tasks),
+        run_at=run_at,
+        gate=gate,
+    ),
+    plans(),
+    moments,
+    gates,
+)
+dice = st.builds(Dice, st.integers(0, 60), offsets, st.booleans(), slots, moments, gates, retries)
+moves = st.tuples(
+    st.sampled_from(
+        [*[Life.go_on] * 8, *[Life.word] * 6, Life.stray, Life.steer, Life.update, Life.again, Life.again],
+    ),
+    dice,
+)
+
+
+def job_lives(number: int) -> st.SearchStrategy[list[Command[Any]]]:
+    """The commands of a life, in their order."""
+    return st.tuples(accepts, st.lists(moves, min_size=5, max_size=20)).map(lambda life: _commands(number, life[0], life[1]))
+
+
+def _commands(number: int, accept: AcceptJob, lived: Sequence[tuple[Callable[[Life, Dice], None], Dice]]) -> list[Command[Any]]:
+    life = Life(accept)
+    for move, thrown in lived:
+        move(life, thrown)
+    return [replace(command, key=number) for command in (accept, *life.sent)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(accepts, st.lists(moves, min_size=30, max_size=60))
+def test_whatever_a_job_goes_through(accept: AcceptJob, lived: list[tuple[Callable[[Life, Dice], None], Dice]]) -> None:
+    life = Life(accept)
+    for move, thrown in lived:
+        move(life, thrown)
+        life.check()
+    holds(life.log, life.job, len(lived))
