@@ -88,7 +88,7 @@ async def dashboard(call: Call, dashboards: Dashboards) -> Answer:
 async def watch_dashboard(call: Call, query: LookQuery, live: LiveBoards) -> Answer:
     """The dashboard as server-sent events, whenever it changes and at most twice a second.
 
-    Each holds what GET /engine/dashboard answers, but the first 100 jobs of each state; `counts`: how many that answers of each; and
+    Each holds what GET /engine/dashboard answers, but the first 100 jobs of each state; `counts`: how many it answers of each; and
     `tasks`: those of the started jobs, with `fraction` from 0 to 1. The event `away` says that the database does not answer at the
     moment."""
     named = call.header("client")

@@ -101,8 +101,8 @@ class Job(JobAsItStands):
             self._trigger(events.Queued, at=at)
 
     def start(self, *, priority: int, slot: int, low_slot: int | None, at: datetime) -> None:
-        """`priority` is the one that the slots were chosen for; if it has been changed since, the job is looked at again. A job that
-        was resumed while a step of it still ran has its slot already."""
+        """`priority` is the one that the slots were chosen for; if it has been changed since, the job is looked at again. A job
+        that was resumed while a step of it still ran has its slot already."""
         if self.state is not JobState.QUEUED or priority != self.priority:
             return
         if self.holds_slot and self.slot is not None:

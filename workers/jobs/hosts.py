@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from asyncio import StreamReader, StreamWriter
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
@@ -25,6 +26,8 @@ from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpac
 from workers.jobs.orders import Failed, Finished, Heard, StepOrder
 
 _STARTING: Final = 60.0
+_PATIENCE: Final = 0.05
+_LATER: Final = 0.5
 _BEATS: Final = 6
 """So often a host hears from us within the time after which it takes us for dead."""
 _LINGER: Final = 1.0
@@ -51,12 +54,14 @@ class Hosts:
         self._idle: list[Host] = []
         self._all: set[Host] = set()
         self._busy: set[Host] = set()
+        self._waiting: deque[asyncio.Future[Host]] = deque()
+        self._wanted = asyncio.Event()
         self._draining = self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """One host is made warm meanwhile."""
-        self._tasks = [asyncio.create_task(work, name="step hosts") for work in (self._beat(), self._warm_up())]
+        self._tasks = [asyncio.create_task(work, name="step hosts") for work in (self._beat(), self._start_more())]
 
     async def stop(self) -> None:
         """At once, with all steps."""
@@ -64,6 +69,7 @@ class Hosts:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._disappoint()
         for host in self._all:
             host.kill()
         await asyncio.gather(*(host.dead.wait() for host in self._all))
@@ -79,7 +85,9 @@ class Hosts:
     async def run(self, order: StepOrder, heard: Heard) -> Finished | Failed:
         """To its end. Cancelled, it kills the step with all that it started."""
         try:
-            host = self._warm() or await self._started()
+            if self._stopping:
+                return _STOPPED
+            host = self._warm() or await self._next()
         except _NotStarted as fault:
             return _STOPPED if self._stopping else Failed(str(fault))
         self._busy.add(host)
@@ -94,14 +102,10 @@ class Hosts:
         finally:
             self._busy.discard(host)
         if host.fit:
-            self._idle.append(host)
+            self._free(host)
         else:
             host.kill()
         return _STOPPED if ended is None and self._stopping else ended or host.epitaph()
-
-    async def _warm_up(self) -> None:
-        with suppress(_NotStarted):
-            self._idle.append(await self._started())
 
     def _warm(self) -> Host | None:
         while self._idle:
@@ -109,6 +113,47 @@ class Hosts:
             if not host.dead.is_set():
                 return host
         return None
+
+    def _free(self, host: Host) -> None:
+        """Whoever has waited longest gets it."""
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(host)
+                return
+        self._idle.append(host)
+
+    async def _next(self) -> Host:
+        """One that becomes free, or is started for it, whatever comes first."""
+        waiting: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        self._wanted.set()
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                self._free(waiting.result())
+            raise
+
+    async def _start_more(self) -> None:
+        """One after the other, and only when waiting a moment does not help: most steps are over sooner than a process starts."""
+        while True:
+            self._waiting = deque(one for one in self._waiting if not one.done())
+            if not self._waiting and self._all:
+                self._wanted.clear()
+                await self._wanted.wait()
+                await asyncio.sleep(_PATIENCE if self._busy else 0)
+                continue
+            try:
+                self._free(await self._started())
+            except _NotStarted:
+                self._disappoint()
+                await asyncio.sleep(_LATER)
+
+    def _disappoint(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_exception(_NotStarted())
 
     async def _started(self) -> Host:
         host = await Host.spawned()

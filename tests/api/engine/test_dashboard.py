@@ -103,6 +103,15 @@ async def test_a_change_is_told_and_silence_is_kept(engine: httpx.AsyncClient, i
     await frames.aclose()
 
 
+async def test_of_a_long_queue_the_first_are_sent_and_all_are_counted(engine: httpx.AsyncClient, inner: Core) -> None:
+    jobs = [await submit(engine) for _ in range(101)]
+    frames = (await live(inner)).frames(None)
+    shown = await until(frames, lambda shown: shown["counts"]["queued"] == 101)
+    assert ids(shown) == [[], jobs[:100], []]
+    assert len((await board(engine))["queued"]) == 101
+    await frames.aclose()
+
+
 async def test_progress_of_the_present_run_is_told(engine: httpx.AsyncClient, inner: Core) -> None:
     boards = await live(inner)
     frames = boards.frames("admin")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,15 +12,16 @@ import httpx
 import pytest
 
 from api.core import Core
-from api.engine.listening import FULL
+from api.engine.listening import AWAY, BEAT, FULL
 from api.engine.log import Followers
 from api.engine.worded import _SPEECH
 from domain.job.aggregate import Retries
 from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, InterruptTask, StartTask
 from domain.job.events import EVENTS
 from domain.job.values import JobState, Output, Result, Severity
+from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
-from projections.job.history import BEGINNING, JobHistory, Seen
+from projections.job.history import BEGINNING, Happened, JobHistory, Said, Seen
 from projections.job.queries import JobQueries
 from projections.queue.chronicle import Line, write
 from tests.api.asking import engine_error
@@ -244,6 +245,27 @@ async def test_a_failed_job_ends_its_stream_with_the_reason(engine: httpx.AsyncC
     await fail(inner, job)
     told = await _all(followers(inner).records(job, Seen(0, 0)))
     assert told[-2][1]["message"] == "The job is abandoned: the task fetch failed: no such host"
+
+
+class Interrupted(Followers):
+    """Those whose database is away at some looks."""
+
+    looks = 0
+
+    async def look(self, job: int, seen: Seen) -> tuple[bool, Sequence[Happened | Said]]:
+        self.looks += 1
+        if self.looks in {2, 3}:
+            raise Unavailable("away")
+        return await super().look(job, seen)
+
+
+async def test_a_database_that_is_away_is_told_and_its_return_too_without_news(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    follow = Interrupted(JobQueries(inner.database), JobHistory(inner.database, EventMapper(inner.catalogue)), pause=0.01)
+    stream = follow.records(job, BEGINNING)
+    await anext(stream)
+    assert [await anext(stream) for _ in range(3)] == [AWAY, AWAY, BEAT]
+    await stream.aclose()
 
 
 async def test_only_so_many_may_follow(engine: httpx.AsyncClient, inner: Core) -> None:

@@ -80,8 +80,17 @@ async def test_a_host_is_kept_for_the_next_step(hosts: Hosts) -> None:
 
 
 async def test_steps_at_one_time_are_in_processes_of_their_own(hosts: Hosts) -> None:
-    pids = await asyncio.gather(*(pid_of(hosts) for _ in range(3)))
-    assert len(set(pids)) == 3
+    listeners = [Listener() for _ in range(3)]
+    running = [asyncio.create_task(hosts.run(order("is_deaf"), listener)) for listener in listeners]
+    await until(lambda: all(listener.lines for listener in listeners))
+    assert len({listener.lines[0][1].split()[0] for listener in listeners}) == 3
+    await hosts.stop()
+    await asyncio.gather(*running)
+
+
+async def test_short_steps_that_meet_share_a_process(hosts: Hosts) -> None:
+    first = await pid_of(hosts)
+    assert {*await asyncio.gather(*(pid_of(hosts) for _ in range(20)))} == {first}
 
 
 async def test_what_was_made_is_declared_and_not_yet_in_place(hosts: Hosts, root: Path) -> None:
