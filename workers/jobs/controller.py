@@ -21,12 +21,11 @@ from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database import Database
 from projections.log.ledger import Ledger
 from projections.queue.admission import Admission, Admitted, Capacity, admitted
-from workers.kernel.wake import Sleeper
+from workers.kernel.wake import Sleeper, rest
 
 CONSUMER: Final = "controller"
 SHARDS: Final = 16
 _PAUSE: Final = 0.5
-_REST: Final = 0.01
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +65,8 @@ class Controller:
         while not self._stopping:
             try:
                 await self._hold()
-                if await self._round():
-                    await asyncio.sleep(_REST)  # what comes meanwhile is started in one go
+                if started := await self._round():
+                    await asyncio.sleep(rest(started))  # what comes meanwhile is started in one go
                 else:
                     await self._sleeper.sleep(self._shares.lease / 5)
                 trouble = ""
@@ -91,11 +90,11 @@ class Controller:
         kept = {shard: share for shard, share in held.shares.items() if shard not in held.surplus}
         self._holding, self._renewed = Holding(kept, until=held.until), now
 
-    async def _round(self) -> bool:
-        """Start what there are slots for; whether there was anything."""
+    async def _round(self) -> int:
+        """Start what there are slots for; how many were."""
         clients = [client for client in await self._admission.clients() if self._is_ours(client)] if self._holding.shares else []
         if not clients:
-            return False
+            return 0
         settings = await self._settings.of(clients)
         held = await self._admission.held(clients)
         most = {client: settings[client].max_jobs - len(held[client].slots) for client in clients}
@@ -106,7 +105,7 @@ class Controller:
             capacity = Capacity(known.max_jobs, known.priority_slots, known.priority_threshold)
             starts += admitted(jobs, held[client], capacity=capacity)
         await self._start(starts)
-        return bool(starts)
+        return len(starts)
 
     def _is_ours(self, client: str) -> bool:
         return time.monotonic() < self._holding.until and shard_of(client, self._shares.shards) in self._holding.shares

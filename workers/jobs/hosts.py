@@ -15,8 +15,10 @@ from asyncio import StreamReader, StreamWriter
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,7 +28,8 @@ from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpac
 from workers.jobs.orders import Failed, Finished, Heard, StepOrder
 
 _STARTING: Final = 60.0
-_PATIENCE: Final = 0.05
+_PATIENCE: Final = 0.15
+_ENOUGH: Final = 0.5
 _LATER: Final = 0.5
 _BEATS: Final = 6
 """So often a host hears from us within the time after which it takes us for dead."""
@@ -54,8 +57,10 @@ class Hosts:
         self._idle: list[Host] = []
         self._all: set[Host] = set()
         self._busy: set[Host] = set()
-        self._waiting: deque[asyncio.Future[Host]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._wanted = asyncio.Event()
+        self._started_at = float("-inf")
+        self._usual_seconds = 0.0
         self._draining = self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -91,6 +96,7 @@ class Hosts:
         except _NotStarted as fault:
             return _STOPPED if self._stopping else Failed(str(fault))
         self._busy.add(host)
+        begun = monotonic()
         try:
             host.send({"kind": "order", "order": order})
             if self._draining:
@@ -101,6 +107,7 @@ class Hosts:
             raise
         finally:
             self._busy.discard(host)
+        self._usual_seconds += (monotonic() - begun - self._usual_seconds) / 8
         if host.fit:
             self._free(host)
         else:
@@ -116,44 +123,63 @@ class Hosts:
 
     def _free(self, host: Host) -> None:
         """Whoever has waited longest gets it."""
+        longest = self._longest()
+        if longest is None:
+            self._idle.append(host)
+        else:
+            longest.host.set_result(host)
+
+    def _longest(self) -> _Waiting | None:
         while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_result(host)
-                return
-        self._idle.append(host)
+            if not self._waiting[0].host.done():
+                return self._waiting[0]
+            self._waiting.popleft()
+        return None
 
     async def _next(self) -> Host:
         """One that becomes free, or is started for it, whatever comes first."""
-        waiting: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
+        host: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(host))
         self._wanted.set()
         try:
-            return await waiting
+            return await host
         except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
-                self._free(waiting.result())
+            if host.done() and not host.cancelled() and host.exception() is None:
+                self._free(host.result())
             raise
 
     async def _start_more(self) -> None:
-        """One after the other, and only when waiting a moment does not help: most steps are over sooner than a process starts."""
+        """One after the other, and only for those who have waited a moment: most steps are over sooner than a process starts."""
         while True:
-            self._waiting = deque(one for one in self._waiting if not one.done())
-            if not self._waiting and self._all:
+            longest = self._longest()
+            if longest is None and self._all:
                 self._wanted.clear()
                 await self._wanted.wait()
-                await asyncio.sleep(_PATIENCE if self._busy else 0)
-                continue
-            try:
-                self._free(await self._started())
-            except _NotStarted:
-                self._disappoint()
-                await asyncio.sleep(_LATER)
+            elif longest is not None and self._busy and self._may_wait(longest):
+                await asyncio.sleep(_PATIENCE / 4)
+            else:
+                await self._start_one()
+
+    def _may_wait(self, longest: _Waiting) -> bool:
+        """Whether those who wait are served soon, as steps have been lately."""
+        now = monotonic()
+        if now - max(longest.since, self._started_at) < _PATIENCE:
+            return True
+        soon = len(self._waiting) * self._usual_seconds / len(self._busy) < _PATIENCE
+        return soon and now - longest.since < _ENOUGH
+
+    async def _start_one(self) -> None:
+        try:
+            host = await self._started()
+            self._started_at = monotonic()
+            self._free(host)
+        except _NotStarted:
+            self._disappoint()
+            await asyncio.sleep(_LATER)
 
     def _disappoint(self) -> None:
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_exception(_NotStarted())
+        while (longest := self._longest()) is not None:
+            longest.host.set_exception(_NotStarted())
 
     async def _started(self) -> Host:
         host = await Host.spawned()
@@ -177,6 +203,14 @@ class Hosts:
             for host in self._all:
                 host.send(_ALIVE)
             await asyncio.sleep(self._lease_seconds / _BEATS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Somebody who needs a host, and since when, in seconds of `time.monotonic`."""
+
+    host: asyncio.Future[Host]
+    since: float = field(default_factory=monotonic)
 
 
 class _NotStarted(Exception):

@@ -21,14 +21,12 @@ from domain.kernel.errors import NotFound, Unavailable
 from projections.consumers.shares import Shares
 from projections.queue.claims import Claimed, Run, TaskQueue
 from workers.jobs.conductor import Conductor
-from workers.kernel.wake import Sleeper
+from workers.kernel.wake import LONG_REST, Sleeper, rest
 
 STEPS: Final = 4
 DRAIN: Final = 10.0
 _SEEN: Final = 2.0
 _LOOK: Final = 0.05
-_REST: Final = 0.01
-_LONG_REST: Final = 0.04
 _OFTEN: Final = 4
 _PAUSE: Final = 0.5
 
@@ -135,7 +133,7 @@ class Runner:
             for one in claimed:
                 self._begin(one, until=begun + self._queue.lease)
             self._vain = 0 if claimed else self._vain + 1
-            await asyncio.sleep(_REST if self._vain < _OFTEN else _LONG_REST)
+            await asyncio.sleep(rest(len(claimed)) if self._vain < _OFTEN else LONG_REST)
             if claimed:
                 return
         if not await self._sleeper.sleep():

@@ -21,9 +21,18 @@ from workers.kernel.feed import Feed
 POLL: Final = 1.0
 """Seconds between two looks of one whom nobody wakes."""
 _LATER: Final = 0.5
-_PACE: Final = 0.01
+REST: Final = 0.01
+LONG_REST: Final = 0.03
+_BATCH: Final = 8
+_OFTEN: Final = 10
 
 _log = logging.getLogger(__name__)
+
+
+def rest(found: int) -> float:
+    """Seconds until one who found so much to do looks again. A single thing is no hurry that is known of, so the next is taken
+    soon; a few are better taken together with those that follow; many are a batch already."""
+    return LONG_REST if 1 < found < _BATCH else REST
 
 
 class Sleeper:
@@ -114,7 +123,7 @@ class Wake(Background):
         await self._news.close()
 
     async def _run(self) -> None:
-        trouble = False
+        trouble, in_a_row = False, 0
         while True:
             try:
                 there_is = await self._news.wait()
@@ -128,4 +137,5 @@ class Wake(Background):
             if there_is:
                 for sleeper in self._sleepers:
                     sleeper.wake()
-                await asyncio.sleep(_PACE)  # those who look see in one look what comes meanwhile
+                await asyncio.sleep(REST if in_a_row < _OFTEN else LONG_REST)  # those who look see in one look what comes meanwhile
+            in_a_row = in_a_row + 1 if there_is else 0
