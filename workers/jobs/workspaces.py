@@ -60,6 +60,7 @@ class Workspaces:
 
     def _publish(self, run: Run, outputs: list[Output]) -> None:
         places, folders = Places(self.root, run.job), set[Path]()
+        _forestall(places, run)
         for output in outputs:
             made, named = places.workspace(run.task, run.run) / output.path, places.found(output.name)
             named.parent.mkdir(parents=True, exist_ok=True)
@@ -71,6 +72,13 @@ class Workspaces:
             folders.add(named.parent)
         for folder in folders:
             _sync(folder)
+
+
+def _forestall(places: Places, run: Run) -> None:
+    """A worker that was frozen while it published an earlier run, whose job was broken off and resumed since, finds nothing left to
+    move."""
+    for number in range(1, run.run):
+        shutil.rmtree(places.workspace(run.task, number), ignore_errors=True)
 
 
 def _is_there(folder: Path) -> bool:

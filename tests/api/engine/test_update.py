@@ -175,3 +175,12 @@ async def test_many_changes_at_once_are_each_told_as_they_were_made(engine: http
     words = [f"priority updated from {data['previous']} to {data['priority']}" for data in changed]
     assert sorted(update for updates in told for update in updates) == sorted(words)
     assert len(words) == 9
+
+
+async def test_the_audit_shows_a_job_as_it_stood(engine: httpx.AsyncClient) -> None:
+    job = await submit(engine)
+    shown = await single(engine, job)
+    assert (await engine.put(f"/engine/job/{job}", json={"priority": 8})).status_code == 200
+    then = (await engine.get(f"/api/audit/job/{job}/state?version=1")).json()
+    assert then["state"] == {name: value for name, value in {**shown, "position": 0}.items() if name != "top_of_queue"}
+    assert (await engine.get(f"/api/audit/job/{job}/state")).json()["state"]["priority"] == 8
