@@ -111,6 +111,13 @@ _EXPECTED = (
     rf"\d+  5  event\.described  {_INSTANT}  admin",
     rf"\d+  6  event\.state_changed  {_INSTANT}  admin",
     "version 4 was LIVE_PUBLISHED - Cup final",
+    rf"{_INSTANT}  INFO   api  .*",
+    rf"{_INSTANT}  INFO   controller  The job is started in slot 1",
+    rf"{_INSTANT}  INFO   worker  task 1  .* started the task probe, attempt 1",
+    rf"{_INSTANT}  INFO   worker  task 1  .*",
+    rf"{_INSTANT}  INFO   worker  task 1  The task probe is completed: .*",
+    rf"{_INSTANT}  INFO   worker  The job is completed",
+    r"\d+  probe_media  completed  False",
     r"True  \d+  None",
 )
 """The tour's first lines, down to the sample."""

@@ -27,6 +27,11 @@ from tests.workers.jobs.engine import Engine
 SOON = 60.0
 
 
+def _at_a_terminal() -> None:
+    """As Ctrl-C finds a command there, though these tests may run in the background of a shell, which has it ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Screen:
     """A command, and what it is read by: a terminal of 100 columns, or a pipe."""
 
@@ -41,6 +46,7 @@ class Screen:
             stdout=theirs,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_at_a_terminal,
         )
         os.close(theirs)
         os.set_blocking(self._ours, False)

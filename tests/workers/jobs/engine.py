@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -97,9 +97,14 @@ class Engine:
         return [topic.removeprefix("job.") for (topic,) in found]
 
 
-def with_plugins() -> None:
-    if PLUGINS not in sys.path:
-        sys.path.append(PLUGINS)
+@contextmanager
+def plugins() -> Iterator[None]:
+    """The workflows of tests/plugins are installed meanwhile."""
+    sys.path.append(PLUGINS)
+    try:
+        yield
+    finally:
+        sys.path.remove(PLUGINS)
 
 
 @asynccontextmanager
@@ -107,7 +112,6 @@ async def process(
     conninfo: str, role: str | None, *, media_root: Path, roles: Sequence[str] = ENGINE, steps: int = 4, lease: float = 30.0
 ) -> AsyncIterator[Core]:
     """What one process of the product is, without a web."""
-    with_plugins()
     inner = core(conninfo, role=role, clock=system_clock)
     outbound = GuardedClient()
     ground = Ground(
@@ -130,11 +134,12 @@ async def process(
         version="0",
     )
     workers = Workers(ground, roles)
-    await inner.start()
-    try:
-        await workers.start()
-        yield inner
-    finally:
-        await workers.stop()
-        await outbound.close()
-        await inner.stop()
+    with plugins():
+        await inner.start()
+        try:
+            await workers.start()
+            yield inner
+        finally:
+            await workers.stop()
+            await outbound.close()
+            await inner.stop()

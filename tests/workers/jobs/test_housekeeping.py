@@ -11,7 +11,8 @@ from domain.kernel.ids import new_id
 from projections.queue.chronicle import Line, write
 from projections.queue.claims import Run, TaskQueue
 from tests.conftest import HandClock
-from tests.projections.job.jobs_made import accept, do
+from tests.projections.feeding import do
+from tests.projections.job.jobs_made import accept
 from tests.projections.log.helpers import rows
 from workers.jobs.housekeeping import KEPT, Housekeeping
 from workers.jobs.places import Places

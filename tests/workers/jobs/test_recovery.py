@@ -16,7 +16,7 @@ from domain.kernel.clock import system_clock
 from domain.kernel.ids import new_id
 from projections.job.numbers import JobNumbers
 from projections.queue.claims import Run, TaskQueue
-from tests.workers.jobs.engine import Engine, once, process, with_plugins
+from tests.workers.jobs.engine import Engine, once, plugins, process
 from workers.jobs.places import Places
 
 Migrated = tuple[str, str | None]
@@ -27,15 +27,15 @@ LEASE = 1.0
 @pytest.fixture
 async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]:
     """Nobody works yet but the test itself."""
-    with_plugins()
     inner: Core = core(database_url, role=migrated[1], clock=system_clock)
-    await inner.start()
-    await inner.growth.start()
-    try:
-        yield Engine(inner, JobNumbers(inner.database))
-    finally:
-        await inner.growth.stop()
-        await inner.stop()
+    with plugins():
+        await inner.start()
+        await inner.growth.start()
+        try:
+            yield Engine(inner, JobNumbers(inner.database))
+        finally:
+            await inner.growth.stop()
+            await inner.stop()
 
 
 class Dying:

@@ -89,7 +89,7 @@ def test_an_unknown_workflow_is_refused_with_those_that_are_known() -> None:
         ({**FETCH, "callback_urls": SECRET}, "parameters.callback_urls"),
         ({**FETCH, "callback_urls": [SECRET]}, "parameters.callback_urls[0]"),
         ({**FETCH, "callbackUrls": ["https://a.example/", {"a": SECRET}]}, "parameters.callbackUrls[1]"),
-        ({**FETCH, "callback_urls": ["https://a.example/"] * 11}, "parameters.callback_urls"),
+        ({**FETCH, "callback_urls": ["https://a.example/"] * 17}, "parameters.callback_urls"),
         ({**FETCH, "callback_urls": [], "callbackUrls": []}, "parameters.callbackUrls"),
         *(
             ({**FETCH, "content_id": name}, "parameters.content_id")
