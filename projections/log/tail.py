@@ -18,8 +18,10 @@ SELECT position, originator_id, originator_version, topic, event_id, state, meta
 """
 _PAGE = _COLUMNS + "WHERE position > %s ORDER BY position LIMIT %s"
 _WINDOW = _COLUMNS + "WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) ORDER BY position"
-_ANY = """
-SELECT EXISTS (SELECT FROM events WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]))
+_SOME = """
+SELECT count(*) FROM (
+    SELECT FROM events WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) LIMIT %s
+) AS first
 """
 _AT = _COLUMNS + "WHERE position = ANY(%s::bigint[]) ORDER BY position"
 
@@ -65,10 +67,10 @@ async def window(database: Database, after: int, *, through: int, kinds: Collect
     return [LoggedEvent(*row) for row in await database.rows(_WINDOW, (after, through, list(kinds)))]
 
 
-async def any_of(database: Database, after: int, *, through: int, kinds: Collection[str]) -> bool:
-    """Whether there is an event of these kinds behind `after` up to `through`."""
-    found = await database.row(_ANY, (after, through, list(kinds)))
-    return bool(found and found[0])
+async def some_of(database: Database, after: int, *, through: int, kinds: Collection[str], most: int) -> int:
+    """How many events of these kinds there are behind `after` up to `through`, counted up to `most`."""
+    found = await database.row(_SOME, (after, through, list(kinds), most))
+    return int(found[0]) if found else 0
 
 
 async def at(database: Database, positions: Sequence[int]) -> Sequence[LoggedEvent]:

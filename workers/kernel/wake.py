@@ -24,7 +24,8 @@ _LATER: Final = 0.5
 REST: Final = 0.01
 LONG_REST: Final = 0.03
 _BATCH: Final = 8
-_OFTEN: Final = 10
+_SHORT_REST: Final = 0.005
+_MUCH: Final = 16
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +58,8 @@ class Sleeper:
 class News(Protocol):
     """Says when something may have happened."""
 
-    async def wait(self) -> bool:
-        """Waits a moment; whether there was anything. Raises `Unavailable`."""
+    async def wait(self) -> int:
+        """Waits a moment; how much there was, as far as it matters. Raises `Unavailable`."""
         ...
 
     async def close(self) -> None: ...
@@ -73,13 +74,13 @@ class LogNews:
         self._kinds = kinds
         self._position: int | None = None
 
-    async def wait(self) -> bool:
+    async def wait(self) -> int:
         if self._position is None:
             self._position = await tail.head(self._database)
         reached = await self._growth.beyond(self._position)
         if reached <= self._position:
-            return False
-        found = await tail.any_of(self._database, self._position, through=reached, kinds=self._kinds)
+            return 0
+        found = await tail.some_of(self._database, self._position, through=reached, kinds=self._kinds, most=_MUCH)
         self._position = reached
         return found
 
@@ -95,12 +96,12 @@ class FeedNews:
         self._feed = feed
         self._position: int | None = None
 
-    async def wait(self) -> bool:
+    async def wait(self) -> int:
         if self._position is None:
             self._position = await tail.head(self._database)
         batch = await self._feed.fetch({0: self._position})
         self._position = batch.through
-        return bool(batch.records)
+        return len(batch.records)
 
     async def close(self) -> None:
         await self._feed.close()
@@ -123,10 +124,10 @@ class Wake(Background):
         await self._news.close()
 
     async def _run(self) -> None:
-        trouble, in_a_row = False, 0
+        trouble = False
         while True:
             try:
-                there_is = await self._news.wait()
+                news = await self._news.wait()
             except Unavailable as fault:
                 if not trouble:
                     _log.info("not woken for a while, only polling: %s", fault)
@@ -134,8 +135,8 @@ class Wake(Background):
                 await asyncio.sleep(_LATER)
                 continue
             trouble = False
-            if there_is:
+            if news:
                 for sleeper in self._sleepers:
                     sleeper.wake()
-                await asyncio.sleep(REST if in_a_row < _OFTEN else LONG_REST)  # those who look see in one look what comes meanwhile
-            in_a_row = in_a_row + 1 if there_is else 0
+                # Those who look see in one look what comes meanwhile.
+                await asyncio.sleep(_SHORT_REST if news < _MUCH else LONG_REST)
