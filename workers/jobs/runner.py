@@ -21,7 +21,7 @@ from domain.kernel.errors import NotFound, Unavailable
 from projections.consumers.shares import Shares
 from projections.queue.claims import Claimed, Run, TaskQueue
 from workers.jobs.conductor import Conductor
-from workers.kernel.wake import LONG_REST, Sleeper, rest
+from workers.kernel.wake import LONG_REST, REST, Sleeper, rest
 
 STEPS: Final = 4
 DRAIN: Final = 10.0
@@ -133,7 +133,8 @@ class Runner:
             for one in claimed:
                 self._begin(one, until=begun + self._queue.lease)
             self._vain = 0 if claimed else self._vain + 1
-            await asyncio.sleep(rest(len(claimed)) if self._vain < _OFTEN else LONG_REST)
+            pause = REST if len(claimed) == free else rest(len(claimed))
+            await asyncio.sleep(pause if self._vain < _OFTEN else LONG_REST)
             if claimed:
                 return
         if not await self._sleeper.sleep():
