@@ -26,7 +26,7 @@ from bench.report import Result, Table, Target, middle
 _CLIENTS = 32
 _MAX_JOBS = 500
 _PROCESSES = (1, 4)
-_STEPS: Mapping[int, Sequence[int]] = {1: (4, 10, 30), 4: (4, 10, 20)}
+_STEPS: Mapping[int, Sequence[int]] = {1: (10, 30, 60), 4: (10, 20, 30)}
 _CONCURRENCY: Mapping[int, Sequence[int]] = {1: (1, 10, 30, 60), 4: (1, 5, 30)}
 """By the number of processes; of these the best is taken, for us and for them."""
 _DEFAULT_STEPS = 4

@@ -18,9 +18,9 @@ from domain.job.aggregate import Job, Retries
 from domain.job.commands import CommitOutputs, CompleteTask, FailTask, InterruptTask, JobCommand, StartTask
 from domain.job.masking import secret_texts
 from domain.job.task import Task
-from domain.job.values import Result, TaskState
+from domain.job.values import Fenced, Result, TaskState
 from domain.kernel.cause import Cause
-from domain.kernel.errors import Unavailable
+from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.sealed import Unsealable
 from projections.job.settings import EngineSettingsQueries
 from projections.log.ledger import Ledger
@@ -78,7 +78,8 @@ class Conductor:
         else:
             job = await self.tell(StartTask(run.job, run.task, run.run, self._worker), claimed.transaction_id)
             job = await self._step(job, run)
-        if job.tasks[run.task].state is TaskState.PUBLISHING:
+        task = job.tasks[run.task]
+        if task.state is TaskState.PUBLISHING and task.run == run.run:
             job = await self._publish(job, run)
         if job.ended:
             await self._workspaces.remove([run.job])
@@ -93,7 +94,9 @@ class Conductor:
         while True:
             try:
                 return await self._ledger.execute(command, cause=cause)
-            except Unavailable:
+            except Fenced:
+                raise
+            except (Unavailable, Conflict):  # the database is away, or others wrote to the job all the time
                 await asyncio.sleep(_AGAIN)
 
     async def _load(self, run: Run) -> Job:
