@@ -10,85 +10,47 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 from domain.job.commands import StartJob
 from domain.kernel.cause import Cause
-from domain.kernel.errors import Conflict, Unavailable
-from projections.consumers.shares import NOTHING, Holding, Shares, shard_of
+from domain.kernel.errors import Conflict
+from projections.consumers.shares import Shares, shard_of
 from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database import Database
 from projections.log.ledger import Ledger
 from projections.queue.admission import Admission, Admitted, Capacity, admitted
+from workers.kernel.rounds import Rounds
 from workers.kernel.wake import Sleeper, rest
 
 CONSUMER: Final = "controller"
 SHARDS: Final = 16
-_PAUSE: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
 
-class Controller:
+class Controller(Rounds):
     """One member's part in admission."""
 
     def __init__(
         self, database: Database, ledger: Ledger, *, settings: EngineSettingsQueries, shares: Shares, sleeper: Sleeper
     ) -> None:
+        super().__init__(shares, sleeper)
         self._ledger = ledger
         self._settings = settings
         self._admission = Admission(database)
-        self._shares = shares
-        self._sleeper = sleeper
-        self._holding: Holding = NOTHING
-        self._renewed = float("-inf")
         self._starting = 0
-        self._stopping = False
-        self._task: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        await self._shares.start()
-        self._task = asyncio.create_task(self._run(), name="controller")
+    @property
+    def _busy(self) -> int:
+        return self._starting
 
-    async def stop(self) -> None:
-        """Finish the round under way and let others go on at once."""
-        self._stopping = True
-        self._sleeper.wake()
-        if self._task is not None:
-            await self._task
-        with suppress(Unavailable):
-            await self._shares.leave()
-
-    async def _run(self) -> None:
-        trouble = ""
-        while not self._stopping:
-            try:
-                await self._hold()
-                if started := await self._round():
-                    await asyncio.sleep(rest(started))  # what comes meanwhile is started in one go
-                else:
-                    await self._sleeper.sleep(self._shares.lease / 5)
-                trouble = ""
-            except Unavailable as fault:
-                if str(fault) != trouble:
-                    _log.warning("controller: %s; trying again until it works", fault)
-                trouble = str(fault)
-                await asyncio.sleep(_PAUSE)
-            except Exception:
-                _log.exception("controller: failed; trying again")
-                await asyncio.sleep(_PAUSE)
-
-    async def _hold(self) -> None:
-        """Between two rounds nothing is under way, so what others lack can go at once."""
-        now = time.monotonic()
-        if now - self._renewed < self._shares.lease / 3:
-            return
-        held = await self._shares.hold(busy=self._starting)
-        if held.surplus:
-            await self._shares.release(held.surplus)
-        kept = {shard: share for shard, share in held.shares.items() if shard not in held.surplus}
-        self._holding, self._renewed = Holding(kept, until=held.until), now
+    async def _turn(self) -> None:
+        await self._hold()
+        if started := await self._round():
+            await asyncio.sleep(rest(started))  # what comes meanwhile is started in one go
+        else:
+            await self._sleeper.sleep(self._shares.lease / 5)
 
     async def _round(self) -> int:
         """Start what there are slots for; how many were."""

@@ -11,32 +11,31 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 from domain.job.commands import QueueJob
 from domain.kernel.cause import Cause
 from domain.kernel.clock import Clock
-from domain.kernel.errors import Conflict, Unavailable
-from projections.consumers.shares import NOTHING, Holding, Shares
+from domain.kernel.errors import Conflict
+from projections.consumers.shares import Shares
 from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database import Database
 from projections.log.ledger import Ledger
 from projections.queue.due import AT_ONCE, Due, DueJobs
 from projections.vault.vault import Vault
+from workers.kernel.rounds import Rounds
 from workers.kernel.wake import POLL, Sleeper
 from workers.ports import Outbound
 from workers.timekeeper.gates import Gates, Watchman
 
 CONSUMER: Final = "scheduler"
-_PAUSE: Final = 0.5
 _BREATH: Final = 0.02
 """Seconds between two looks at least: where many jobs run, the log tells of them all the time."""
 
 _log = logging.getLogger(__name__)
 
 
-class Scheduler:
+class Scheduler(Rounds):
     """One member: the active one, or one that stands by."""
 
     def __init__(
@@ -51,47 +50,23 @@ class Scheduler:
         sleeper: Sleeper,
         clock: Clock,
     ) -> None:
+        super().__init__(shares, sleeper)
         self._ledger = ledger
         self._settings = settings
-        self._shares = shares
-        self._sleeper = sleeper
         self._jobs = DueJobs(database)
         watchman = Watchman(database, outbound, vault=vault, clock=clock)
         self._gates = Gates(self._jobs, watchman, opened=self._opened, ended=sleeper.wake)
-        self._holding: Holding = NOTHING
-        self._renewed = float("-inf")
-        self._stopping = False
-        self._task: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        await self._shares.start()
-        self._task = asyncio.create_task(self._run(), name="scheduler")
+    @property
+    def _busy(self) -> int:
+        return self._gates.under_way
 
-    async def stop(self) -> None:
-        """Finish the round under way, leave the gates, and let another go on at once."""
-        self._stopping = True
-        self._sleeper.wake()
-        if self._task is not None:
-            await self._task
+    async def _turn(self) -> None:
+        await self._sleeper.sleep(await self._round())
+        await asyncio.sleep(_BREATH)
+
+    async def _let_go(self) -> None:
         await self._gates.forget()
-        with suppress(Unavailable):
-            await self._shares.leave()
-
-    async def _run(self) -> None:
-        trouble = ""
-        while not self._stopping:
-            try:
-                await self._sleeper.sleep(await self._round())
-                await asyncio.sleep(_BREATH)
-                trouble = ""
-            except Unavailable as fault:
-                if str(fault) != trouble:
-                    _log.warning("scheduler: %s; trying again until it works", fault)
-                trouble = str(fault)
-                await asyncio.sleep(_PAUSE)
-            except Exception:
-                _log.exception("scheduler: failed; trying again")
-                await asyncio.sleep(_PAUSE)
 
     async def _round(self) -> float:
         """Queue what is due and ask for gates; how many seconds may pass until the next round."""
@@ -113,13 +88,6 @@ class Scheduler:
             return 0.0
         next_in = await self._jobs.next_in(active)
         return POLL if next_in is None else min(max(next_in, 0.0), POLL)
-
-    async def _hold(self) -> None:
-        now = time.monotonic()
-        if now - self._renewed < self._shares.lease / 3:
-            return
-        self._holding = await self._shares.hold(busy=self._gates.under_way)
-        self._renewed = now
 
     def _is_ours(self) -> bool:
         return bool(self._holding.shares) and time.monotonic() < self._holding.until

@@ -9,6 +9,7 @@ import pytest
 
 from domain.job.values import JobState, TaskState
 from projections.job.numbers import JobNumbers
+from tests.projections.log.helpers import until
 from tests.workers.jobs.engine import Engine, process
 
 Migrated = tuple[str, str | None]
@@ -35,7 +36,7 @@ async def test_tasks_follow_their_graph_and_publish_what_they_made(engine: Engin
     assert job.tasks[3].result is not None
     assert job.tasks[3].result.files == (f"match/{number}-3.txt",)
     assert (await engine.topics(number))[2:6] == ["task_started", "outputs_committed", "task_completed", "task_started"]
-    assert not (tmp_path / ".jobs" / str(number)).exists()
+    await until(lambda: not (tmp_path / ".jobs" / str(number)).exists())
 
 
 async def test_branches_come_together_again(engine: Engine) -> None:
