@@ -235,6 +235,7 @@ def _queue(name: str) -> Callable[[Ground, Shared], Sequence[Worker]]:
         conductor = Conductor(
             ground.ledger,
             shared.hosts,
+            streams=ground.streams,
             workspaces=workspaces,
             chronicle=shared.chronicle,
             vault=ground.vault,
@@ -244,8 +245,8 @@ def _queue(name: str) -> Callable[[Ground, Shared], Sequence[Worker]]:
         runner = Runner(
             queue,
             conductor,
-            queues=[name],
-            presence=[Shares(ground.database, name, shards=0, member=member, host=ground.host)],
+            name=name,
+            presence=Shares(ground.database, name, shards=0, member=member, host=ground.host),
             sleeper=shared.jobs.sleeper(),
             watcher=shared.jobs.sleeper(),
             asked_to_end=shared.hosts.drain,

@@ -14,8 +14,9 @@ from projections.kernel.background import Background
 from projections.kernel.database import Database
 from projections.queue.chronicle import Line, Progress, write
 from projections.queue.claims import Run
+from workers.kernel.again import again
 
-EVERY: Final = 0.5
+_EVERY: Final = 0.5
 _MOST: Final = 20_000
 _AT_ONCE: Final = 2_000
 
@@ -57,9 +58,11 @@ class Chronicle(Background):
                     return
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(EVERY)
-            await self.flush()
+        await again(self._later, what="lines of jobs")
+
+    async def _later(self) -> None:
+        await asyncio.sleep(_EVERY)
+        await self.flush()
 
 
 class Voice:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic_core import from_json
 
@@ -24,6 +24,7 @@ from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.sealed import Unsealable
 from projections.job.settings import EngineSettingsQueries
 from projections.log.ledger import Ledger
+from projections.log.streams import Streams
 from projections.queue.claims import Claimed, Run
 from projections.vault.vault import Vault
 from workers.jobs.chronicle import Chronicle, Voice
@@ -32,6 +33,7 @@ from workers.jobs.orders import Failed, StepOrder
 from workers.jobs.places import Outside
 from workers.jobs.workspaces import Workspaces
 
+T = TypeVar("T")
 _AGAIN: Final = 0.5
 _LONGEST_ERROR: Final = 2_000
 
@@ -46,6 +48,7 @@ class Conductor:
         ledger: Ledger,
         hosts: Hosts,
         *,
+        streams: Streams,
         workspaces: Workspaces,
         chronicle: Chronicle,
         vault: Vault,
@@ -54,6 +57,7 @@ class Conductor:
     ) -> None:
         self._ledger = ledger
         self._hosts = hosts
+        self._streams = streams
         self._workspaces = workspaces
         self._chronicle = chronicle
         self._vault = vault
@@ -91,17 +95,12 @@ class Conductor:
     async def tell(self, command: JobCommand, transaction_id: str) -> Job:
         """Until the log takes it; whoever holds the run's lease ends that when it is lost."""
         cause = Cause.by("system", correlation_id=transaction_id)
-        while True:
-            try:
-                return await self._ledger.execute(command, cause=cause)
-            except Fenced:
-                raise
-            except (Unavailable, Conflict):  # the database is away, or others wrote to the job all the time
-                await asyncio.sleep(_AGAIN)
+        return await _surely(lambda: self._ledger.execute(command, cause=cause))
 
     async def _load(self, run: Run) -> Job:
-        """The job as it is, by a command that changes nothing of it."""
-        return await self.tell(_Look(run.job), "")
+        job = await _surely(lambda: self._streams.load(Job.stream(run.job)))
+        assert isinstance(job, Job), "a task is claimed of a job that is in the log"
+        return job
 
     async def _step(self, job: Job, run: Run) -> Job:
         task = job.tasks[run.task]
@@ -140,40 +139,32 @@ class Conductor:
         return await self.tell(CompleteTask(run.job, run.task, run.run), job.transaction_id)
 
     async def _failed(self, job: Job, run: Run, *, reason: str, final: bool) -> Job:
-        retries = await self._surely_retries(job.submission.client)
+        retries = await _surely(lambda: self.retries(job.submission.client))
         return await self.tell(
             FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "it failed", retries, final), job.transaction_id
         )
-
-    async def _surely_retries(self, client: str) -> Retries:
-        while True:
-            try:
-                return await self.retries(client)
-            except Unavailable:
-                await asyncio.sleep(_AGAIN)
 
     async def _parameters(self, job: Job) -> Mapping[str, Any]:
         """All of them, with what must not be shown."""
         sealed = job.submission.sealed_parameters
         if sealed is None:
             return job.submission.parameters
-        while True:
-            try:
-                opened = await self._vault.opened(sealed.reference)
-            except Unavailable:
-                await asyncio.sleep(_AGAIN)
-                continue
-            if opened is None:
-                raise Unsealable(str(sealed.reference))
-            found: Mapping[str, Any] = from_json(opened)
-            return found
+        opened = await _surely(lambda: self._vault.opened(sealed.reference))
+        if opened is None:
+            raise Unsealable(str(sealed.reference))
+        found: Mapping[str, Any] = from_json(opened)
+        return found
 
 
-class _Look(JobCommand):
-    """Nothing is wanted but to see it."""
-
-    def act(self, root: Job, *, at: object) -> None:
-        return None
+async def _surely(ask: Callable[[], Awaitable[T]]) -> T:
+    """The database may be away for a while, and others may write to the job all the time."""
+    while True:
+        try:
+            return await ask()
+        except Fenced:
+            raise
+        except (Unavailable, Conflict):
+            await asyncio.sleep(_AGAIN)
 
 
 def _order(job: Job, task: Task, run: Run, parameters: Mapping[str, Any]) -> StepOrder:

@@ -6,22 +6,19 @@ A worker tidies up behind itself; this is for what it could not, because the job
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import timedelta
 from typing import Final
 
 from domain.kernel.clock import Clock
-from domain.kernel.errors import Unavailable
 from projections.kernel.background import Background
 from projections.kernel.database import Database
 from projections.queue.chronicle import prune
 from projections.queue.claims import TaskQueue
 from workers.jobs.workspaces import Workspaces
+from workers.kernel.again import again
 
 KEPT: Final = timedelta(days=30)
 _EVERY: Final = 600.0
-
-_log = logging.getLogger(__name__)
 
 
 class Housekeeping(Background):
@@ -39,11 +36,8 @@ class Housekeeping(Background):
         await self._workspaces.remove(await self._queue.ended(await self._workspaces.jobs()))
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(_EVERY)
-            try:
-                await self.tidy()
-            except Unavailable as fault:
-                _log.info("nothing was tidied up this time: %s", fault)
-            except Exception:
-                _log.exception("tidying up failed; it will be tried again")
+        await again(self._later, what="housekeeping")
+
+    async def _later(self) -> None:
+        await asyncio.sleep(_EVERY)
+        await self.tidy()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,14 +21,12 @@ from domain.kernel.errors import NotFound, Unavailable
 from projections.consumers.shares import Shares
 from projections.queue.claims import Claimed, Run, TaskQueue
 from workers.jobs.conductor import Conductor
+from workers.kernel.again import again
 from workers.kernel.wake import LONG_REST, REST, Sleeper, rest
 
-STEPS: Final = 4
-DRAIN: Final = 10.0
 _SEEN: Final = 2.0
 _LOOK: Final = 0.05
 _OFTEN: Final = 4
-_PAUSE: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +41,7 @@ class _Held:
 
 
 class Runner:
-    """One process's part of one or several queues. `steps` is how many run at a time; `drain` how many seconds they get to end by
+    """One process's part of a queue. `steps` is how many run at a time; `drain` how many seconds they get to end by
     themselves when it is asked to stop."""
 
     def __init__(
@@ -51,17 +49,17 @@ class Runner:
         queue: TaskQueue,
         conductor: Conductor,
         *,
-        queues: Sequence[str],
-        presence: Sequence[Shares],
+        name: str,
+        presence: Shares,
         sleeper: Sleeper,
         watcher: Sleeper,
         asked_to_end: Callable[[], None],
-        steps: int = STEPS,
-        drain: float = DRAIN,
+        steps: int,
+        drain: float,
     ) -> None:
         self._queue = queue
         self._conductor = conductor
-        self._queues = queues
+        self._name = name
         self._presence = presence
         self._sleeper = sleeper
         self._watcher = watcher
@@ -76,9 +74,10 @@ class Runner:
         self._keeping: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        self._taking = asyncio.create_task(self._again(self._take, until=lambda: self._stopping), name="runner take")
-        rounds = ((self._beat, "beat"), (self._watch, "watch"), (self._rescue, "rescue"), (self._appear, "appear"))
-        self._keeping = [asyncio.create_task(self._again(work), name=f"runner {name}") for work, name in rounds]
+        what = f"runner of {self._name}"
+        self._taking = asyncio.create_task(again(self._take, what=what, until=lambda: self._stopping))
+        rounds = (self._beat, self._watch, self._rescue, self._appear)
+        self._keeping = [asyncio.create_task(again(work, what=what)) for work in rounds]
 
     async def stop(self) -> None:
         """Nothing new is taken. What runs may end within `drain` seconds; what does not is given back and counts as no attempt."""
@@ -93,9 +92,8 @@ class Runner:
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
-        for one in self._presence:
-            with suppress(Unavailable):
-                await one.leave()
+        with suppress(Unavailable):
+            await self._presence.leave()
 
     async def _give_back(self) -> None:
         left = list(self._held.values())
@@ -110,18 +108,6 @@ class Runner:
                         await self._conductor.tell(InterruptTask(run.job, run.task, run.run), held.claimed.transaction_id)
                 await self._release()
 
-    async def _again(self, work: Callable[[], Awaitable[None]], *, until: Callable[[], bool] = lambda: False) -> None:
-        """One kind of work, round after round, whatever fails meanwhile."""
-        while not until():
-            try:
-                await work()
-            except Unavailable as fault:
-                _log.info("runner: %s; trying again", fault)
-                await asyncio.sleep(_PAUSE)
-            except Exception:
-                _log.exception("runner: failed; trying again")
-                await asyncio.sleep(_PAUSE)
-
     # --- taking tasks and having them done
 
     async def _take(self) -> None:
@@ -129,7 +115,7 @@ class Runner:
         free = self._steps - len(self._held)
         if free > 0:
             begun = time.monotonic()
-            claimed = await self._queue.claim(self._queues, limit=free)
+            claimed = await self._queue.claim([self._name], limit=free)
             for one in claimed:
                 self._begin(one, until=begun + self._queue.lease)
             self._vain = 0 if claimed else self._vain + 1
@@ -219,6 +205,5 @@ class Runner:
                 await self._conductor.tell(ExpireLease(one.run.job, one.run.task, one.run.run, retries), one.transaction_id)
 
     async def _appear(self) -> None:
-        for one in self._presence:
-            await one.hold(busy=len(self._held))
+        await self._presence.hold(busy=len(self._held))
         await asyncio.sleep(_SEEN)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from contextlib import suppress
-from typing import Final
 
 from domain.kernel.errors import Unavailable
 from projections.consumers.shares import NOTHING, Holding, Shares
+from workers.kernel.again import again
 from workers.kernel.wake import Sleeper
-
-_PAUSE: Final = 0.5
-
-_log = logging.getLogger(__name__)
 
 
 class Rounds:
@@ -30,7 +25,8 @@ class Rounds:
 
     async def start(self) -> None:
         await self._shares.start()
-        self._task = asyncio.create_task(self._run(), name=self._shares.consumer)
+        what = self._shares.consumer
+        self._task = asyncio.create_task(again(self._turn, what=what, until=lambda: self._stopping), name=what)
 
     async def stop(self) -> None:
         """Finish the round under way, and let others go on at once."""
@@ -64,18 +60,3 @@ class Rounds:
             await self._shares.release(held.surplus)
         kept = {shard: share for shard, share in held.shares.items() if shard not in held.surplus}
         self._holding, self._renewed = Holding(kept, until=held.until), now
-
-    async def _run(self) -> None:
-        trouble, what = "", self._shares.consumer
-        while not self._stopping:
-            try:
-                await self._turn()
-                trouble = ""
-            except Unavailable as fault:
-                if str(fault) != trouble:
-                    _log.warning("%s: %s; trying again until it works", what, fault)
-                trouble = str(fault)
-                await asyncio.sleep(_PAUSE)
-            except Exception:
-                _log.exception("%s: failed; trying again", what)
-                await asyncio.sleep(_PAUSE)

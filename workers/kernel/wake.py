@@ -6,28 +6,24 @@ A hint, never the truth: what was missed, while Kafka is down for instance, is f
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Final, Protocol
 
-from domain.kernel.errors import Unavailable
 from projections.kernel.background import Background
 from projections.kernel.database import Database
 from projections.log import tail
 from projections.log.growth import Growth
+from workers.kernel.again import again
 from workers.kernel.feed import Feed
 
 POLL: Final = 1.0
 """Seconds between two looks of one whom nobody wakes."""
-_LATER: Final = 0.5
 REST: Final = 0.01
 LONG_REST: Final = 0.03
 _BATCH: Final = 8
 _SHORT_REST: Final = 0.005
 _MUCH: Final = 16
-
-_log = logging.getLogger(__name__)
 
 
 def rest(found: int) -> float:
@@ -124,19 +120,12 @@ class Wake(Background):
         await self._news.close()
 
     async def _run(self) -> None:
-        trouble = False
-        while True:
-            try:
-                news = await self._news.wait()
-            except Unavailable as fault:
-                if not trouble:
-                    _log.info("not woken for a while, only polling: %s", fault)
-                trouble = True
-                await asyncio.sleep(_LATER)
-                continue
-            trouble = False
-            if news:
-                for sleeper in self._sleepers:
-                    sleeper.wake()
-                # Those who look see in one look what comes meanwhile.
-                await asyncio.sleep(_SHORT_REST if news < _MUCH else LONG_REST)
+        await again(self._wake_at_news, what="wake-ups")
+
+    async def _wake_at_news(self) -> None:
+        news = await self._news.wait()
+        if news:
+            for sleeper in self._sleepers:
+                sleeper.wake()
+            # Those who look see in one look what comes meanwhile.
+            await asyncio.sleep(_SHORT_REST if news < _MUCH else LONG_REST)
