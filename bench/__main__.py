@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 
-from bench import append, consumers, deliveries, feeds, jobs, links, reads, replays, speke, writes
+from bench import append, consumers, deliveries, feeds, framework, jobs, links, reads, replays, speke, writes
 from bench.ground import Effort, Ground, ground
 from bench.report import Result, show_targets, write
 
@@ -27,6 +27,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "jobs": jobs.jobs,
     "job-starts": jobs.job_starts,
     "job-queue": jobs.job_queue,
+    "framework": framework.framework,
 }
 
 

@@ -13,12 +13,12 @@ from uuid import uuid4
 
 import uvloop
 
-from api.core import prepare
+from api.wiring.core import prepare
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
 from projections.kernel.database import Database
 from projections.log.append import Appender
-from projections.log.statement import Append, EventRow
+from projections.log.statement import EventRow, WriteSet
 
 _STATE = b'{"timestamp":"2031-01-02T12:00:00Z","title":"' + b"x" * 393 + b'"}'
 _METADATA = (
@@ -49,7 +49,7 @@ _LATENCY = re.compile(r"^latency average = ([0-9.]+) ms", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Rows a second; times in milliseconds. pgbench tells an average only."""
+    """Rows a second; times in milliseconds. pgbench reports an average only."""
 
     rate: float
     p50: float
@@ -94,7 +94,7 @@ def _run_psql(ground: Ground, url: str) -> None:
 
 
 def _pgbench(ground: Ground, url: str, *, clients: int) -> Rate:
-    """Prepared once per client; the payload goes over the wire with every row, as ours does."""
+    """A pgbench script: prepared once per client; the payload is sent with every row, as by the product."""
     given = {"topic": _TOPIC, "state": "\\x" + _STATE.hex(), "metadata": _METADATA, "link": "\\x" + bytes(32).hex()}
     command = [
         *(str(ground.programs / "pgbench"), "--no-vacuum", "--protocol=prepared", f"--client={clients}"),
@@ -114,7 +114,7 @@ def _append(url: str, *, flying: int, seconds: float) -> Rate:
 
 
 async def _appending(url: str, flying: int, seconds: float) -> Rate:
-    """As the running product: its role, its appender. The leaf of the chain is made for every event, as the ledger does."""
+    """The append path of the running product, with its database role and appender. The chain hash is computed for every event."""
     database = Database(url, role=await prepare(url))
     appender = Appender(database)
     await appender.start()
@@ -132,7 +132,7 @@ async def _appending(url: str, flying: int, seconds: float) -> Rate:
 async def _client(appender: Appender, times: list[float], *, until: float) -> None:
     now = time.perf_counter()
     while now < until:
-        await appender.append(Append((_row(),)))
+        await appender.append(WriteSet((_row(),)))
         before, now = now, time.perf_counter()
         times.append(now - before)
 

@@ -1,4 +1,4 @@
-"""What the workers cost those who write, and how long after its commit a change is heard of."""
+"""The cost of workers for writes, and the time from a commit to its notification."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def latency(ground: Ground) -> Result:
 
 
 async def _waits(product: Served, url: str, *, count: int) -> list[float]:
-    """Milliseconds between what the log says of a write and the arrival of its notification, by the machine's one clock."""
+    """Milliseconds from the recording of a write in the log to the arrival of its notification, by the same clock."""
     arrived: dict[int, datetime] = {}
     complete = asyncio.Event()
 
@@ -99,7 +99,7 @@ async def _listening(heard: Callable[[int], None]) -> AsyncIterator[int]:
 
 
 async def _write(product: Served, count: int) -> None:
-    """Open loop: each write begins at its time, however long the others take."""
+    """Open loop: each write starts at its time, however long the others take."""
     bodies = [json.loads(body) for body in schedule.post_bodies(count)]
     address = f"http://127.0.0.1:{product.port}/api/event/"
     async with aiohttp.ClientSession(headers={"API-KEY": product.key or ""}) as session:

@@ -70,7 +70,7 @@ class _Model(BaseModel):
 
 
 class NewEvent(_Model):
-    """What POST takes."""
+    """The body of a POST."""
 
     title: str | None = None
     ref_id: str | None = None
@@ -105,7 +105,7 @@ class NewEvent(_Model):
 
 
 class Event(NewEvent):
-    """What POST answers."""
+    """The response to a POST."""
 
     id: UUID
     version: int
@@ -116,7 +116,7 @@ class Event(NewEvent):
 
 
 def engine(url: str) -> AsyncEngine:
-    """A connection for every one of the benchmark's clients."""
+    """A connection for each client of the benchmark."""
     return create_async_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), pool_size=32, max_overflow=8)
 
 

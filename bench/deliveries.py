@@ -20,24 +20,24 @@ import psycopg
 import uvloop
 
 from api.cli.serving import rest_the_collector
-from api.core import Core, core
+from api.wiring.core import Core, core
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
-from domain.kernel.cause import Cause
 from domain.kernel.clock import system_clock
+from domain.kernel.encryption import SecretCipher
 from domain.kernel.ids import new_id
-from domain.kernel.sealed import Sealer
-from domain.records.kinds.webhook import SIGNING, Webhook
+from domain.kernel.ports import Invocation
 from domain.records.record import RegisterRecord
-from domain.webhook.secret import worded
-from projections.consumers.shares import Shares
+from domain.webhook.aggregate import SIGNING, Webhook
+from domain.webhook.secret import encode_secret
+from projections.consumers.leases import ShardLeases
 from projections.deliveries.keys import SHARDS, delivery_id, shard_of
-from projections.deliveries.ledger import CONSUMER
+from projections.deliveries.store import CONSUMER
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
-from workers.webhooks.sender import Sender
-from workers.webhooks.signature import signatures
+from workers.deliveries.sender import Sender
+from workers.deliveries.signature import signatures
 
 _WEBHOOKS = 10
 _EVENTS = 200
@@ -51,10 +51,10 @@ _PAYLOAD = (
     '"provisionStateChanged":false,"capturingLive2VodFlagChanged":false,"action":"Updated"}'
 )
 _PUT = """
-INSERT INTO deliveries (webhook, position, lane, shard, payload, due_at, created_at)
-SELECT w.webhook, p, l.lane, w.shard, format(%s, l.lane), clock_timestamp(), clock_timestamp()
+INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, due_at, created_at)
+SELECT w.webhook, p, l.ordering_key, w.shard, format(%s, l.ordering_key), clock_timestamp(), clock_timestamp()
 FROM generate_series(1, %s::bigint / %s) AS p, unnest(%s::uuid[], %s::smallint[]) AS w (webhook, shard),
-LATERAL (SELECT md5((p %% %s)::text)::uuid::text AS lane) l
+LATERAL (SELECT md5((p %% %s)::text)::uuid::text AS ordering_key) l
 """
 
 
@@ -83,7 +83,7 @@ def deliveries(ground: Ground) -> Result:
 
 @contextmanager
 def receiver() -> Iterator[int]:
-    """A process that answers 200 to everything; its port."""
+    """A process that answers 200 to every request; yields its port."""
     process = subprocess.Popen([sys.executable, "-m", "bench.receiver"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -98,7 +98,7 @@ async def _core(url: str) -> AsyncIterator[tuple[Core, Vault]]:
     wired = core(url, role=None)
     await wired.start()
     try:
-        yield wired, Vault(wired.database, Sealer(_MASTER_KEY))
+        yield wired, Vault(wired.database, SecretCipher(_MASTER_KEY))
     finally:
         await wired.stop()
 
@@ -107,14 +107,16 @@ async def _registered(url: str, address: str) -> list[UUID]:
     webhooks = [new_id() for _ in range(_WEBHOOKS)]
     async with _core(url) as (wired, vault):
         for key in webhooks:
-            box = vault.seal(worded(_SECRET), owner=f"{Webhook.KIND}:{key}")
+            box = vault.encrypt(encode_secret(_SECRET), owner=f"{Webhook.KIND}:{key}")
             values = {"webhook_url": address, "secrets": {SIGNING: box.ref}}
-            await wired.ledger.execute(RegisterRecord(key, Webhook, values, new=True, sealed=[box]), cause=Cause.by("bench"))
+            await wired.executor.execute(
+                RegisterRecord(key, Webhook, values, new=True, sealed=[box]), invocation=Invocation.by("bench")
+            )
     return webhooks
 
 
 def put(url: str, webhooks: list[UUID], many: int) -> None:
-    """So many pending deliveries and nothing else, as the fan-out would have made them."""
+    """A database with pending deliveries only, as the fan-out would have made them."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("TRUNCATE deliveries, delivery_attempts, delivery_endpoints")
         shards = [shard_of(webhook) for webhook in webhooks]
@@ -137,7 +139,7 @@ async def _send(url: str) -> float:
             outbound,
             records=RecordQueries(wired.database, [Webhook]),
             vault=vault,
-            shares=Shares(wired.database, CONSUMER, shards=SHARDS, member=UUID(bytes=os.urandom(16))),
+            leases=ShardLeases(wired.database, CONSUMER, shards=SHARDS, member=UUID(bytes=os.urandom(16))),
             disable=_never,
             version="0",
             clock=system_clock,
@@ -165,12 +167,12 @@ async def _never(webhook: UUID, reason: str) -> None:
 
 
 def _bare(port: int, webhooks: list[UUID], many: int) -> float:
-    """Everything is made and signed beforehand."""
+    """All requests are prepared and signed before."""
     now = int(datetime.now(UTC).timestamp())
     requests = []
     for number in range(many):
-        webhook, lane = webhooks[number % len(webhooks)], str(UUID(int=number % _EVENTS))
-        body, message = (_PAYLOAD % lane).encode(), str(delivery_id(webhook, number, lane=lane))
+        webhook, ordering_key = webhooks[number % len(webhooks)], str(UUID(int=number % _EVENTS))
+        body, message = (_PAYLOAD % ordering_key).encode(), str(delivery_id(webhook, number, ordering_key=ordering_key))
         headers = {
             "content-type": "application/json",
             "webhook-id": message,

@@ -1,4 +1,4 @@
-"""The job engine as it is run: worker processes of the command line on one database, and jobs put in here or over HTTP.
+"""The job engine as it is run: worker processes of the command line on one database, and jobs submitted here or over HTTP.
 
 The workflow is one of `tests/plugins`, which all other processes find as an installed plugin.
 """
@@ -17,13 +17,14 @@ import psycopg
 import uvloop
 
 from api.cli.serving import rest_the_collector
-from api.core import Core, core
+from api.wiring.core import Core, core
 from bench import load
 from bench.ground import Ground, Served
 from bench.serve import MASTER_KEY, PLUGINS
 from domain.job.commands import AcceptJob
 from domain.job.values import Submission
 from domain.kernel.cause import Cause
+from domain.kernel.ports import Invocation
 from domain.records.kinds.setting import Setting
 from domain.records.record import RegisterRecord
 from projections.job.numbers import JobNumbers
@@ -33,7 +34,7 @@ from workers.jobs.registry import Registry
 CLIENT = "admin"
 _REPOSITORY = Path(__file__).parents[1]
 _ONCE = ("job.accepted", "job.completed", "job.started", "job.task_completed", "job.task_started")
-"""What the log has of every job that was done, in order of name."""
+"""The events of every completed job, by name."""
 _SEEN = """
 SELECT topic, count(*), count(DISTINCT originator_id), extract(epoch FROM min(recorded_at))::float8,
     extract(epoch FROM max(recorded_at))::float8
@@ -42,7 +43,7 @@ FROM events WHERE position > %s AND originator_id LIKE 'job:%%' GROUP BY topic O
 
 
 class Engine:
-    """A database of its own. Jobs are put in through the ledger of this process, by so many coroutines at a time."""
+    """A database of its own. Jobs are submitted through the executor of this process, by several coroutines at a time."""
 
     def __init__(self, url: str, *, clients: int, max_jobs: int) -> None:
         self.url = url
@@ -59,7 +60,7 @@ class Engine:
         return int(self._rows("SELECT position FROM log_head")[0][0])
 
     def took(self, mark: int, many: int) -> float:
-        """Seconds from the first acceptance behind the mark to the last completion, as recorded. Each job went its way once."""
+        """Seconds from the first acceptance after the mark to the last completion, as recorded. Checks that each job ran once."""
         seen = {topic: facts for topic, *facts in self._rows(_SEEN, mark)}
         counted = {topic: facts[:2] for topic, facts in seen.items()}
         if counted != {topic: [many, many] for topic in _ONCE}:
@@ -89,7 +90,7 @@ def job_body(content_id: str) -> dict[str, dict[str, str]]:
 
 
 def posted(server: Served) -> str:
-    """A request that hands a job in; every one for other content."""
+    """A request that submits a job; each for other content."""
     body = json.dumps(job_body(f"match-{load.MARK}"))
     return server.request("POST", "/engine/job", body=body, more={"client": CLIENT})
 
@@ -122,11 +123,11 @@ async def _set_max_jobs(url: str, many: int) -> None:
     values = {"client": CLIENT, "name": "max_jobs", "setting": many}
     async with _core(url) as wired:
         command = RegisterRecord(Setting.key_of(CLIENT, "max_jobs"), Setting, values)
-        await wired.ledger.execute(command, cause=Cause.by(CLIENT))
+        await wired.executor.execute(command, invocation=Invocation.by(CLIENT))
 
 
 async def _accept(url: str, many: int, *, clients: int) -> None:
-    """What POST /engine/job does behind its answer."""
+    """The work of POST /engine/job without HTTP."""
     registry, left = Registry([NOOP]), iter(range(many))
     async with _core(url) as wired:
         rest_the_collector()
@@ -143,6 +144,6 @@ async def _accept(url: str, many: int, *, clients: int) -> None:
                     parameters=parameters,
                     tasks=workflow.graph(),
                 )
-                await wired.ledger.execute(AcceptJob(await numbers.draw(), submission), cause=cause)
+                await wired.executor.execute(AcceptJob(await numbers.draw(), submission), invocation=Invocation(cause))
 
         await asyncio.gather(*(some(left) for _ in range(clients)))

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import uvloop
 
+from api.wiring.catalogue import RELAYED, catalogue
 from bench import schedule
 from bench.fill import fill
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
 from deploy.kafka.broker import Broker
-from domain.catalogue import catalogue
 from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
-from projections.consumers.shares import Shares
+from projections.consumers.leases import ShardLeases
 from projections.kernel.database import Database
-from projections.log.growth import Growth
+from projections.log.log_watcher import LogWatcher
+from projections.log.reader import head
 from projections.log.streams import Streams
-from projections.log.tail import head
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
@@ -33,8 +33,8 @@ from workers.kernel.consumer import Consumer
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name
-from workers.webhooks.fanout import Fanout
-from workers.wiring import RELAYED, Worker
+from workers.webhooks.fanout import NotificationFanout
+from workers.wiring import Worker
 
 _EVENTS = 10_000
 _serials = count(1)
@@ -71,53 +71,53 @@ def feeds(ground: Ground) -> Result:
     rates = {name: middle([records / took for records, took in rounds]) for name, rounds in seen.items()}
     for name, rounds in seen.items():
         table.add(name, rates[name], middle([took for _, took in rounds]))
-    wanted = zip(rates.items(), (8_000, 20_000, 8_000), strict=True)
-    return Result("feeds", [table], [Target(name, rate, least, "records/s") for (name, rate), least in wanted], raw=dict(seen))
+    targets = zip(rates.items(), (8_000, 20_000, 8_000), strict=True)
+    return Result("feeds", [table], [Target(name, rate, least, "records/s") for (name, rate), least in targets], raw=dict(seen))
 
 
 async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
-    """The time includes making the topics. A prefix of its own is an empty Kafka, so the checkpoint is put back."""
-    async with _stand(followed.url) as (database, growth):
+    """The time includes making the topics. With a prefix of its own Kafka is empty, so the checkpoint is reset."""
+    async with _stand(followed.url) as (database, log_watcher):
         name = relay_name(await cluster_id(followed.kafka))
         await database.execute("DELETE FROM consumer_shards WHERE consumer = %s", (name,))
-        relay = KafkaRelay(database, growth, bootstrap=followed.kafka, topics=Topics(prefix), kinds=RELAYED, member=new_id())
+        relay = KafkaRelay(database, log_watcher, bootstrap=followed.kafka, topics=Topics(prefix), kinds=RELAYED, member=new_id())
         return await _timed(database, name, worker=relay)
 
 
 async def _consume(followed: _Followed, *, over_kafka: bool) -> tuple[int, float]:
-    async with _stand(followed.url) as (database, growth):
+    async with _stand(followed.url) as (database, log_watcher):
         mapper = EventMapper(catalogue())
-        handler = Fanout(database, Streams(database, mapper), mapper=mapper, wake=lambda: None)
-        feed: Feed = LogFeed(database, growth, kinds=handler.kinds)
+        handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, wake=lambda: None)
+        feed: Feed = LogFeed(database, log_watcher, kinds=handler.kinds)
         if over_kafka:
             assert isinstance(feed, LogFeed)
             feed = KafkaFeed(followed.kafka, Topics(_RELAYED), database=database, past=feed, kinds=handler.kinds)
         name = f"bench {next(_serials)}"
-        shares = Shares(database, name, shards=1, member=new_id())
-        consumer = Consumer(database, shares, feed=feed, handler=handler)
+        leases = ShardLeases(database, name, shards=1, member=new_id())
+        consumer = Consumer(database, leases, feed=feed, handler=handler)
         await database.execute("TRUNCATE deliveries")
         return await _timed(database, name, worker=consumer)
 
 
 async def _timed(database: Database, name: str, *, worker: Worker) -> tuple[int, float]:
-    wanted, since = await head(database), time.perf_counter()
+    last, since = await head(database), time.perf_counter()
     await worker.start()
     while True:
-        found = await database.row("SELECT position FROM consumer_shards WHERE consumer = %s", (name,))
-        if found is not None and found[0] >= wanted:
+        row = await database.row("SELECT position FROM consumer_shards WHERE consumer = %s", (name,))
+        if row is not None and row[0] >= last:
             break
         await asyncio.sleep(0.02)
     took = time.perf_counter() - since
     await worker.stop()
-    return wanted, took
+    return last, took
 
 
 @asynccontextmanager
-async def _stand(url: str) -> AsyncIterator[tuple[Database, Growth]]:
+async def _stand(url: str) -> AsyncIterator[tuple[Database, LogWatcher]]:
     async with Database(url) as database:
-        growth = Growth(database)
-        await growth.start()
+        log_watcher = LogWatcher(database)
+        await log_watcher.start()
         try:
-            yield database, growth
+            yield database, log_watcher
         finally:
-            await growth.stop()
+            await log_watcher.stop()

@@ -1,4 +1,4 @@
-"""Fills a log quickly and truthfully: domain events made by the aggregates themselves, appended by the product's own statement.
+"""Fills a log quickly with real data: domain events made by the aggregates, appended by the statement of the product.
 
 Only the way there is shorter than a request's: no HTTP, no load, and many aggregates to a statement. Views are then rebuilt.
 Runs as processes of its own (`python -m bench.fill`), one to decide while the other waits for PostgreSQL.
@@ -15,20 +15,17 @@ from itertools import islice, pairwise
 
 import uvloop
 
-from api.core import prepare
+from api.wiring.catalogue import catalogue, views
+from api.wiring.core import prepare
 from bench import schedule
-from domain.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
-from domain.kernel.clock import system_clock
 from domain.kernel.mapper import EventMapper
-from projections.catalogue import views
 from projections.kernel.database import Database
-from projections.kernel.rebuild import Rebuilder, Rebuilt
-from projections.log.append import Appender
-from projections.log.ledger import Ledger
-from projections.log.statement import Append, statement
+from projections.log.rebuild import Rebuilder, Rebuilt
+from projections.log.statement import WriteSet, statement
 from projections.log.streams import Streams
+from projections.log.write_set import WriteSets
 
 _BATCH = 500
 
@@ -92,11 +89,11 @@ async def rebuild(url: str, names: Sequence[str]) -> list[Rebuilt]:
 
 async def _append(share: Share) -> None:
     database, mapper = Database(share.url), EventMapper(catalogue())
-    ledger = Ledger(Appender(database), Streams(database, mapper), mapper=mapper, views=views(), clock=system_clock)
+    write_sets = WriteSets(mapper, views())
     connection, roots = await database.connect("fill"), share.roots()
     try:
         while batch := list(islice(roots, _BATCH)):
-            appends = [Append(ledger.event_rows(root.collect_events(), Cause.by("bench"))) for root in batch]  # type: ignore[arg-type]
+            appends = [WriteSet(write_sets.event_rows(root.collect_events(), Cause.by("bench"))) for root in batch]  # type: ignore[arg-type]
             text, parameters = statement(appends)
             await connection.execute(text, parameters, binary=True)
     finally:

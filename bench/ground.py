@@ -1,4 +1,4 @@
-"""What the benchmarks stand on: one PostgreSQL of their own with real fsync, databases in it, servers, rounds taken in turns."""
+"""The environment of the benchmarks: a PostgreSQL with real fsync, its databases, servers, and alternating rounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import psycopg
 import uvloop
 
-from api.core import prepare
+from api.wiring.core import prepare
 from bench import load, schedule
 from bench.load import NO_MORE, Job, Seen
 from bench.serve import KEY
@@ -31,7 +31,7 @@ _serials = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much a run costs. A quick one is for finding out whether something broke, not for figures."""
+    """How long a run measures. A quick run only shows whether something is broken."""
 
     quick: bool
 
@@ -51,7 +51,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that runs, and whom it lets in."""
+    """A running server and its API key."""
 
     port: int
     key: str | None
@@ -64,7 +64,7 @@ class Served:
 
 
 class Ground:
-    """Databases and servers for benchmarks; everything is gone afterwards."""
+    """Databases and servers for benchmarks; everything is deleted at the end."""
 
     def __init__(self, home: Path, postgres: EmbeddedPostgres, *, url: str, effort: Effort) -> None:
         self.home = home
@@ -85,19 +85,27 @@ class Ground:
         return self._url.replace(f"/{DATABASE}?", f"/{name}?", 1)
 
     def settle(self) -> None:
-        """A checkpoint, so that none falls into the middle of a measurement because of what was before it."""
+        """Run a checkpoint now, so that earlier writes do not cause one during a measurement."""
         with psycopg.connect(self._url, autocommit=True) as admin:
             admin.execute("CHECKPOINT")
 
     @contextmanager
     def process(
-        self, name: str, command: Sequence[str], *, told: str = "", environment: Mapping[str, str] = NO_MORE
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        input_line: str = "",
+        environment: Mapping[str, str] = NO_MORE,
+        checkout: Path | None = None,
     ) -> Iterator[str]:
-        """A program of ours that says a line when it is ready; that line. `told` is its input: an address holds a password."""
+        """Run a program of the product, or of another checkout of it, that prints a line when it is ready, and return the line.
+        Its input may hold a password, so it is not an argument."""
         log = self.home / f"{name}.log"
         with log.open("a") as written:
             running = subprocess.Popen(
-                [sys.executable, "-m", *command],
+                [sys.executable if checkout is None else python_of(checkout), "-m", *command],
+                cwd=checkout,
                 env={**os.environ, **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -107,7 +115,7 @@ class Ground:
             try:
                 assert running.stdin is not None
                 assert running.stdout is not None
-                running.stdin.write(f"{told}\n")
+                running.stdin.write(f"{input_line}\n")
                 running.stdin.close()
                 line = running.stdout.readline()
                 if not line:
@@ -119,8 +127,13 @@ class Ground:
 
     @contextmanager
     def server(self, kind: str, url: str = "") -> Iterator[Served]:
-        with self.process(kind, ["bench.serve", kind, "--home", str(self.home)], told=url) as port:
+        with self.process(kind, ["bench.serve", kind, "--home", str(self.home)], input_line=url) as port:
             yield Served(int(port), KEY if kind in ("product", "working") else None)
+
+
+def python_of(checkout: Path) -> Path:
+    """The interpreter that `make` has installed the checkout into."""
+    return checkout / ".venv" / "bin" / "python"
 
 
 @contextmanager
@@ -135,7 +148,7 @@ def ground(effort: Effort) -> Iterator[Ground]:
 
 
 def in_turns(cells: Mapping[str, Callable[[], T]], *, rounds: int) -> dict[str, list[T]]:
-    """Each cell once a round, so that whatever else the machine does falls on all of them; every round starts with another cell."""
+    """Measure each cell once per round, so that other load on the machine affects all; each round starts with another cell."""
     seen: dict[str, list[T]] = {name: [] for name in cells}
     names = list(cells)
     for number in range(rounds):
@@ -146,7 +159,7 @@ def in_turns(cells: Mapping[str, Callable[[], T]], *, rounds: int) -> dict[str, 
 
 
 def driven(server: Served, requests: list[str], *, clients: int, effort: Effort) -> Seen:
-    """Load on a server for the time that the effort allows."""
+    """Put load on a server for the time of the effort."""
     seen = load.run(Job(server.port, requests, clients, effort.seconds, serial=next(_serials) * 10_000_000))
     if seen.refused:
         print(f"  warning: {seen.refused} answers were no success and do not count: {seen.statuses}", flush=True)
@@ -181,7 +194,7 @@ def linked_posts(server: Served) -> list[str]:
 
 
 def made(server: Served, path: str, body: dict[str, str]) -> str:
-    """The id of something that is posted to the media API."""
+    """Post to the media API and return the id."""
     headers = {"Content-Type": "application/json", "API-KEY": server.key or ""}
     address = f"http://127.0.0.1:{server.port}/api/{path}/"
     with urlopen(Request(address, data=json.dumps(body).encode(), headers=headers)) as answer:

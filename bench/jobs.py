@@ -28,7 +28,7 @@ _MAX_JOBS = 500
 _PROCESSES = (1, 4)
 _STEPS: Mapping[int, Sequence[int]] = {1: (10, 30, 60), 4: (10, 20, 30)}
 _CONCURRENCY: Mapping[int, Sequence[int]] = {1: (1, 10, 30, 60), 4: (1, 5, 30)}
-"""By the number of processes; of these the best is taken, for us and for them."""
+"""By the number of processes; the best is used, for both sides."""
 _DEFAULT_STEPS = 4
 _WARM = 20
 _GAP = 0.05
@@ -45,7 +45,7 @@ _Waits = dict[str, list[float]]
 
 
 class JobQueue(Protocol):
-    """What is asked of either side. A mark parts what was before from what is measured."""
+    """What both sides implement. A mark separates earlier jobs from those that are measured."""
 
     def put(self, many: int) -> None: ...
 
@@ -58,7 +58,7 @@ class JobQueue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """`processes` workers with so many steps at a time in each."""
+    """`processes` workers with several steps at a time in each."""
 
     ground: Ground
     processes: int
@@ -91,7 +91,7 @@ class _Trial:
             running.enter_context(workers(self.ground, url, steps=self.at_once))
 
     def _rate(self, queue: JobQueue) -> float:
-        """Jobs a second, from the first acceptance to the last completion. Before that, as many as it takes to wake all up."""
+        """Jobs a second, from the first acceptance to the last completion. Before that, enough jobs to start all processes."""
         before = max(100, 5 * self.processes * self.at_once)
         queue.put(before)
         _await(queue, before)
@@ -167,7 +167,7 @@ def job_starts(ground: Ground) -> Result:
 
 
 def _at(values: Sequence[float], share: int) -> float:
-    """A percentile."""
+    """The percentile of the values."""
     return sorted(values)[min(len(values) * share // 100, len(values) - 1)]
 
 
@@ -229,7 +229,7 @@ def job_queue(ground: Ground) -> Result:
 
 
 def _accepting(ground: Ground, url: str = "") -> Mapping[int, Seen]:
-    """None of it is started. What is accepted while nothing should be queued is left behind with its database."""
+    """No job is started. Jobs that were accepted while the queue should be empty are dropped with their database."""
     if not url:
         url = ground.database("bench_queue_none")
         Engine(url, clients=_CLIENTS, max_jobs=0)

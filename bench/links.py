@@ -22,12 +22,12 @@ from domain.records.kinds.channel import Channel
 from domain.records.kinds.event_type import EventType
 from domain.records.kinds.tag import Tag
 from domain.records.record import Record
-from projections.media_event.filters import EventFilter, ids_of, names_question, question
+from projections.media_event.filters import EventFilter, ids_of, list_query, names_query
 
 _REQUESTS = 200
 _UNFILTERED = "no filter"
 Asked = tuple[str, EventFilter]
-"""A path below /api, and the same as the question that it becomes."""
+"""A path below /api, and the filter that it becomes."""
 
 
 def links(ground: Ground) -> Result:
@@ -102,10 +102,10 @@ def _requests(server: Served, make: Callable[[Random], Asked]) -> list[str]:
 
 
 def _plans(connection: psycopg.Connection[Any], wanted: EventFilter) -> list[str]:
-    """How the page and the count reach the Event view: the kind of scan and its index, for each node that reads it."""
-    names = names_question(wanted)
+    """How the page and the count read the Event view: the kind of scan and its index, for each node of the plan."""
+    names = names_query(wanted)
     ids = ids_of(wanted, connection.execute(names[0].encode(), names[1]).fetchall()) if names is not None else {}
-    asked = question(wanted, ids)
+    asked = list_query(wanted, ids)
     return [
         node
         for text in (asked.page, asked.count)

@@ -1,4 +1,4 @@
-"""A load generator: raw HTTP/1.1 over kept-alive connections, lean enough that the server is what is measured.
+"""A load generator: raw HTTP/1.1 over kept-alive connections, so small that the server is measured and not the generator.
 
 Run as a process of its own (`python -m bench.load`): takes a job as JSON on standard input, gives a `Seen` as JSON on standard
 output. Requests are made beforehand; the one thing that is put in while the clock runs is a serial number, in place of `MARK`.
@@ -44,7 +44,7 @@ class Job:
 
 @dataclass(slots=True)
 class Seen:
-    """What one run gave: successes per second within the window, their times in milliseconds, our own processor time for each."""
+    """The result of a run: successes per second within the window, their times in milliseconds, our own processor time for each."""
 
     rate: float
     p50: float
@@ -76,7 +76,7 @@ def request(
 
 
 def run(job: Job) -> Seen:
-    """Carry a job out in a process of its own."""
+    """Run a load in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.load"], input=json.dumps(asdict(job)), capture_output=True, text=True, check=False
     )
@@ -86,7 +86,7 @@ def run(job: Job) -> Seen:
 
 
 class _Feed:
-    """Hands out requests and takes times, for all connections together."""
+    """The requests and times of all connections."""
 
     def __init__(self, job: Job) -> None:
         self._pieces: list[tuple[bytes, bytes | None]] = []
@@ -121,7 +121,7 @@ class _Feed:
 
 
 class _Connection(asyncio.Protocol):
-    """One client: sends, waits for the whole answer, sends the next."""
+    """One client: sends a request, waits for the whole response, sends the next."""
 
     def __init__(self, feed: _Feed) -> None:
         self._feed = feed
@@ -187,7 +187,7 @@ async def _carry_out(job: Job) -> Seen:
         await asyncio.sleep(job.warmup)
         feed.measuring, cpu, since = True, time.process_time(), time.perf_counter()
         await asyncio.sleep(job.seconds)
-        while len(feed.times) < _LEAST and time.perf_counter() - since < _PATIENCE:  # noqa: ASYNC110 - nobody tells, and it is rare
+        while len(feed.times) < _LEAST and time.perf_counter() - since < _PATIENCE:  # noqa: ASYNC110 - there is no event to wait for, and it is rare
             await asyncio.sleep(0.1)
         feed.measuring, feed.ending = False, True
     else:

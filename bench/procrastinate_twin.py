@@ -1,4 +1,4 @@
-"""Procrastinate, the job queue on PostgreSQL that others would take: no-op jobs deferred one by one, and its worker process.
+"""Procrastinate, the job queue on PostgreSQL that is a usual choice: no-op jobs deferred one by one, and its worker process.
 
 Used as its documentation says: the psycopg connector, async tasks, LISTEN/NOTIFY, jobs kept after their end. It runs under uvloop,
 as ours does, and without log lines. Run as a process of its own (`python -m bench.procrastinate_twin CONCURRENCY`) it is a worker;
@@ -36,11 +36,11 @@ def _app(url: str) -> App:
 
 
 async def _nothing(content_id: str) -> None:
-    """What remains is what the engine costs."""
+    """A step without work: the rest is the cost of the engine."""
 
 
 class Procrastinate:
-    """One database with its tables. Jobs are deferred in this process, by so many coroutines at a time."""
+    """One database with its tables. Jobs are deferred in this process, by several coroutines at a time."""
 
     def __init__(self, url: str, *, clients: int) -> None:
         self.url = url
@@ -72,7 +72,7 @@ class Procrastinate:
 
 def worker(ground: Ground, url: str, *, concurrency: int) -> AbstractContextManager[object]:
     """A worker process, and as many jobs at a time in its event loop."""
-    return ground.process("procrastinate", ["bench.procrastinate_twin", str(concurrency)], told=url)
+    return ground.process("procrastinate", ["bench.procrastinate_twin", str(concurrency)], input_line=url)
 
 
 async def _create_tables(url: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads over HTTP on a small and on a large schedule: what a hundred times as many Events cost."""
+"""Reads over HTTP on a small and on a schedule a hundred times as large."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILTERS = {
     "first page, no filter": False,
     "search everywhere": False,
 }
-"""What is asked, and whether the target speaks of it: the others count or search the whole table."""
+"""The reads, and whether they have a target: the others count or search the whole table."""
 
 
 def reads(ground: Ground) -> Result:
@@ -88,7 +88,7 @@ def _tell_lists(result: Result, pages: dict[str, list[Seen]], many: int) -> None
 
 
 def filled(ground: Ground, total: int, result: Result, *, what: str = "schedule") -> str:
-    """A database with so many Events and their views; its address."""
+    """A database with Events and their views; returns its address."""
     url = ground.database(f"bench_{what}_{total}")
     since = time.perf_counter()
     fill(url, what, total=total)
@@ -119,17 +119,17 @@ def _path(name: str, total: int, random: Random) -> str:
     window = {"from": schedule.wire(day), "to": schedule.wire(day + timedelta(days=1))}
     match name:
         case "day and room":
-            asked = {**window, "room": schedule.room_name(random.randrange(schedule.ROOMS))}
+            parameters = {**window, "room": schedule.room_name(random.randrange(schedule.ROOMS))}
         case "day and state":
-            asked = {**window, "eventState": "VOD_PUBLIC"}
+            parameters = {**window, "eventState": "VOD_PUBLIC"}
         case "search within a day":
-            asked = {**window, "search": random.choice(schedule.CLUBS)}
+            parameters = {**window, "search": random.choice(schedule.CLUBS)}
         case "live now":
-            asked = {"eventState": "LIVE_PUBLISHED,LIVE_UNPUBLISHED"}
+            parameters = {"eventState": "LIVE_PUBLISHED,LIVE_UNPUBLISHED"}
         case "refId look-up":
             return f"/api/event/reference?id={quote(schedule.reference(random.randrange(total)))}"
         case "search everywhere":
-            asked = {"search": f"{random.randrange(total):07d}"}
+            parameters = {"search": f"{random.randrange(total):07d}"}
         case _:
-            asked = {}
-    return f"/api/event/?{urlencode(asked)}"
+            parameters = {}
+    return f"/api/event/?{urlencode(parameters)}"

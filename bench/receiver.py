@@ -1,4 +1,4 @@
-"""The least that an HTTP receiver can do, in a process of its own: `python -m bench.receiver`. It answers 200 to all that comes."""
+"""A minimal HTTP receiver in a process of its own: `python -m bench.receiver`. It answers 200 to every request."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
 class _Receiving(asyncio.Protocol):
     def __init__(self) -> None:
-        self._held = b""
+        self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # that of uvloop is none by its class
 
     def data_received(self, data: bytes) -> None:
-        self._held += data
-        while (end := self._held.find(b"\r\n\r\n") + 4) > 3:
-            found = _LENGTH.search(self._held, 0, end)
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
+            found = _LENGTH.search(self._buffer, 0, end)
             whole = end + (int(found[1]) if found else 0)
-            if len(self._held) < whole:
+            if len(self._buffer) < whole:
                 return
-            self._held = self._held[whole:]
+            self._buffer = self._buffer[whole:]
             self._transport.write(_ANSWER)
 
 

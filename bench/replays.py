@@ -1,4 +1,4 @@
-"""Reading the whole log: rebuilding a view from it, and proving its chain."""
+"""Reading the whole log: rebuilding a view, and verifying the hash chain."""
 
 from __future__ import annotations
 

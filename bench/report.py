@@ -1,4 +1,4 @@
-"""What a benchmark hands back, and how it is shown: tables for people, JSON for comparing runs."""
+"""The result of a benchmark, as tables for people and as JSON to compare runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A figure that we want to hold, and what was seen. Never a reason to fail: the machine decides, too."""
+    """A target and the measured value. A miss does not fail the run: it also depends on the machine."""
 
     what: str
     seen: float

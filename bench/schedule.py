@@ -1,4 +1,4 @@
-"""A broadcaster's schedule, made up with a fixed seed: bodies for the API, and the same as domain events for filling a log.
+"""The schedule of a broadcaster, generated with a fixed seed: bodies for the API, and the same as domain events for filling a log.
 
 The schedule grows in time: a constant number of Events a day, so a hundred times as many Events are a hundred times as many days.
 """
@@ -22,8 +22,8 @@ from domain.records.kinds.event_type import EventType
 from domain.records.kinds.flow import Flow
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
-from domain.records.kinds.webhook import Webhook
 from domain.records.record import Record
+from domain.webhook.aggregate import Webhook
 
 _SPACES: dict[type[Record], int] = {EventType: 11, Tag: 12, Category: 13, Channel: 14, Flow: 15}
 
@@ -79,7 +79,7 @@ def _post_body(random: Random) -> str:
 
 
 def patch_body() -> str:
-    """Changes something each time, whatever the Event holds."""
+    """A body that always changes the Event."""
     return json.dumps([{"op": "replace", "path": "/title", "value": f"Delayed until {MARK}"}], separators=(",", ":"))
 
 
@@ -88,7 +88,7 @@ def _title(random: Random) -> str:
 
 
 def key(number: int, *, space: int) -> UUID:
-    """Ids look random, as version 4 does, and can be made again."""
+    """Ids like random ones (version 4) that can be generated again."""
     return UUID(int=Random(f"{space}:{number}").getrandbits(128), version=4)
 
 
@@ -101,7 +101,7 @@ def room_name(number: int) -> str:
 
 
 def linked_id(kind: type[Record], number: int) -> UUID:
-    """Of a type, tag, category, channel or flow."""
+    """The name of a type, tag, category, channel or flow."""
     return key(number, space=_SPACES[kind])
 
 
@@ -115,7 +115,7 @@ def rooms() -> Iterator[AggregateRoot]:
 
 
 def catalogue() -> Iterator[AggregateRoot]:
-    """Everything besides rooms that the Events of a catalogued schedule point at."""
+    """All resources but rooms that the Events of a catalogued schedule link to."""
     for kind, many in ((EventType, TYPES), (Tag, TAGS)):
         for number in range(many):
             yield kind.register(linked_id(kind, number), {"name": linked_name(kind, number)}, at=BEGIN)
@@ -134,13 +134,13 @@ def reference(number: int) -> str:
 
 
 def start_of(number: int) -> datetime:
-    """Day after day, evenly spread over each."""
+    """Start times, evenly spread over each day."""
     day, slot = divmod(number, A_DAY)
     return BEGIN + timedelta(days=day, seconds=slot * 86_400 // A_DAY)
 
 
 def scheduled(numbers: range, *, total: int, catalogued: bool = False) -> Iterator[AggregateRoot]:
-    """Events of a schedule of `total`. The present is a day before its end: what was before has a state, what comes has none."""
+    """Events of a schedule of `total`. Now is one day before its end: earlier Events have a state, later ones have none."""
     present = start_of(max(total - A_DAY, 0))
     random = Random(f"{SEED}:{numbers.start}")
     for number in numbers:

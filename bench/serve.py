@@ -20,15 +20,15 @@ import uvicorn
 import uvloop
 
 from api.cli.serving import BACKLOG, rest_the_collector, server_config
-from api.settings import Settings
-from api.wiring import build
+from api.wiring.catalogue import WORKER_ROLES
+from api.wiring.product import build
+from api.wiring.settings import Settings
 from bench import crud_twin, trivial
-from workers.wiring import ROLES
 
 KEY = "bench-admin-key-0123456789"
 MASTER_KEY = b"a master key for benchmarks only"
 PLUGINS = str(Path(__file__).parents[1] / "tests" / "plugins")
-"""Workflows of somebody else's, whose steps do nothing."""
+"""Workflows whose steps do nothing."""
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]
     else:
         given = {"HOME": str(home), "ADMIN_API_KEY": KEY, "OUTBOUND_ALLOW": "127.0.0.0/8", "SPEKE_RATE": "1000000"}
         settings = Settings.from_env({f"MEDIALEDGER_{name}": value for name, value in given.items()})
-        product = await build(settings, url, MASTER_KEY, roles=tuple(ROLES) if kind == "working" else ())
+        product = await build(settings, url, MASTER_KEY, roles=tuple(WORKER_ROLES) if kind == "working" else ())
         try:
             await product.start()
             yield product.app

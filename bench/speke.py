@@ -25,7 +25,7 @@ def speke(ground: Ground) -> Result:
     """(l) SPEKE requests a second by 32 clients, each beside a trivial POST."""
     url = ground.database("bench_speke")
     with ground.server("trivial") as trivial, ground.server("product", url) as product:
-        known = [_v1(product, f"content-{number}") for number in range(_KNOWN)]
+        known = known_keys(product)
         document = [_v2(product, f"document-{number}") for number in range(_KNOWN)]
         driven(product, [*known, *document], clients=8, effort=ground.effort)
         cells: dict[str, Callable[[], Seen]] = {
@@ -50,6 +50,11 @@ def speke(ground: Ground) -> Result:
     return Result("speke", [table], targets, raw=dict(seen))
 
 
+def known_keys(product: Served) -> list[str]:
+    """Requests for keys that exist after they were sent once."""
+    return [_v1(product, f"content-{number}") for number in range(_KNOWN)]
+
+
 def _v1(product: Served, content: str) -> str:
     systems = "".join(f'<cpix:DRMSystem kid="" systemId="{system}"></cpix:DRMSystem>' for system in (_PLAYREADY, _WIDEVINE))
     body = (
@@ -61,7 +66,7 @@ def _v1(product: Served, content: str) -> str:
 
 
 def _v2(product: Served, content: str) -> str:
-    """As a packager asks for SD to UHD and stereo to surround, cbcs, all three systems."""
+    """The request of a packager for SD to UHD and stereo to surround, cbcs, all three systems."""
     kids = [str(UUID(int=hash((content, number)) & (1 << 120) - 1 | 1 << 120)) for number in range(_KEYS)]
     tracks = ("SD", "HD1", "HD2", "UHD1", "UHD2", "STEREO_AUDIO", "MULTICHANNEL_AUDIO_3_6", "MULTICHANNEL_AUDIO_7")
     keys = "".join(f'<cpix:ContentKey kid="{kid}" commonEncryptionScheme="cbcs"/>' for kid in kids)

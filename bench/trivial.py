@@ -1,4 +1,4 @@
-"""The least that FastAPI can do for a validated JSON POST: the ceiling that HTTP figures are compared with. No database."""
+"""A minimal FastAPI endpoint with a validated JSON POST and no database: the upper limit for the HTTP figures."""
 
 from __future__ import annotations
 

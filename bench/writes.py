@@ -64,7 +64,7 @@ def twin(ground: Ground) -> Result:
 
 
 def ratio(ours: Sequence[Seen], others: Sequence[Seen]) -> float:
-    """Round by round, because the two of one round met the same machine."""
+    """Compare round by round: both of a round had the same conditions."""
     return middle([one.rate / other.rate for one, other in zip(ours, others, strict=True)])
 
 
@@ -81,7 +81,7 @@ def _add(table: Table, kind: str, clients: str, seen: Sequence[Seen], *, beside:
 
 
 def _some_events(ground: Ground, product: Served, url: str) -> list[str]:
-    """Events to change: a pool that the process keeps in memory, as it does with what is worked on."""
+    """Events to change, few enough that the process keeps them in its cache."""
     while True:
         driven(product, event_posts(product), clients=32, effort=ground.effort)
         with psycopg.connect(url) as connection:

@@ -27,16 +27,20 @@ if str(ROOT) not in sys.path:  # run as a script, not imported by the test
 
 from api.cli.arguments import EXIT_CODES  # noqa: E402
 from api.cli.main import COMMANDS, parser  # noqa: E402
-from api.kernel.auth import Permission, Role  # noqa: E402
-from api.kernel.openapi import describe  # noqa: E402
-from api.kernel.routes import Declaration  # noqa: E402
-from api.services import ROUTES, asyncapi  # noqa: E402
-from api.settings import VARIABLES  # noqa: E402
-from domain.catalogue import AGGREGATES  # noqa: E402
+from api.http.auth import Permission  # noqa: E402
+from api.http.openapi import describe  # noqa: E402
+from api.http.router import RouteSpec  # noqa: E402
+from api.kernel.auth import Role  # noqa: E402
+from api.wiring.catalogue import (  # noqa: E402
+    AGGREGATES,
+    migrations,
+    views,
+)
+from api.wiring.services import ROUTES, asyncapi  # noqa: E402
+from api.wiring.settings import VARIABLES  # noqa: E402
 from domain.kernel.aggregate import AggregateRoot  # noqa: E402
 from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent  # noqa: E402
 from domain.records.record import Record  # noqa: E402
-from projections.catalogue import migrations, views  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
 _SAID = "Written by docs/generate.py from the code. Do not edit: run `python docs/generate.py`."
@@ -85,9 +89,9 @@ def code(text: object) -> str:
 # --- routes
 
 
-def declarations() -> list[Declaration]:
+def declarations() -> list[RouteSpec]:
     """Every documented route, in the order in which the product declares them."""
-    return [one for routes in ROUTES for one in routes.declarations if one.documented]
+    return [one for routes in ROUTES for one in routes.specs if one.documented]
 
 
 def _routes() -> Iterator[str]:
@@ -102,7 +106,7 @@ def _routes() -> Iterator[str]:
         "[errors](errors.md). Required fields of a body are in bold.",
         "",
     )
-    by_tag: dict[str, list[Declaration]] = {}
+    by_tag: dict[str, list[RouteSpec]] = {}
     for one in declarations():
         by_tag.setdefault(one.tag, []).append(one)
     for tag, found in by_tag.items():
@@ -122,7 +126,7 @@ def _statuses(operation: Mapping[str, Any]) -> str:
     return ", ".join(sorted(status for status in operation["responses"] if status.isdigit()))
 
 
-def _inputs(operations: Sequence[tuple[Declaration, Mapping[str, Any]]], document: Mapping[str, Any]) -> Iterator[str]:
+def _inputs(operations: Sequence[tuple[RouteSpec, Mapping[str, Any]]], document: Mapping[str, Any]) -> Iterator[str]:
     """What each route takes beside its path."""
     for one, operation in operations:
         query = [parameter["name"] for parameter in operation.get("parameters", []) if parameter.get("in") == "query"]
@@ -237,8 +241,6 @@ def _settings() -> Iterator[str]:
         "Environment variables, read once at the start. An empty one counts as not set. `medialedger settings` shows the values "
         "in use, with secrets masked, and names every `MEDIALEDGER_…` variable that does not exist.",
         "`HOME` in a default stands for the value of `MEDIALEDGER_HOME`.",
-        "",
-        "Nothing uses `MEDIALEDGER_MEDIA_ROOT` and `MEDIALEDGER_OUTBOUND_ALLOW` yet.",
         "",
     )
     rows = [(code(one.name), one.meaning, code(one.default) if one.default else "empty") for one in VARIABLES]

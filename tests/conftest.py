@@ -1,41 +1,38 @@
-"""What all tests share: one real PostgreSQL for the run, emptied for every test that uses it, and the product on top of it."""
+"""What all tests share: a real PostgreSQL, emptied for every test that uses it, and the product on top of it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from io import StringIO
 from ipaddress import ip_network
-from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 from prometheus_client import CollectorRegistry
 
-from api.core import Core, core, prepare
-from api.kernel.app import Application
+from api.http.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
-from api.services import ROUTES, authenticate, services
+from api.wiring.core import Core, core
+from api.wiring.services import ROUTES, authenticate, services
 from domain.client.commands import NewKey, RegisterClient
-from domain.kernel.cause import Cause
-from domain.kernel.sealed import Marker, Sealer
-from projections.log.answers import KeptAnswers
+from domain.kernel.encryption import KeyedHash, SecretCipher
+from domain.kernel.ports import Invocation
+from projections.log.idempotency import IdempotencyRecords
+from tests.distribution import pytest_collection_modifyitems as pytest_collection_modifyitems
+from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
 from tests.kafka import kafka as kafka
 from tests.kafka import topics_prefix as topics_prefix
-from workers.adapters.embedded_postgres import EmbeddedPostgres
+from tests.postgres import database_url as database_url
+from tests.postgres import migrated as migrated
+from tests.postgres import postgres as postgres
 from workers.adapters.outbound_http import GuardedClient
 
-EMPTIED = """
-    events, links, standing, vault, claims, answers, snapshots, key_use, event_view, record_view, custom_property_view, client_view,
-    content_key_view, sealed_with, job_view, job_task_view, job_leases, job_progress, job_lines,
-    consumer_members, consumer_shards, parked, deliveries, delivery_attempts, delivery_endpoints
-"""
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 
 
@@ -52,37 +49,13 @@ class HandClock:
         self.now += timedelta(**by)
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a PostgreSQL of our own, as its superuser."""
-    home: Path = tmp_path_factory.mktemp("postgres")
-    server = EmbeddedPostgres(home)
-    try:
-        yield server.start()
-    finally:
-        server.stop()
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="kill more often and try more requests, as `make faults` does")
 
 
 @pytest.fixture(scope="session")
-async def migrated(postgres: str) -> tuple[str, str | None]:
-    """The same, with the product's schema; and the role that the running product takes on."""
-    return postgres, await prepare(postgres)
-
-
-@pytest.fixture
-def database_url(migrated: tuple[str, str | None]) -> str:
-    """An empty log and empty views."""
-    empty(migrated[0])
-    return migrated[0]
-
-
-def empty(conninfo: str) -> None:
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        connection.execute("SET session_replication_role = replica")  # the log's own triggers would refuse
-        connection.execute(f"TRUNCATE {EMPTIED}")
-        connection.execute("TRUNCATE logbook RESTART IDENTITY")
-        connection.execute("ALTER SEQUENCE archiver_stream_numbers RESTART")
-        connection.execute("UPDATE log_head SET position = 0, link = decode(repeat('00', 32), 'hex'), recorded_at = '-infinity'")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--thorough"))
 
 
 @pytest.fixture
@@ -118,8 +91,8 @@ async def introduce(wired: Core, name: str, *roles: str) -> str:
     """Register a client; its key."""
     key = f"key-of-{name}"
     new = NewKey(f"{name}-1", sha256(key.encode()).hexdigest())
-    await wired.ledger.execute(RegisterClient(name, roles, new), cause=Cause.by("system"))
-    wired.directory.forget()
+    await wired.executor.execute(RegisterClient(name, roles, new), invocation=Invocation.by("system"))
+    wired.directory.invalidate()
     return key
 
 
@@ -129,8 +102,8 @@ def assembled(inner: Core, services: dict[Any, object], *, request_log: RequestL
         ROUTES,
         services,
         authenticate=partial(authenticate, inner.directory),
-        answers=KeptAnswers(inner.database),
-        fingerprint=Marker(bytes(32)),
+        idempotency=IdempotencyRecords(inner.database, inner.streams),
+        fingerprint=KeyedHash(bytes(32)),
         registry=registry,
         request_log=request_log,
     )
@@ -152,7 +125,7 @@ async def outbound() -> AsyncIterator[GuardedClient]:
 @pytest.fixture
 def known(inner: Core, database_url: str, outbound: GuardedClient) -> dict[Any, Any]:
     """What the endpoints are given."""
-    return services(inner, database_url, Sealer(bytes(32)), outbound=outbound)
+    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound)
 
 
 @pytest.fixture

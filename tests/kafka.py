@@ -1,4 +1,4 @@
-"""One real Kafka broker for the run, started by the first test that asks for it (issue 5, point 3).
+"""One real Kafka broker for the run, started by the first test that needs it.
 
 MEDIALEDGER_TEST_KAFKA=host:port names a broker of one's own instead. Without either the test is an error, never a skip.
 """

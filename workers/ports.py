@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 from uuid import UUID
-
-from domain.job.values import TaskPlan
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -122,8 +120,8 @@ class Download(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
-    """What a receiver said to a notification that was made up. `error` None: it took it. `id` is the `webhook-id` that it got."""
+class ProbeResult:
+    """How a receiver answered a sample notification. `error` is None on success; `id` is the `webhook-id` that was sent."""
 
     id: UUID
     seconds: float
@@ -134,25 +132,6 @@ class Probed:
 
 
 class WebhookProbe(Protocol):
-    """Sends a made-up notification as a real one is sent."""
+    """Sends a sample notification in the way of a real one."""
 
-    async def probe(self, webhook: UUID) -> Probed: ...
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedJob:
-    """A job request whose workflow is known and whose parameters fit it. `parameters` are as they were sent, secrets and all."""
-
-    workflow: str
-    content_id: str
-    parameters: Mapping[str, Any] = field(repr=False)
-    callback_urls: Sequence[str] = field(repr=False)
-    tasks: tuple[TaskPlan, ...]
-
-
-class Workflows(Protocol):
-    """The workflows that this installation knows."""
-
-    def checked_job(self, name: str, parameters: object) -> CheckedJob:
-        """Raises `Malformed` at `job.workflow`, or at the path of a parameter such as `parameters.url`; never with its value."""
-        ...
+    async def probe(self, webhook: UUID) -> ProbeResult: ...

@@ -1,7 +1,7 @@
-"""The relay: fills Kafka from the log, in the log's order. One is active at a time, under the lease of its consumer's only shard.
+"""The relay: copies the event log to Kafka, by position. Only one is active at a time: it holds the only shard of its consumer.
 
-Its checkpoint moves when a page is acknowledged, so after a crash a page may be sent again; what a partition already holds is left
-out, and consumers pass over the rest by its position.
+Its checkpoint moves after a page is acknowledged, so after a crash a page may be sent again. Records that a partition already holds
+are left out; consumers skip the other repeats by their position.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from typing import Protocol
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.log.tail import LoggedEvent
+from projections.log.reader import LoggedEvent
 
 
 def relay_name(cluster_id: str) -> str:
-    """The relay's name as a consumer: a cluster that has lost its data is another one, and is filled from the log's beginning."""
+    """The name of the relay as a consumer. A cluster that lost its data has a new id, so it is filled from the start of the log."""
     return f"relay {cluster_id}"
 
 
 class Publisher(Protocol):
-    """The broker, as the relay needs it."""
+    """A message broker that the relay publishes to."""
 
     async def begin(self) -> None:
-        """Be ready to publish; to be called again after a fault."""
+        """Get ready to publish. To be called again after an error."""
         ...
 
     async def publish(self, events: Sequence[LoggedEvent], *, after: int) -> None:
-        """Send a page that begins behind `after`; it has arrived when this returns. Raises `Unavailable`."""
+        """Send a page that starts after the position `after`, and wait until the broker has it. Raises `Unavailable`."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Relay:
-    """A handler whose effect is outside: it has happened before the checkpoint moves."""
+    """The handler of the relay's consumer. It publishes a page before the checkpoint moves."""
 
     def __init__(self, publisher: Publisher, *, kinds: Collection[str]) -> None:
         self._publisher = publisher
@@ -52,7 +52,7 @@ class Relay:
         return len(records)
 
     async def write(self, connection: AsyncConnection[TupleRow], effects: int) -> None:
-        """Nothing beside the checkpoint."""
+        """There is nothing to write but the checkpoint."""
 
     def wrote(self, effects: int) -> None:
-        """Nobody here waits for it."""
+        """There is nothing to wake."""

@@ -1,4 +1,4 @@
-"""The audit: who changed what, when and why, and how anything stood at any moment. contract.md, "Audit"; decisions.md, "Audit"."""
+"""The audit: who changed what, when and why, and past states of aggregates. docs/reference/api/audit.md."""
 
 from __future__ import annotations
 
@@ -11,109 +11,146 @@ from uuid import UUID
 
 from pydantic import Field
 
-from api.audit.shown import PastStates
-from api.kernel.answer import Answer, iso
+from api.audit.past_states import PastStates
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import AUDIT
-from api.kernel.call import Call
 from api.kernel.pages import Descending, Whole
-from api.kernel.routes import Routes
-from api.kernel.surface import AUDIT_LOG
+from api.kernel.request import Request
+from api.kernel.surfaces import AUDIT_LOG
 from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.client.aggregate import Client
+from domain.kernel.clock import iso
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
-from projections.audit.verify import Verdict
+from projections.audit.verify import Verification
 from projections.kernel.page import LARGEST
 
-routes = Routes("", surface=AUDIT_LOG, tag="Audit")
+routes = Router("", surface=AUDIT_LOG, tag="Audit")
 
 _REST_OF_MILLISECOND = timedelta(microseconds=999)
 
 Position = Annotated[Integer, Between(0)]
 
 
-class EntryWire(Wire):
-    position: int
-    aggregate: str
-    id: str
-    version: int
-    type: str
-    recorded_at: Instant
-    actor: str
-    transaction_id: str
-    causation_id: UUID | None
-    data: dict[str, Any]
-    hash: str
+class AuditEntry(Wire):
+    """An event of the log."""
+
+    position: int = Field(description="The place in the event log, without gaps.")
+    aggregate: str = Field(description="The kind of aggregate, such as event or room.")
+    id: str = Field(description="The id of the aggregate.")
+    version: int = Field(description="The place in the history of the aggregate, from 1.")
+    type: str = Field(description="What happened, such as event.state_changed.")
+    recorded_at: Instant = Field(description="When the log recorded it.")
+    actor: str = Field(description="The client whose request caused it; system for the product itself.")
+    transaction_id: str = Field(description="The X-Transaction-ID of the request that caused it.")
+    causation_id: UUID | None = Field(description="The id of the event that caused it; null when a request did.")
+    data: dict[str, Any] = Field(
+        description="The fields of the event as stored, in snake case. An absent field was not touched, null was cleared. Secrets "
+        "are references only."
+    )
+    hash: str = Field(description="The hash of the event in the chain, 64 hexadecimal digits.")
+
+    @classmethod
+    def of(cls, entry: Entry) -> AuditEntry:
+        return cls.model_construct(
+            position=entry.position,
+            aggregate=entry.aggregate,
+            id=entry.id,
+            version=entry.version,
+            type=entry.type,
+            recorded_at=entry.recorded_at,
+            actor=entry.actor,
+            transaction_id=entry.transaction_id,
+            causation_id=None if entry.causation_id is None else UUID(entry.causation_id),
+            data=entry.data,
+            hash=entry.hash,
+        )
 
 
-class EntriesWire(Wire):
-    page_size: int
-    results: list[EntryWire]
-    next: str | None
+class AuditEntryCollection(Wire):
+    """A page of the event log."""
+
+    page_size: int = Field(description="The number of entries in a page, as it was used: at most 1000.")
+    results: list[AuditEntry] = Field(description="The entries of this page.")
+    next: str | None = Field(description="The address of the next page with the same filters; null on the last page.")
 
 
-class StateWire(Wire):
-    aggregate: str
-    id: str
-    version: int
-    position: int
-    recorded_at: Instant
-    state: dict[str, Any]
+class AggregateState(Wire):
+    """A past state of an aggregate."""
+
+    aggregate: str = Field(description="The kind of aggregate.")
+    id: str = Field(description="The id of the aggregate.")
+    version: int = Field(description="The version that is shown.")
+    position: int = Field(description="The position in the log of the last event that it includes.")
+    recorded_at: Instant = Field(description="When that event was recorded.")
+    state: dict[str, Any] = Field(description="The aggregate as a GET showed it then.")
 
 
-class VerdictWire(Wire):
-    valid: bool
-    checked: int
-    first_bad_position: int | None
-    reason: str | None
+class LogVerification(Wire):
+    """The result of a verification of the hash chain."""
+
+    valid: bool = Field(description="Whether every event is in its place and unchanged.")
+    checked: int = Field(description="The number of events found good, from the first one on.")
+    first_bad_position: int | None = Field(description="The first position that does not fit; null when all fit.")
+    reason: str | None = Field(description="Why it does not fit; null when all fit.")
+
+    @classmethod
+    def of(cls, verification: Verification) -> LogVerification:
+        return cls.model_construct(
+            valid=verification.valid,
+            checked=verification.checked,
+            first_bad_position=verification.first_bad_position,
+            reason=verification.reason,
+        )
 
 
-class EntriesQuery(Wire):
-    """`after` and `before` are log positions and exclusive; with `after` the oldest come first, else the newest."""
+class AuditEntriesQuery(Wire):
+    """Filters of the event log; all must hold."""
 
-    after: Position | None = None
-    before: Position | None = None
-    aggregate: str | None = None
-    id: str | None = None
-    type: str | None = None
-    actor: str | None = None
-    transaction_id: str | None = None
-    recorded_from: Annotated[Instant | None, Field(alias="from")] = None
-    recorded_to: Annotated[Instant | None, Field(alias="to")] = None
-    page_size: Whole = 50
-    order: Descending | None = None
+    after: Position | None = Field(None, description="Only positions greater than this; the oldest come first then.")
+    before: Position | None = Field(None, description="Only positions less than this.")
+    aggregate: str | None = Field(None, description="The kind of aggregate; all by default.")
+    id: str | None = Field(None, description="The id of an aggregate; all by default.")
+    type: str | None = Field(None, description="The type of event, such as event.state_changed; all by default.")
+    actor: str | None = Field(None, description="The client, or system; all by default.")
+    transaction_id: str | None = Field(None, description="The X-Transaction-ID; all by default.")
+    recorded_from: Annotated[Instant | None, Field(alias="from")] = Field(None, description="Recorded at this time or later.")
+    recorded_to: Annotated[Instant | None, Field(alias="to")] = Field(None, description="Recorded at this time or earlier.")
+    page_size: Whole = Field(50, description="Entries in a page; more than 1000 count as 1000.")
+    order: Descending | None = Field(None, description="ASC or DESC by position; by default ASC with after, otherwise DESC.")
 
 
-class MomentQuery(Wire):
-    """A version, or a time, of the past; neither: now."""
+class PastStateQuery(Wire):
+    """A version or a time of the past; without both the present."""
 
-    version: Whole | None = None
-    at: Instant | None = None
+    version: Whole | None = Field(None, description="The version that is shown; not together with at. By default the present one.")
+    at: Instant | None = Field(None, description="The time at which it is shown; not together with version. By default now.")
 
 
 class Verifier:
     """One verification at a time, in a thread of its own: it reads the whole log."""
 
-    def __init__(self, verify: Callable[[], Verdict]) -> None:
+    def __init__(self, verify: Callable[[], Verification]) -> None:
         self._verify = verify
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
-    async def verdict(self) -> Verdict:
-        async with self._turn:
+    async def verify(self) -> Verification:
+        async with self._lock:
             return await asyncio.to_thread(self._verify)
 
 
-@routes.get("/events/", AUDIT, answers=EntriesWire)
-async def audit_entries(call: Call, query: EntriesQuery, audit: AuditQueries) -> Answer:
-    """The log, entry by entry, with every filter combined by AND."""
+@routes.get("/events/", AUDIT, response_model=AuditEntryCollection)
+async def list_audit_entries(request: Request, query: AuditEntriesQuery, audit: AuditQueries) -> Response:
+    """The event log, page by page. All filters are combined by AND."""
     ascending = not query.order if query.order is not None else query.after is not None
-    wanted = EntryFilter(
+    selection = EntryFilter(
         after=query.after,
         before=query.before,
         aggregate=query.aggregate,
-        id=_sought(query),
+        id=_id(query),
         type=query.type,
         actor=query.actor,
         transaction_id=query.transaction_id,
@@ -122,75 +159,49 @@ async def audit_entries(call: Call, query: EntriesQuery, audit: AuditQueries) ->
         ascending=ascending,
         limit=min(query.page_size, LARGEST),
     )
-    found = await audit.entries(wanted)
-    page = found[: wanted.limit]
-    following = _next(query, page[-1].position, wanted) if len(found) > wanted.limit else None
-    return Answer(200, {"pageSize": wanted.limit, "results": [entry(one) for one in page], "next": following})
+    entries = await audit.entries(selection)
+    page = entries[: selection.limit]
+    following = _next(query, page[-1].position, selection) if len(entries) > selection.limit else None
+    results = [AuditEntry.of(entry) for entry in page]
+    return Response(200, AuditEntryCollection.model_construct(page_size=selection.limit, results=results, next=following))
 
 
-@routes.get("/verify", AUDIT, answers=VerdictWire)
-async def audit_verify(call: Call, verifier: Verifier) -> Answer:
-    """Make the hash chain again from the stored bytes of the whole log."""
-    verdict = await verifier.verdict()
-    return Answer(
-        200,
-        {
-            "valid": verdict.valid,
-            "checked": verdict.checked,
-            "firstBadPosition": verdict.first_bad_position,
-            "reason": verdict.reason,
-        },
-    )
+@routes.get("/verify", AUDIT, response_model=LogVerification)
+async def verify_audit(request: Request, verifier: Verifier) -> Response:
+    """Compute the hash chain again from the stored bytes of the whole log."""
+    return Response(200, LogVerification.of(await verifier.verify()))
 
 
-@routes.get("/{aggregate}/{id}/", AUDIT, answers=list[EntryWire])
-async def audit_history(call: Call, aggregate: str, id: str, audit: AuditQueries, catalogue: Catalogue) -> Answer:
-    """Everything that happened to one aggregate, oldest first."""
+@routes.get("/{aggregate}/{id}/", AUDIT, response_model=list[AuditEntry])
+async def list_audit_history(request: Request, aggregate: str, id: str, audit: AuditQueries, catalogue: Catalogue) -> Response:
+    """All events of one aggregate, oldest first."""
     entries = await audit.history(aggregate, _key(aggregate, id, catalogue))
     if not entries:
         raise NotFound(aggregate, id)
-    return Answer(200, [entry(one) for one in entries])
+    return Response(200, [AuditEntry.of(entry) for entry in entries])
 
 
-@routes.get("/{aggregate}/{id}/state", AUDIT, answers=StateWire)
-async def audit_state(
-    call: Call, aggregate: str, id: str, query: MomentQuery, audit: AuditQueries, past: PastStates, catalogue: Catalogue
-) -> Answer:
-    """One aggregate as a GET showed it at a version or at a time of the past."""
+@routes.get("/{aggregate}/{id}/state", AUDIT, response_model=AggregateState)
+async def get_audit_state(
+    request: Request, aggregate: str, id: str, query: PastStateQuery, audit: AuditQueries, past: PastStates, catalogue: Catalogue
+) -> Response:
+    """An aggregate as a GET showed it at a version or at a time of the past."""
     if query.version is not None and query.at is not None:
         raise Malformed.at("at", "give a version or a time, not both")
     at = _whole_millisecond(query.at)
-    moment = await audit.moment(aggregate, _key(aggregate, id, catalogue), version=query.version, at=at)
-    if moment is None:
+    found = await audit.past_state(aggregate, _key(aggregate, id, catalogue), version=query.version, at=at)
+    if found is None:
         raise NotFound(aggregate, id)
-    position = moment.position if query.version is not None else await _reached(audit, at)
-    return Answer(
-        200,
-        {
-            "aggregate": aggregate,
-            "id": moment.root.key,
-            "version": moment.root.version,
-            "position": moment.position,
-            "recordedAt": iso(moment.recorded_at),
-            "state": await past.shown(moment.root, position=position, base_url=call.base_url),
-        },
+    position = found.position if query.version is not None else await _position_at(audit, at)
+    shown = AggregateState.model_construct(
+        aggregate=aggregate,
+        id=found.root.key,
+        version=found.root.version,
+        position=found.position,
+        recorded_at=found.recorded_at,
+        state=await past.shown(found.root, position=position, base_url=request.base_url),
     )
-
-
-def entry(one: Entry) -> dict[str, Any]:
-    return {
-        "position": one.position,
-        "aggregate": one.aggregate,
-        "id": one.id,
-        "version": one.version,
-        "type": one.type,
-        "recordedAt": iso(one.recorded_at),
-        "actor": one.actor,
-        "transactionId": one.transaction_id,
-        "causationId": one.causation_id,
-        "data": one.data,
-        "hash": one.hash,
-    }
+    return Response(200, shown)
 
 
 def _key(aggregate: str, key: str, catalogue: Catalogue) -> str:
@@ -199,27 +210,27 @@ def _key(aggregate: str, key: str, catalogue: Catalogue) -> str:
     return key if aggregate == Client.KIND else canonical(key)  # a client's name may look like a GUID
 
 
-def _sought(query: EntriesQuery) -> str | None:
+def _id(query: AuditEntriesQuery) -> str | None:
     return query.id if query.id is None or query.aggregate == Client.KIND else canonical(query.id)
 
 
 def _whole_millisecond(moment: datetime | None) -> datetime | None:
-    """Answers show milliseconds and the log keeps microseconds, so that a time that was read in an answer means its last one."""
+    """Responses show milliseconds and the log stores microseconds: a time from a response means the end of its millisecond."""
     return moment + _REST_OF_MILLISECOND if moment is not None else None
 
 
-async def _reached(audit: AuditQueries, at: datetime | None) -> int:
-    """How far the log had come at a time, or has come now: what was linked to had its names of then."""
+async def _position_at(audit: AuditQueries, at: datetime | None) -> int:
+    """The last position of the log at a time, or now: linked resources are shown with their names of that time."""
     newest = await audit.entries(EntryFilter(recorded_to=at, limit=1))
     return newest[0].position if newest else 0
 
 
-def _next(query: EntriesQuery, last: int, wanted: EntryFilter) -> str:
-    """The address of the next page: the same question, from where this page ended."""
-    asked = {
+def _next(query: AuditEntriesQuery, last: int, selection: EntryFilter) -> str:
+    """The address of the next page: the same filters, after the end of this page."""
+    filters = {
         name: iso(value) if name in ("from", "to") else value
         for name, value in query.model_dump(by_alias=True, exclude_none=True, exclude={"order", "page_size"}).items()
     }
-    asked["after" if wanted.ascending else "before"] = last
+    filters["after" if selection.ascending else "before"] = last
     order = {} if query.order is None else {"order": "DESC" if query.order else "ASC"}
-    return "/api/audit/events/?" + urlencode({**asked, **order, "pageSize": wanted.limit})
+    return "/api/audit/events/?" + urlencode({**filters, **order, "pageSize": selection.limit})

@@ -7,8 +7,8 @@ from argparse import Namespace
 from api.cli.database import attached
 from api.cli.home import prepare
 from api.cli.serving import serve
-from api.settings import Settings
-from api.wiring import build
+from api.wiring.product import build
+from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:

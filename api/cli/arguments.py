@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from domain.client.roles import Role
+
 EXIT_CODES = """\
 exit codes:
   0    done, or stopped in order
@@ -14,8 +16,7 @@ exit codes:
   2    the command line is wrong
   130  interrupted (Ctrl-C) before there was anything to stop in order
 """
-WORKERS_NAMES = ("relay", "webhooks", "deliveries", "callback", "scheduler", "controller", "work", "windows_capture")
-ROLES = ("viewer", "operator", "auditor", "keys", "admin")
+ROLES = tuple(role.value for role in Role)
 JOB_STATES = ("queued", "started", "completed", "pending", "broken", "scheduled", "paused")
 
 
@@ -94,6 +95,16 @@ def _client(parser: ArgumentParser) -> None:
     drm.add_argument("--content-id-in-pssh", action=BooleanOptionalAction, help="content id in Widevine PSSH boxes (default: no)")
     drm.add_argument("--fairplay-uri-template", metavar="TEMPLATE", help="may hold {host} {client} {content_id} {kid} {iv}")
     drm.add_argument("--fairplay-key-format-versions", metavar="TEXT", help="such as 1, or 1/2 (default: 1)")
+    drm.add_argument(
+        "--fairplay-direct-plain-value",
+        action=BooleanOptionalAction,
+        help="a FairPlay key directly below its ContentKey too (default: no)",
+    )
+    drm.add_argument(
+        "--fairplay-hex-form",
+        action=BooleanOptionalAction,
+        help="a FairPlay key and its IV as hexadecimal characters (default: no)",
+    )
 
 
 def _keys(parser: ArgumentParser) -> None:
@@ -121,13 +132,14 @@ def _audit(parser: ArgumentParser) -> None:
 
 
 def _workers(parser: ArgumentParser) -> None:
-    names = ", ".join(WORKERS_NAMES)
-    parser.add_argument("names", metavar="NAME", nargs="*", type=_worker, help=f"some of {names} (default: all)")
+    parser.add_argument("names", metavar="NAME", nargs="*", type=_worker_role, help="a worker role such as webhooks (default: all)")
 
 
-def _worker(text: str) -> str:
-    if text not in WORKERS_NAMES:
-        raise ArgumentTypeError(f"there is no {text!r}; there are {', '.join(WORKERS_NAMES)}")
+def _worker_role(text: str) -> str:
+    from api.wiring.catalogue import WORKER_ROLES  # imports every aggregate: most commands do not need that
+
+    if text not in WORKER_ROLES:
+        raise ArgumentTypeError(f"there is no {text!r}; there are {', '.join(WORKER_ROLES)}")
     return text
 
 

@@ -9,9 +9,10 @@ from functools import partial
 from api.cli.database import at_hand
 from api.cli.opened import opened
 from api.cli.progress import tell_events
-from api.kernel.answer import encode, iso
-from api.settings import Settings
-from api.startup import StartError
+from api.http.response import encode
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.clock import iso
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
 from projections.audit.verify import verify
 

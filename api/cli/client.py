@@ -1,24 +1,22 @@
-"""`medialedger client`: callers and their keys, for whoever has the shell."""
+"""`medialedger client`: clients and their API keys."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import asdict, fields
 from datetime import datetime
-from typing import Any
 
 from api.cli.opened import opened
-from api.core import Core
-from api.kernel.answer import iso
-from api.media.client import new_key
-from api.settings import Settings
-from api.startup import StartError
+from api.kernel.api_keys import new_api_key
+from api.wiring.core import Core
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
 from domain.client.aggregate import Client
-from domain.client.commands import ConfigureClientDrm, IssueClientKey, RegisterClient, RemoveClient, RevokeClientKey
+from domain.client.handlers import API_KEY, ClientHandlers
 from domain.drm.settings import DrmSettings
-from domain.kernel.cause import Cause
-from domain.kernel.command import Command
+from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError, NotFound
+from domain.kernel.ports import Invocation
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -31,54 +29,55 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 async def _add(wired: Core, args: Namespace) -> None:
-    new, key = new_key()
-    await _execute(wired, RegisterClient(args.name, tuple(args.roles), new))
-    print(key)
+    outcome = await _handlers(wired).register(args.name, args.roles, key=new_api_key(), invocation=Invocation.by("system"))
+    print(outcome.secrets[API_KEY])
 
 
 async def _rotate(wired: Core, args: Namespace) -> None:
-    new, key = new_key()
-    await _execute(wired, IssueClientKey(args.name, new, args.expire_others_after))
-    print(key)
+    outcome = await _handlers(wired).issue_key(
+        args.name, key=new_api_key(), expire_others_after=args.expire_others_after, invocation=Invocation.by("system")
+    )
+    print(outcome.secrets[API_KEY])
 
 
 async def _revoke(wired: Core, args: Namespace) -> None:
-    async with wired.directory.alone():
-        other_admins = await wired.directory.other_admins(args.name)
-        if args.key_id is None:
-            await _execute(wired, RemoveClient(args.name, other_admins))
-        else:
-            await _execute(wired, RevokeClientKey(args.name, args.key_id, other_admins))
+    """Without a key id, delete the client."""
+    if args.key_id is None:
+        await _handlers(wired).delete(args.name, invocation=Invocation.by("system"))
+    else:
+        await _handlers(wired).revoke_key(args.name, args.key_id, invocation=Invocation.by("system"))
     print("revoked")
 
 
 async def _list(wired: Core, args: Namespace) -> None:
     clients = await wired.directory.all()
-    used = await wired.directory.last_used([key.key_id for client in clients for key in client.keys])
+    last_used = await wired.directory.last_used([key.key_id for client in clients for key in client.keys])
     for client in clients:
         print(f"{client.name}  {','.join(client.roles)}  since {iso(client.created_at)}")
         for key in client.keys:
-            print(f"  {key.key_id}  made {iso(key.created_at)}  ends {_when(key.expires_at)}  used {_when(used.get(key.key_id))}")
+            print(
+                f"  {key.key_id}  made {iso(key.created_at)}  ends {_when(key.expires_at)}  used {_when(last_used.get(key.key_id))}"
+            )
 
 
 def _when(moment: datetime | None) -> str:
     return iso(moment) if moment is not None else "never"
 
 
-async def _execute(wired: Core, command: Command[Any]) -> None:
-    await wired.ledger.execute(command, cause=Cause.by("system"))
+def _handlers(wired: Core) -> ClientHandlers:
+    return ClientHandlers(wired.executor, wired.directory)
 
 
 async def _drm(wired: Core, args: Namespace) -> None:
-    """Without anything to change it shows what there is."""
+    """Change the given settings, then show all."""
     given = {field.name: getattr(args, field.name) for field in fields(DrmSettings)}
     changes = {name: value if value != "" else None for name, value in given.items() if value is not None}
     if changes:
-        await _execute(wired, ConfigureClientDrm(args.name, changes))
-    found = await wired.directory.find(args.name)
-    if found is None:
+        await _handlers(wired).configure_drm(args.name, changes, invocation=Invocation.by("system"))
+    client = await wired.directory.find(args.name)
+    if client is None:
         raise NotFound(Client.KIND, args.name)
-    for name, value in asdict(found.drm).items():
+    for name, value in asdict(client.drm).items():
         print(f"{name}: {'' if value is None else value}")
 
 

@@ -6,10 +6,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from api.cli.opened import opened
-from api.kernel.answer import iso
-from api.settings import Settings
-from api.startup import StartError
-from projections.consumers.parked import Parked, ParkedRecord
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.clock import iso
+from projections.consumers.parked import ParkedRecord, ParkedRecords
 from projections.consumers.queries import ConsumerQueries, ConsumerStatus
 from projections.kernel.database import Database
 
@@ -23,7 +23,7 @@ async def run(args: Namespace, settings: Settings) -> int:
         elif args.action == "parked":
             await _parked(wired.database, chosen)
         else:
-            replaying = await Parked(wired.database).ask_replay(args.name, stream=args.stream)
+            replaying = await ParkedRecords(wired.database).request_replay(args.name, stream=args.stream)
             print(f"{replaying} records are tried again by whoever runs {args.name}")
     return 0
 
@@ -46,7 +46,7 @@ async def _list(database: Database, known: Sequence[ConsumerStatus]) -> None:
 
 
 async def _parked(database: Database, consumers: Sequence[ConsumerStatus]) -> None:
-    parked = Parked(database)
+    parked = ParkedRecords(database)
     for consumer in consumers:
         page = await parked.page(consumer.name)
         while page:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import psycopg
 
 from api.cli.home import locked, prepare
-from api.settings import Settings
-from api.startup import StartError
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 
 OLDEST = 15
@@ -34,7 +34,7 @@ class Database:
 async def kept(settings: Settings) -> AsyncIterator[Database]:
     """For `up`, which holds the home's lock: the embedded server lives as long as the block, unless an address is given."""
     if settings.database_url is not None:
-        yield await _checked(settings.database_url, kind="external")
+        yield await _checked(settings.database_url.get_secret_value(), kind="external")
         return
     postgres = EmbeddedPostgres(settings.home)
     try:
@@ -53,7 +53,7 @@ async def kept(settings: Settings) -> AsyncIterator[Database]:
 async def attached(settings: Settings) -> AsyncIterator[Database]:
     """For a process beside `up`: the server is somebody else's to start and stop."""
     if settings.database_url is not None:
-        yield await _checked(settings.database_url, kind="external")
+        yield await _checked(settings.database_url.get_secret_value(), kind="external")
     else:
         yield await _checked(EmbeddedPostgres(settings.home).attach(), kind="embedded, started elsewhere")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from api.startup import StartError
+from api.wiring.startup import StartError
 
 
 def prepare(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""How far jobs are, live: a bar for each task that runs on a terminal, a line for each change on a pipe. Issue 7, "Operators"."""
+"""The progress of jobs, live: on a terminal a bar for each running task, on a pipe a line for each change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from projections.job.board import BoardQueries, TaskProgress
 from projections.job.queries import JobFilter, JobQueries, JobRow
 
 _MOST: Final = 100
-"""So many running jobs are looked at: no terminal has room for more bars."""
+"""Running jobs that are shown at most: no terminal has room for more bars."""
 
 Rows = Sequence[JobRow]
 Tasks = Sequence[TaskProgress]
@@ -25,13 +25,13 @@ _NOT_BEGUN: Final = (TaskState.WAITING, TaskState.READY)
 
 
 class Screen(Protocol):
-    """Where a look is shown."""
+    """Shows the state of jobs and tasks."""
 
     def show(self, rows: Rows, tasks: Tasks) -> None: ...
 
 
 class Lines:
-    """Says what is new since the last look."""
+    """Prints a line for each change."""
 
     def __init__(self) -> None:
         self._before: dict[tuple[int, int], str] = {}
@@ -41,7 +41,7 @@ class Lines:
             print(line, flush=True)
 
     def news(self, rows: Rows, tasks: Sequence[tuple[TaskProgress, str]]) -> list[str]:
-        """`tasks`: each with what is said of how far it is."""
+        """The lines that are new. `tasks`: each with the text of its progress."""
         now: dict[tuple[int, int], str] = {}
         for row in rows:
             own = {(row.id, one.task): _task_line(one, far) for one, far in tasks if one.job == row.id and _is_told(one)}
@@ -53,7 +53,7 @@ class Lines:
 
 
 class Bars:
-    """The same lines, without how far tasks are: that the bars below them show."""
+    """The same lines without the progress of tasks, which the bars below them show."""
 
     def __init__(self) -> None:
         bar = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
@@ -83,7 +83,7 @@ class Bars:
 
 
 class Watch:
-    """Some jobs until they have ended, or whatever runs for as long as anybody looks."""
+    """Watches some jobs until they have ended, or all running jobs until it is interrupted."""
 
     def __init__(self, jobs: JobQueries, boards: BoardQueries, *, ids: Sequence[int], client: str | None) -> None:
         self._jobs = jobs
@@ -102,13 +102,13 @@ class Watch:
             await asyncio.sleep(PAUSE)
 
     async def _look(self) -> tuple[Rows, Tasks]:
-        """A job that ran at the last look is looked at once more, to say how it ended."""
+        """A job that was running the last time is read once more, to show how it ended."""
         if not self._until_ended:
-            self._followed |= {row.id for row in await self._jobs.found(self._running)}
+            self._followed |= {row.id for row in await self._jobs.search(self._running)}
         if not self._followed:
             return [], []
         ids = sorted(self._followed)
-        rows = await self._jobs.found(JobFilter(limit=len(ids), job_ids=ids, descending=False))
+        rows = await self._jobs.search(JobFilter(limit=len(ids), job_ids=ids, descending=False))
         return rows, await self._boards.tasks(ids)
 
     def _goes_on(self, row: JobRow) -> bool:
@@ -125,7 +125,7 @@ async def watch(jobs: JobQueries, boards: BoardQueries, *, ids: Sequence[int], c
 
 
 def percent(one: TaskProgress) -> str:
-    """What is known of a task under way; nothing of any other."""
+    """The progress of a running task; empty for any other task."""
     return "  ".join(_far(one)) if one.state in UNDER_WAY else ""
 
 

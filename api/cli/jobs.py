@@ -1,4 +1,4 @@
-"""`medialedger jobs`: what runs, waits and has failed, and how to steer it, for whoever has the shell. Issue 7, "Operators"."""
+"""`medialedger jobs`: lists, shows and follows jobs; pauses, resumes, breaks and reruns them."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from api.cli.looking_on import PAUSE, looking_on, patiently
 from api.cli.opened import opened
 from api.cli.printable import printable
 from api.cli.vault import unlocked
-from api.core import Core
-from api.engine.log import Followers
-from api.engine.submission import Reruns
-from api.engine.worded import record
-from api.kernel.answer import iso
-from api.settings import Settings
-from api.startup import StartError
+from api.engine.job_log_text import record
+from api.engine.log import LogFollower
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.job_handlers import job_handlers
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
 from domain.job.aggregate import Job
 from domain.job.commands import BreakJob, JobCommand, UpdateJob
 from domain.job.task import Task
 from domain.job.values import JobState
-from domain.kernel.cause import Cause
+from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.mapper import EventMapper
+from domain.kernel.ports import Invocation
 from projections.job.board import BoardQueries, TaskProgress
-from projections.job.history import BEGINNING, Happened, JobHistory, Said
-from projections.job.numbers import JobNumbers
+from projections.job.history import BEGINNING, JobHistory, LogEvent, LogLine
 from projections.job.queries import JobFilter, JobQueries, JobRow
 from projections.kernel.page import LARGEST
-from workers.jobs.registry import installed
+from projections.records.queries import RecordQueries
 
 _INDENT = " " * 10
 
@@ -48,11 +48,11 @@ async def run(args: Namespace, settings: Settings) -> int:
     return 0
 
 
-# --- looking
+# --- reading
 
 
 async def _list(wired: Core, args: Namespace) -> None:
-    """One that has failed and was broken off or run again after that is not among the failed: somebody has looked after it."""
+    """A failed job that was broken or run again since is not listed as failed: an operator has handled it."""
     state = None if args.state is None else JobState[args.state.upper()]
     wanted = JobFilter(
         limit=min(args.items, LARGEST),
@@ -61,7 +61,7 @@ async def _list(wired: Core, args: Namespace) -> None:
         search=args.search,
         client=args.client,
     )
-    for row in await JobQueries(wired.database).found(wanted):
+    for row in await JobQueries(wired.database).search(wanted):
         print("  ".join(_summary(row)))
 
 
@@ -126,14 +126,14 @@ async def _logs(wired: Core, args: Namespace) -> None:
             _tell(told, args.id)
         return
     with looking_on():
-        await _follow(Followers(jobs, history), args.id)
+        await _follow(LogFollower(jobs, history), args.id)
 
 
-async def _follow(followers: Followers, job: int) -> None:
-    """Until the job has ended and a last look finds nothing new."""
+async def _follow(follower: LogFollower, job: int) -> None:
+    """Until the job has ended and nothing new is found."""
     seen = BEGINNING
     while True:
-        ended, news = await patiently(partial(followers.look, job, seen))
+        ended, news = await patiently(partial(follower.poll, job, seen))
         for told in news:
             seen = seen.after(told)
             _tell(told, job)
@@ -142,11 +142,11 @@ async def _follow(followers: Followers, job: int) -> None:
         await asyncio.sleep(PAUSE)
 
 
-def _tell(told: Happened | Said, job: int) -> None:
+def _tell(told: LogEvent | LogLine, job: int) -> None:
     shown = record(told, job)
-    task = "" if shown["task_id"] is None else f"  task {shown['task_id']}"
-    head = f"{shown['created_at']}  {shown['severity_description']:<5}  {shown['progname']}{task}"
-    first, *more = map(printable, shown["message"].splitlines() or [""])
+    task = "" if shown.task_id is None else f"  task {shown.task_id}"
+    head = f"{iso(shown.created_at)}  {shown.severity_description:<5}  {shown.progname}{task}"
+    first, *more = map(printable, shown.message.splitlines() or [""])
     print("\n".join([f"{head}  {first}", *(f"{_INDENT}{line}" for line in more)]), flush=True)
 
 
@@ -165,7 +165,7 @@ async def _known(jobs: JobQueries, number: int, *, client: str | None = None) ->
     return row
 
 
-# --- steering
+# --- changing
 
 
 async def _pause(wired: Core, args: Namespace) -> None:
@@ -181,17 +181,17 @@ async def _break(wired: Core, args: Namespace) -> None:
 
 
 async def _steer(wired: Core, command: JobCommand) -> None:
-    job = await wired.ledger.execute(command, cause=Cause.by("system"))
+    job = (await wired.executor.execute(command, invocation=Invocation.by("system"))).aggregate
     print(f"job {job.number} is {job.state.name.lower()}")
 
 
 async def _rerun(args: Namespace, settings: Settings) -> None:
-    """What is secret in the parameters lies in the vault, so it takes the master key."""
+    """It needs the master key: the secrets among the parameters are in the vault."""
     async with unlocked(settings) as (wired, vault):
-        reruns = Reruns(wired.streams, workflows=installed(), vault=vault)
-        number, cause = await JobNumbers(wired.database).draw(), Cause.by("system")
-        plan = partial(reruns.plan, args.id, number=number, headers={}, transaction_id=cause.correlation_id)
-        await wired.ledger.execute(plan, cause=cause)
+        records = RecordQueries(wired.database, RECORDS)
+        handlers = job_handlers(wired.database, wired.executor, streams=wired.streams, records=records, vault=vault)
+        outcome = await handlers.rerun_job(args.id, invocation=Invocation.by("system"))
+        number = outcome.aggregates[0].number
     print(f"job {args.id} is run again as job {number}")
 
 

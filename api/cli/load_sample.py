@@ -6,6 +6,7 @@ import asyncio
 import time
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterable
+from socket import gethostname
 from uuid import UUID
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -13,18 +14,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from api.cli import sample
 from api.cli.opened import opened
 from api.cli.sample import SampleEvent
-from api.core import Core
-from api.media.event.changes import EventChanges
-from api.media.event.wire import EventParticulars, TagModel
-from api.settings import Settings
-from domain.catalogue import RECORDS
-from domain.kernel.cause import Cause
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.settings import Settings
+from domain.kernel.ports import Invocation
+from domain.media_event.changes import EventChanges, TagName
+from domain.media_event.handlers import EventHandlers
 from domain.media_event.values import EventState
+from domain.records.handlers import RecordHandlers
 from domain.records.kinds.room import Room
-from domain.records.record import RegisterRecord
-from projections.log.ledger import Plan
+from projections.custom_property.queries import PropertyQueries
+from projections.logbook.logbook import Logbook
+from projections.media_event.queries import EventQueries
+from projections.records.history import RecordHistory
 from projections.records.queries import RecordQueries
 
 _AT_ONCE = 64
@@ -45,12 +47,15 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 class _Loading:
-    """Sends the commands, so many at a time: the log writes those that wait together in one commit."""
+    """Calls the handlers, so many at a time: the log writes those that wait together in one commit."""
 
     def __init__(self, wired: Core, done: Callable[[], None]) -> None:
         self._wired = wired
         self._done = done
-        self._changes = EventChanges(RecordQueries(wired.database, RECORDS))
+        records, logbook = RecordQueries(wired.database, RECORDS), Logbook(wired.database, wired.clock, machine=gethostname())
+        history = RecordHistory(wired.streams, records, properties=PropertyQueries(wired.database))
+        self._rooms = RecordHandlers(wired.executor, history.at(None))
+        self._events = EventHandlers(wired.executor, records, events=EventQueries(wired.database), notes=logbook)
 
     async def all(self, loads: Iterable[Awaitable[None]]) -> None:
         places = asyncio.Semaphore(_AT_ONCE)
@@ -67,18 +72,15 @@ class _Loading:
             places.release()
 
     async def room(self, key: UUID, values: dict[str, object]) -> None:
-        await self._wired.ledger.execute(RegisterRecord(str(key), Room, values), cause=_cause())
+        await self._rooms.register(Room, values, key=str(key), invocation=_invocation())
 
     async def event(self, event: SampleEvent) -> None:
-        async def plan() -> Plan[MediaEvent]:
-            tags, new = await self._changes.of(EventParticulars(tags=[TagModel(name=name) for name in event.tags]))
-            return Plan(AddOrUpdateEvent(event.id, {**event.values, **tags}), new)
-
-        loaded = await self._wired.ledger.execute(plan, cause=_cause())
-        if event.played and loaded.details.actual_live_start is None:
+        changes = EventChanges(event.values, [TagName(name) for name in event.tags])
+        loaded = await self._events.add_or_update_event(event.id, changes, invocation=_invocation())
+        if event.played and loaded.aggregate.details.actual_live_start is None:
             for state in (EventState.LIVE_PUBLISHED, EventState.STOPPED):
-                await self._wired.ledger.execute(ChangeEventState(event.id, state), cause=_cause())
+                await self._events.change_event_state(event.id, state, invocation=_invocation())
 
 
-def _cause() -> Cause:
-    return Cause.by("system", correlation_id="load-sample")
+def _invocation() -> Invocation:
+    return Invocation.by("system", correlation_id="load-sample")

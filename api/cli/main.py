@@ -17,9 +17,9 @@ import uvloop
 from api.cli import arguments
 from api.cli.arguments import EXIT_CODES, Command
 from api.kernel.log import JsonFormatter
-from api.settings import Settings, SettingsError
-from api.startup import StartError
-from api.version import product_version
+from api.kernel.version import product_version
+from api.wiring.settings import Settings, SettingsError
+from api.wiring.startup import StartError
 from domain.kernel.errors import Unavailable
 from workers.adapters.embedded_postgres import EmbeddedPostgresError
 from workers.adapters.keyfiles import KeyFileError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from api.cli.database import at_hand
-from api.core import prepare
-from api.settings import Settings
+from api.wiring.core import prepare
+from api.wiring.settings import Settings
 from projections.kernel.database import APP_ROLE
 
 

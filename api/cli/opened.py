@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from api.cli.database import at_hand
-from api.core import Core, core, prepare
-from api.settings import Settings
+from api.wiring.core import Core, core, prepare
+from api.wiring.settings import Settings
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from api.startup import StartError
+from api.wiring.startup import StartError
 
 _NOT_ON_THIS_MACHINE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 

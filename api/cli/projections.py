@@ -6,16 +6,15 @@ from argparse import Namespace
 
 from api.cli.database import at_hand
 from api.cli.progress import tell_events
-from api.core import prepare
-from api.settings import Settings
-from api.startup import StartError
-from domain.catalogue import catalogue
+from api.wiring.catalogue import catalogue, views
+from api.wiring.core import prepare
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
 from domain.kernel.mapper import EventMapper
-from projections.catalogue import views
 from projections.kernel.database import Database
-from projections.kernel.rebuild import Rebuilder
+from projections.log.reader import head
+from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.log.tail import head
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -30,7 +29,7 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 async def _list(database: Database) -> None:
-    built = {name: (version, at) for name, version, at in await database.rows("SELECT name, version, built_at FROM views")}
+    built = {name: (version, at) for name, version, at in await database.rows("SELECT name, version, built_at FROM view_versions")}
     print(f"log head  {await head(database)}")
     for view in views().all:
         version, at = built[view.name]

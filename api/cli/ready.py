@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from api.settings import Settings
-from api.version import product_version
+from api.kernel.version import product_version
+from api.wiring.settings import Settings
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not listened on
 

@@ -17,12 +17,12 @@ from api.cli.database import Database
 from api.cli.port import bound
 from api.cli.ready import ready_text
 from api.cli.stopping import Stopping
-from api.settings import Settings
-from api.startup import AsgiApplication, Product, StartError
+from api.wiring.settings import Settings
+from api.wiring.startup import AsgiApplication, Runnable, StartError
 from workers.adapters.keyfiles import master_key
 
 BACKLOG = 2048
-Build = Callable[[Settings, str, bytes], Awaitable[Product]]
+Build = Callable[[Settings, str, bytes], Awaitable[Runnable]]
 Ground = Callable[[Settings], AbstractAsyncContextManager[Database]]
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ async def serve(settings: Settings, *, database: Ground, build: Build) -> int:
 
 
 async def run_product(
-    product: Product,
+    product: Runnable,
     sockets: list[socket.socket],
     *,
     stopping: Stopping,
@@ -115,7 +115,7 @@ def server_config(app: AsgiApplication, *, seconds: int) -> uvicorn.Config:
     )
 
 
-def _drain(server: Server, product: Product) -> None:
+def _drain(server: Server, product: Runnable) -> None:
     server.drain()
     product.drain()
 
@@ -125,7 +125,7 @@ async def _force(server: Server, stopping: Stopping) -> None:
     server.force_exit = True
 
 
-async def _stop(product: Product, *, stopping: Stopping, seconds: int) -> None:
+async def _stop(product: Runnable, *, stopping: Stopping, seconds: int) -> None:
     """Bounded: a worker that hangs must not keep the database from being stopped in order."""
     stop = asyncio.create_task(product.stop())
     forced = asyncio.create_task(stopping.forced.wait())
@@ -139,7 +139,7 @@ async def _stop(product: Product, *, stopping: Stopping, seconds: int) -> None:
         logger.error("the product did not stop in order", exc_info=error)
 
 
-def _tell_ready(settings: Settings, product: Product, *, label: str, sockets: Sequence[socket.socket]) -> None:
+def _tell_ready(settings: Settings, product: Runnable, *, label: str, sockets: Sequence[socket.socket]) -> None:
     port = sockets[0].getsockname()[1]
     tell(ready_text(settings, port=port, database=label, summary=product.summary()))
 

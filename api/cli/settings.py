@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from api.settings import Settings
+from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:

@@ -8,12 +8,12 @@ from functools import partial
 from api.cli.database import kept
 from api.cli.home import locked, prepare
 from api.cli.serving import serve
-from api.settings import Settings
-from api.wiring import build
-from workers.wiring import ROLES
+from api.wiring.catalogue import WORKER_ROLES
+from api.wiring.product import build
+from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:
     prepare(settings.home)
     with locked(settings.home):
-        return await serve(settings, database=kept, build=partial(build, roles=tuple(ROLES)))
+        return await serve(settings, database=kept, build=partial(build, roles=tuple(WORKER_ROLES)))

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from api.cli.database import at_hand
-from api.core import Core
-from api.settings import Settings
-from api.wiring import ground
-from domain.kernel.sealed import Sealer
+from api.wiring.core import Core
+from api.wiring.settings import Settings
+from api.wiring.workers import prepared
+from domain.kernel.encryption import SecretCipher
 from projections.vault.vault import Vault
 from workers.adapters.keyfiles import master_key, previous_master_key
 
@@ -19,9 +19,9 @@ async def unlocked(settings: Settings) -> AsyncIterator[tuple[Core, Vault]]:
     path = settings.master_key_file
     key, previous = master_key(path), previous_master_key(path)
     async with at_hand(settings) as found:
-        wired = await ground(found.url, key, previous=previous)
+        wired = await prepared(found.url, key, previous=previous)
         try:
             await wired.start()
-            yield wired, Vault(wired.database, Sealer(key, previous=previous))
+            yield wired, Vault(wired.database, SecretCipher(key, previous=previous))
         finally:
             await wired.stop()

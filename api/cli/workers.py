@@ -9,20 +9,20 @@ from api.cli.database import attached
 from api.cli.home import prepare
 from api.cli.serving import tell
 from api.cli.stopping import Stopping
-from api.settings import Settings
-from api.startup import StartError
-from api.version import product_version
-from api.wiring import ground, working
-from domain.kernel.sealed import Sealer
+from api.kernel.version import product_version
+from api.wiring.catalogue import WORKER_ROLES
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from api.wiring.workers import prepared, process_workers
+from domain.kernel.encryption import SecretCipher
 from workers.adapters.keyfiles import master_key, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
-from workers.wiring import ROLES
 
 
 async def run(args: Namespace, settings: Settings) -> int:
     """Every step undoes itself in the reverse order, whichever way this ends."""
-    names = tuple(dict.fromkeys(args.names)) or tuple(ROLES)
-    if settings.kafka_bootstrap_servers is None and names == ("relay",):
+    names = tuple(dict.fromkeys(args.names)) or tuple(WORKER_ROLES)
+    if settings.kafka_bootstrap_servers is None and all(WORKER_ROLES[name].needs_kafka for name in names):
         raise StartError("the relay needs a broker; set MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS")
     prepare(settings.home)
     with Stopping() as stopping:
@@ -39,9 +39,9 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 async def _work(settings: Settings, database: str, key: bytes, *, label: str, names: tuple[str, ...], stopping: Stopping) -> None:
     previous = previous_master_key(settings.master_key_file)
-    inner = await ground(database, key, previous=previous)
+    inner = await prepared(database, key, previous=previous)
     outbound = GuardedClient(settings.outbound_allow)
-    workers = working(inner, Sealer(key, previous=previous), outbound=outbound, settings=settings, roles=names)
+    workers = process_workers(inner, SecretCipher(key, previous=previous), outbound=outbound, settings=settings, roles=names)
     stopped = asyncio.Event()
     try:
         await inner.start()

@@ -1,131 +1,115 @@
-"""Jobs: document 3, "Job engine": they are accepted, changed, run again, and read. Reading needs no key."""
+"""Jobs: submit, change, rerun and read: docs/reference/api/job-engine.md. Reading needs no key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Literal
 
-from api.engine.submission import JobSecrets, Submissions, address, check_client
+from api.engine.client_filter import ClientFilter
+from api.engine.requests import ChangeJobRequest, JobsQuery, SubmitJobRequest, headers_for_log, job_changes, job_filter, new_job
+from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, SingleJob
 from api.engine.surface import ENGINE
-from api.engine.wire import (
-    AcceptedWire,
-    AskedState,
-    JobBody,
-    JobChangeBody,
-    SingleJobWire,
-    UpdatedWire,
-    shown,
-)
-from api.kernel.answer import Answer, iso
-from api.kernel.auth import OPEN, WRITE, Role
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
-from api.kernel.errors import Forbidden
-from api.kernel.routes import Routes
-from api.kernel.wire import Wire
+from api.http.auth import OPEN
+from api.http.errors import Forbidden
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import WRITE, Role
+from api.kernel.request import Request
 from domain.job.aggregate import Job
-from domain.job.commands import UpdateJob
+from domain.job.handlers import JobHandlers
 from domain.job.values import Gate, JobState
-from domain.kernel.errors import FieldError, Malformed, NotFound
-from projections.job.queries import JobQueries, JobRow
-from projections.vault.vault import Vault
+from domain.kernel.clock import iso
+from domain.kernel.errors import NotFound
+from domain.kernel.ports import Outcome
+from projections.job.queries import JobQueries
 
-routes = Routes(surface=ENGINE, tag="Job engine")
+routes = Router(surface=ENGINE, tag="Job engine")
 
-_GATE: Final = "sempahore_url"
-_NEVER_NULL: Final = ("queue_state", "run_at", "priority")
-_CHANGEABLE: Final = (*_NEVER_NULL, _GATE)
-
-
-class AliveWire(Wire):
-    result: str
+_OK: Literal["ok"] = "ok"
 
 
-@routes.get("/", OPEN, answers=AliveWire)
-async def alive(call: Call) -> Answer:
-    """The engine answers."""
-    return Answer(200, {"result": "ok"})
+@routes.get("/", OPEN, response_model=EngineAlive)
+async def check_engine(request: Request) -> Response:
+    """Whether the engine answers."""
+    return Response(200, EngineAlive.model_construct(result=_OK))
 
 
-@routes.post("/job", WRITE, answers=AcceptedWire)
-async def submit_job(call: Call, body: JobBody, submissions: Submissions) -> Answer:
-    """Hand a job in. It is queued at once, unless it has a time or a gate to wait for."""
-    return await submissions.submit(call, body)
+async def job_submitted(request: Request, outcome: Outcome[Job]) -> Response:
+    return Response(200, JobAccepted.of(outcome.aggregate))
 
 
-@routes.put("/job/{job_id}", WRITE, answers=UpdatedWire)
-async def update_job(call: Call, job_id: int, body: JobChangeBody, bus: CommandBus, jobs: JobQueries, vault: Vault) -> Answer:
-    """Pause, resume or break a job off, or change its priority, time or gate; all or nothing."""
-    _check(call, body)
-    gate = address(body.sempahore_url, field=_GATE)
-    await _check_own(call, jobs, job_id)
-    changes, secrets = _changes(body), JobSecrets(vault, job_id)
-    if _GATE in body.model_fields_set:
-        changes["gate"] = secrets.gate(gate)
-
-    async def show(job: Job) -> Answer:
-        before = await jobs.by_id(job_id)
-        updates = [] if before is None or before.version >= job.version else _updates(before, job)
-        return Answer(200, {"id": job_id, "result": updates}, etag=job.version)
-
-    return await bus.send(call, UpdateJob(job_id, changes, sealed=tuple(secrets.sealed)), show)
+@routes.post("/job", WRITE, response_model=JobAccepted, respond=job_submitted)
+async def submit_job(request: Request, body: SubmitJobRequest, handlers: JobHandlers) -> Outcome[Job]:
+    """Submit a job. It is queued at once, unless it has a time or a semaphore to wait for."""
+    return await handlers.submit_job(new_job(request, body), invocation=request.invocation)
 
 
-@routes.post("/jobs/{job_id}/rerun", WRITE, answers=AcceptedWire)
-async def rerun_job(call: Call, job_id: int, submissions: Submissions, jobs: JobQueries) -> Answer:
-    """Break a job off, whatever its state, and hand in another with the same parameters. The id is the new job's."""
-    await _check_own(call, jobs, job_id)
-    return await submissions.rerun(call, job_id)
+async def job_updated(request: Request, outcome: Outcome[Job]) -> Response:
+    job, before = outcome.aggregate, outcome.previous[-1]
+    updates = [] if outcome.position is None else _updates(before, job)
+    return Response(200, JobUpdates.model_construct(id=job.number, result=updates), etag=job.version)
 
 
-@routes.get("/jobs/{job_id}", OPEN, answers=SingleJobWire)
-async def job_by_id(call: Call, job_id: int, jobs: JobQueries) -> Answer:
-    """One job. With the header client only one of that client's is found."""
-    job = await jobs.by_id(job_id, call.header("client"), place=True)
+@routes.put("/job/{job_id}", WRITE, response_model=JobUpdates, respond=job_updated)
+async def update_job(
+    request: Request, job_id: int, body: ChangeJobRequest, handlers: JobHandlers, jobs: JobQueries
+) -> Outcome[Job]:
+    """Pause, resume or break a job off, or change its priority, time or semaphore; all or nothing."""
+    changes = job_changes(request, body)
+    await _check_owner(request, jobs, job_id)
+    return await handlers.update_job(job_id, changes, invocation=request.invocation)
+
+
+async def job_rerun(request: Request, outcome: Outcome[Job]) -> Response:
+    return Response(200, JobAccepted.of(outcome.aggregates[0]))
+
+
+@routes.post("/jobs/{job_id}/rerun", WRITE, response_model=JobAccepted, respond=job_rerun)
+async def rerun_job(request: Request, job_id: int, handlers: JobHandlers, jobs: JobQueries) -> Outcome[Job]:
+    """Break a job off, whatever its state, and submit another with the same parameters. The id is the new job's."""
+    await _check_owner(request, jobs, job_id)
+    return await handlers.rerun_job(job_id, headers=headers_for_log(request), invocation=request.invocation)
+
+
+@routes.get("/jobs/{job_id}", OPEN, response_model=SingleJob)
+async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: ClientFilter) -> Response:
+    """One job. With the header client only a job of that client is found; an admin finds every job."""
+    job = await jobs.by_id(job_id, await clients.of(request), place=True)
     if job is None:
         raise NotFound(Job.KIND, str(job_id))
-    return Answer(200, {**shown(job), "top_of_queue": job.position == 1}, etag=job.version)
+    return Response(200, SingleJob.of(job), etag=job.version)
 
 
-def _check(call: Call, body: JobChangeBody) -> None:
-    check_client(call, body.client)
-    if body.model_fields_set.isdisjoint(_CHANGEABLE):
-        raise Malformed.at("body", f"must have one of {', '.join(_CHANGEABLE)}")
-    nulls = [name for name in _NEVER_NULL if name in body.model_fields_set and getattr(body, name) is None]
-    if nulls:
-        raise Malformed(*(FieldError(name, "may not be null") for name in nulls))
+@routes.get("/jobs", OPEN, response_model=list[FullJob])
+async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, clients: ClientFilter) -> Response:
+    """Jobs that every filter finds, the latest first unless another order is asked for.
+
+    The header client filters too, unless it names an admin."""
+    client = await clients.of(request)
+    if None not in (client, query.client) and client != query.client:
+        return Response(200, [])
+    return Response(200, [FullJob.of(job) for job in await jobs.search(job_filter(query, client=client))])
 
 
-async def _check_own(call: Call, jobs: JobQueries, job_id: int) -> None:
-    """A client changes its own jobs, an admin any."""
+async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> None:
+    """A client changes its own jobs, an admin any job."""
     job = await jobs.by_id(job_id)
     if job is None:
         raise NotFound(Job.KIND, str(job_id))
-    if job.client != call.caller.name and Role.ADMIN not in call.caller.roles:
+    if job.client != request.caller.name and Role.ADMIN not in request.caller.roles:
         raise Forbidden("The job belongs to another client.")
 
 
-def _changes(body: JobChangeBody) -> dict[str, object]:
-    wanted: dict[str, object] = {"run_at": body.run_at, "priority": body.priority, "queue_state": _state(body.queue_state)}
-    return {name: value for name, value in wanted.items() if value is not None}
-
-
-def _state(asked: AskedState | None) -> JobState | None:
-    return None if asked is None else JobState(asked)
-
-
-def _updates(before: JobRow, job: Job) -> Sequence[str]:
-    """`before` was read after the decision: if anybody else had written in between, the append fails and all this is done again."""
+def _updates(before: Job, job: Job) -> list[str]:
     pairs: list[tuple[str, Any, Any]] = [
         ("priority", before.priority, job.priority),
-        (_GATE, before.gate, job.gate),
+        ("sempahore_url", before.gate, job.gate),
         ("run_at", before.run_at, job.run_at),
         ("queue_state", before.state, job.state),
     ]
-    return [f"{name} updated from {_worded(old)} to {_worded(new)}" for name, old, new in pairs if old != new]
+    return [f"{name} updated from {_text(old)} to {_text(new)}" for name, old, new in pairs if old != new]
 
 
-def _worded(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, JobState):

@@ -1,4 +1,4 @@
-"""The log of a job: document 3, "Job log record" and GET /logs/<job id>; following it is ours. Needs no key."""
+"""The log of a job, once or as a stream: docs/reference/api/job-engine.md#job-log. Needs no key."""
 
 from __future__ import annotations
 
@@ -7,104 +7,89 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from api.engine.listening import AWAY, BEAT, END, SILENCE, Seats, event_stream, frame
+from api.engine.client_filter import ClientFilter
+from api.engine.job_log_text import record
+from api.engine.responses import LogRecord
 from api.engine.surface import ENGINE
-from api.engine.wire import Spoken
-from api.engine.worded import record
-from api.kernel.answer import Answer
-from api.kernel.auth import OPEN
-from api.kernel.call import Call
-from api.kernel.routes import Routes
-from api.kernel.streaming import EVENT_STREAM
-from api.kernel.wire import Instant
+from api.http.auth import OPEN
+from api.http.response import Response
+from api.http.router import Router
+from api.http.sse import AWAY, BEAT, END, SILENCE, SubscriberLimit, event_stream, frame
+from api.http.streaming import EVENT_STREAM
+from api.kernel.request import Request
 from domain.job.aggregate import Job
 from domain.job.values import TERMINAL
 from domain.kernel.errors import NotFound, Unavailable
-from projections.job.history import BEGINNING, Happened, JobHistory, Said, Seen
+from projections.job.history import BEGINNING, JobHistory, LogCursor, LogEvent, LogLine
 from projections.job.queries import JobQueries
 
-routes = Routes(surface=ENGINE, tag="Job engine")
+routes = Router(surface=ENGINE, tag="Job engine")
 
-_SEEN: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
-
-
-class LogRecordWire(Spoken):
-    """`severity`: 0 DEBUG, 1 INFO, 2 WARN, 3 ERROR, 4 FATAL. `task_id` is null where no task is meant."""
-
-    id: int
-    job_id: int
-    severity: int
-    severity_description: str
-    progname: str
-    message: str
-    created_at: Instant
-    updated_at: Instant
-    task_id: int | None
-    visible: bool
+_CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 
 
-class Followers:
-    """Those who read a job's log while it grows. `pause` is in seconds: lines of steps are looked for, nobody announces them."""
+class LogFollower:
+    """Follows the logs of jobs. `pause` is in seconds: steps write lines without a notification, so the log is polled."""
 
     def __init__(self, jobs: JobQueries, history: JobHistory, *, pause: float = 1.0) -> None:
         self._jobs = jobs
         self._history = history
         self._pause = pause
-        self.seats = Seats()
+        self.subscribers = SubscriberLimit()
 
-    async def records(self, job: int, seen: Seen) -> AsyncGenerator[bytes, None]:
-        """Until the job has ended and a last look finds nothing new. A database that is away is waited for."""
-        still = 0.0
+    async def frames(self, job: int, cursor: LogCursor) -> AsyncGenerator[bytes, None]:
+        """Until the job has ended and a last poll finds no new entry. While the database is away, it waits."""
+        silence = 0.0
         while True:
             try:
-                ended, news = await self.look(job, seen)
+                ended, entries = await self.poll(job, cursor)
             except Unavailable:
                 yield AWAY
-                still = SILENCE  # so that its return is told, news or not
+                silence = SILENCE  # after its return a beat is sent, even without entries
                 await asyncio.sleep(self._pause)
                 continue
-            for told in news:
-                seen = seen.after(told)
-                yield frame(record(told, job), id=f"{seen.position}-{seen.line}")
-            if ended and not news:
+            for entry in entries:
+                cursor = cursor.after(entry)
+                yield frame(record(entry, job), id=f"{cursor.position}-{cursor.line}")
+            if ended and not entries:
                 yield END
                 return
-            still = 0.0 if news else still + self._pause
-            if still >= SILENCE:
-                still = 0.0
+            silence = 0.0 if entries else silence + self._pause
+            if silence >= SILENCE:
+                silence = 0.0
                 yield BEAT
             await asyncio.sleep(self._pause)
 
-    async def look(self, job: int, seen: Seen) -> tuple[bool, Sequence[Happened | Said]]:
-        """The state first: with an end that was seen comes all that led to it."""
-        found = await self._jobs.by_id(job)
-        return found is None or found.state in TERMINAL, await self._history.since(job, seen)
+    async def poll(self, job: int, cursor: LogCursor) -> tuple[bool, Sequence[LogEvent | LogLine]]:
+        """Whether the job has ended, and the new entries. The state is read first, so a job that has ended gives all of them."""
+        row = await self._jobs.by_id(job)
+        return row is None or row.state in TERMINAL, await self._history.since(job, cursor)
 
 
-@routes.get("/logs/{job_id}", OPEN, answers=list[LogRecordWire])
-async def job_log(call: Call, job_id: int, jobs: JobQueries, history: JobHistory) -> Answer:
-    """What happened to a job and what its steps wrote, in the order of time.
+@routes.get("/logs/{job_id}", OPEN, response_model=list[LogRecord])
+async def get_job_log(request: Request, job_id: int, jobs: JobQueries, history: JobHistory, clients: ClientFilter) -> Response:
+    """Events of a job and the lines that its steps wrote, in the order of time.
 
     The first record is the request, without credentials."""
-    await _known(call, jobs, job_id)
-    return Answer(200, [record(told, job_id) for told in await history.since(job_id)])
+    await _check_known(jobs, job_id, await clients.of(request))
+    return Response(200, [record(entry, job_id) for entry in await history.since(job_id)])
 
 
 @routes.get("/logs/{job_id}/stream", OPEN, media_type=EVENT_STREAM)
-async def follow_job_log(call: Call, job_id: int, jobs: JobQueries, followers: Followers) -> Answer:
+async def stream_job_log(request: Request, job_id: int, jobs: JobQueries, follower: LogFollower, clients: ClientFilter) -> Response:
     """The same records as server-sent events, as they come; after the job's end a last event named `end`.
 
-    With Last-Event-ID it goes on behind the record that had this id."""
-    await _known(call, jobs, job_id)
-    return event_stream(followers.seats.seated(followers.records(job_id, _seen(call))))
+    With Last-Event-ID it goes on after the record with this id."""
+    await _check_known(jobs, job_id, await clients.of(request))
+    return event_stream(follower.subscribers.limited(follower.frames(job_id, _cursor(request))))
 
 
-async def _known(call: Call, jobs: JobQueries, job_id: int) -> None:
-    if await jobs.by_id(job_id, call.header("client")) is None:
+async def _check_known(jobs: JobQueries, job_id: int, client: str | None) -> None:
+    if await jobs.by_id(job_id, client) is None:
         raise NotFound(Job.KIND, str(job_id))
 
 
-def _seen(call: Call) -> Seen:
-    """An id that we did not give says nothing, so it all begins anew."""
-    found = _SEEN.fullmatch(call.header("last-event-id") or "")
-    return BEGINNING if found is None else Seen(int(found[1]), int(found[2]))
+def _cursor(request: Request) -> LogCursor:
+    """An id that is not one of ours is ignored: the log is sent from its beginning."""
+    match = _CURSOR.fullmatch(request.header("last-event-id") or "")
+    return BEGINNING if match is None else LogCursor(int(match[1]), int(match[2]))

@@ -1,64 +1,44 @@
-"""The settings of a client: document 3, "Settings"; reading them is ours."""
+"""The settings of a client: docs/reference/api/job-engine.md#settings."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
 
-from pydantic import StringConstraints, WithJsonSchema
-
+from api.engine.requests import SetSettingRequest
+from api.engine.responses import SettingChanged
 from api.engine.surface import ENGINE
-from api.kernel.answer import Answer
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
-from api.kernel.routes import Routes
-from api.kernel.wire import Wire
+from api.kernel.request import Request
+from domain.kernel.ports import Outcome
+from domain.records.handlers import RecordHandlers
 from domain.records.kinds.setting import EngineSettings, Setting, Value
-from domain.records.record import Record, RegisterRecord
+from domain.records.record import Record
 from projections.job.settings import EngineSettingsQueries
-from projections.records.queries import RecordRow
 
-routes = Routes(surface=ENGINE, tag="Job engine")
-
-SettingName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
-_VALUE = {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": 1000}, {"type": "boolean"}]}
+routes = Router(surface=ENGINE, tag="Job engine")
 
 
-class SettingBody(Wire):
-    """The names of document 3 and `priority_threshold` take numbers; any other name takes what it is given."""
-
-    name: SettingName
-    setting: Annotated[Any, WithJsonSchema(_VALUE)]
-
-
-class SettingChangedWire(Wire):
-    result: str
-    message: str
+async def setting_changed(request: Request, outcome: Outcome[Record]) -> Response:
+    setting = outcome.aggregate
+    name, value = setting.details.name, setting.details.setting
+    text = value if isinstance(value, str) else str(value).lower()
+    return Response(200, SettingChanged.model_construct(result="ok", message=f"{name} set to {text}"), etag=setting.version)
 
 
-@routes.post("/settings", WRITE, answers=SettingChangedWire)
-async def change_setting(call: Call, body: SettingBody, bus: CommandBus) -> Answer:
-    """Set one setting of the client, from now on; new names may be made up."""
-    client = call.caller.name
+@routes.post("/settings", WRITE, response_model=SettingChanged, respond=setting_changed)
+async def set_setting(request: Request, body: SetSettingRequest, handlers: RecordHandlers) -> Outcome[Record]:
+    """Set one setting of the client, from now on; names of your own are allowed."""
+    client = request.caller.name
     values = {"client": client, "name": body.name, "setting": body.setting}
-    return await bus.send(call, RegisterRecord(Setting.key_of(client, body.name), Setting, values), _changed)
+    key = Setting.key_of(client, body.name)
+    return await handlers.register(Setting, values, key=key, invocation=request.invocation)
 
 
-@routes.get("/settings", WRITE, answers=dict[str, Value])
-async def engine_settings(call: Call, settings: EngineSettingsQueries) -> Answer:
-    """The settings of the client by name. What was never set has its default."""
-    chosen = (await settings.chosen([call.caller.name]))[call.caller.name]
-    return Answer(200, {**asdict(EngineSettings()), **dict(sorted(chosen.items()))})
-
-
-def shaped(setting: RecordRow) -> dict[str, Any]:
-    """As the audit shows it."""
-    details = setting.details
-    return {"client": details.client, "name": details.name, "setting": details.setting}
-
-
-async def _changed(record: Record) -> Answer:
-    details = record.details
-    shown = details.setting if isinstance(details.setting, str) else str(details.setting).lower()
-    return Answer(200, {"result": "ok", "message": f"{details.name} set to {shown}"}, etag=record.version)
+@routes.get("/settings", WRITE, response_model=dict[str, Value])
+async def get_settings(request: Request, settings: EngineSettingsQueries) -> Response:
+    """The settings of the client by name. A setting that was never set has its default."""
+    client = request.caller.name
+    chosen = (await settings.chosen([client]))[client]
+    return Response(200, {**asdict(EngineSettings()), **dict(sorted(chosen.items()))})

@@ -1,7 +1,7 @@
-"""How the job engine speaks: document 3, "Job engine" and "Errors"; contract.md, "Errors".
+"""How the job engine reports errors: docs/reference/api/job-engine.md#errors.
 
-Document 3 knows one refusal, 400 with `{"error"}`: what the domain does not find or refuses is 400 too. What HTTP refuses, lost
-races and what is down keep their status.
+400 with `{"error"}` also means that the job does not exist, or that its state does not allow a change. Errors of HTTP, lost races
+and an unavailable database keep their status.
 """
 
 from __future__ import annotations
@@ -11,40 +11,41 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from api.kernel.answer import Answer
-from api.kernel.call import Call
-from api.kernel.errors import Failure
-from api.kernel.surface import Surface
+from api.http.errors import Failure
+from api.http.request import Request
+from api.http.response import Response
+from api.http.surface import Surface
 
-_OF_THE_DOMAIN: Final = ("not-found", "refused")
-_CREATING: Final = ("POST", "/engine/job")
-_UPDATING: Final = ("PUT", "/engine/job/{job_id}")
+_BAD_REQUEST: Final = ("not-found", "refused")
+_SUBMIT: Final = ("POST", "/engine/job")
+_UPDATE: Final = ("PUT", "/engine/job/{job_id}")
 _HEALTH: Final = "/engine/health"
 
 
-class EngineErrorWire(BaseModel):
-    """`<field>: <message>` for each thing that is wrong, or a sentence."""
-
-    error: str = Field(examples=["job.priority: 1 to 10"])
-    id: int | None = Field(default=None, description="Of the job; null when one is created, absent in other answers")
-
-
-def render(failure: Failure, call: Call) -> Answer:
-    """Only what nobody foresaw is plain text, except where document 3 shows it otherwise."""
-    if failure.status == HTTPStatus.INTERNAL_SERVER_ERROR and call.path != _HEALTH:
-        return Answer(failure.status, f"{failure.detail}\n".encode(), media_type="text/plain; charset=utf-8")
-    status = 400 if failure.slug in _OF_THE_DOMAIN else failure.status
-    said = "; ".join(f"{error.field}: {error.message}" for error in failure.errors) or failure.detail
-    return Answer(status, {**_job(call), "error": said}, headers=failure.headers)
+class EngineError(BaseModel):
+    error: str = Field(
+        description="A sentence, or <field>: <message> for each error of a field, separated by semicolons.",
+        examples=["job.priority: 1 to 10"],
+    )
+    id: int | None = Field(default=None, description="Number of the job; null when a job is submitted; absent in other answers.")
 
 
-def _job(call: Call) -> dict[str, int | None]:
-    named = (call.method, call.path)
-    if named == _CREATING:
+def render(failure: Failure, request: Request) -> Response:
+    """An unforeseen error is one line of plain text, except that of the health."""
+    if failure.status == HTTPStatus.INTERNAL_SERVER_ERROR and request.path != _HEALTH:
+        return Response(failure.status, f"{failure.detail}\n".encode(), media_type="text/plain; charset=utf-8")
+    status = 400 if failure.slug in _BAD_REQUEST else failure.status
+    message = "; ".join(f"{error.field}: {error.message}" for error in failure.errors) or failure.detail
+    return Response(status, {**_id(request), "error": message}, headers=failure.headers)
+
+
+def _id(request: Request) -> dict[str, int | None]:
+    route = (request.method, request.path)
+    if route == _SUBMIT:
         return {"id": None}
-    if named != _UPDATING:
+    if route != _UPDATE:
         return {}
-    digits = call.params.get("job_id", "")
+    digits = request.params.get("job_id", "")
     return {"id": int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None}
 
 
@@ -53,6 +54,8 @@ ENGINE: Final = Surface(
     prefix="/engine",
     render=render,
     error_type="application/json",
-    error_model=EngineErrorWire,
+    error_model=EngineError,
+    never=frozenset({404}),
     client_required=True,
+    typed_bodies=True,
 )

@@ -1,87 +1,100 @@
-"""`Idempotency-Key`: a POST sent twice is carried out once, and told the same twice."""
+"""`Idempotency-Key`: a POST sent twice is carried out once, and answered twice."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import Any, Protocol
 
-from api.kernel.answer import JSON_TYPE, Answer, PendingAnswer, is_stream
-from api.kernel.call import Call, is_token
-from api.kernel.errors import KeyInUse
-from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
+from api.http.errors import KeyInUse
+from api.http.request import IDEMPOTENCY_KEY, is_token
+from api.http.response import Response
+from api.kernel.request import Request
 from domain.kernel.errors import Malformed
+from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
+from domain.kernel.ports import Outcome
 
-HEADER: Final = b"idempotency-key"
+Respond = Callable[[Request, Any], Awaitable[Response]]
 _logger = logging.getLogger("medialedger.http")
 
 
-class Answers(Protocol):
-    """Where answers are kept for their 24 hours."""
+class IdempotencyStore(Protocol):
+    """Records of first requests, kept for 24 hours."""
 
-    async def recorded(self, client: str, key: str) -> RecordedAnswer | None: ...
+    async def find(self, client: str, key: str) -> IdempotencyRecord | None: ...
 
-    async def record(self, answer: RecordedAnswer) -> None:
-        """Raises `AnswerAlreadyRecorded` when there is one under this client and key."""
+    async def record(self, record: IdempotencyRecord) -> None:
+        """Store the record of a request that appended nothing to the log; its position is the log's head. Raises
+        `IdempotencyKeyUsed`."""
+        ...
+
+    async def outcome(self, record: IdempotencyRecord) -> Outcome[Any]:
+        """The outcome of the first request: the aggregates as of the record's position."""
         ...
 
 
-class Once:
-    """Runs an endpoint under a key: the first time for real, then from the record."""
+class IdempotentRequests:
+    """Runs an endpoint under a key the first time, and answers a repeat from the record of the first."""
 
-    def __init__(self, answers: Answers, *, fingerprint: Callable[[bytes], bytes]) -> None:
-        """`fingerprint` marks a request, so that a repeat is known. A body may hold a weak password, so the mark has a key."""
-        self._answers = answers
+    def __init__(self, store: IdempotencyStore, *, fingerprint: Callable[[bytes], bytes]) -> None:
+        """`fingerprint` is a keyed hash: a body may hold a weak password."""
+        self._store = store
         self._fingerprint = fingerprint
         self._running: set[tuple[str, str]] = set()
 
-    async def run(self, call: Call, act: Callable[[], Awaitable[Answer]]) -> Answer:
-        sent = call.headers[HEADER]
+    async def run(self, request: Request, act: Callable[[], Awaitable[Any]], *, respond: Respond, status: int) -> Response:
+        sent = request.headers[IDEMPOTENCY_KEY]
         if not is_token(sent, 255):
             raise Malformed.at("Idempotency-Key", "must be 1 to 255 printable ASCII characters")
-        pending = PendingAnswer(call.caller.name, sent.decode("ascii"), fingerprint=self._fingerprint(_request(call)))
-        owner = (pending.client, pending.key)
+        mark = self._fingerprint(_request(request))
+        key = IdempotencyKey(request.caller.name, sent.decode("ascii"), mark, status, request.base_url)
+        owner = (key.client, key.key)
         if owner in self._running:
             raise _still_running()
         self._running.add(owner)
         try:
-            recorded = await self._answers.recorded(*owner)
-            if recorded is not None:
-                return _replay(recorded, pending)
-            return await self._first(call, act, pending=pending)
-        except AnswerAlreadyRecorded:
-            recorded = await self._answers.recorded(*owner)
-            if recorded is None:
-                raise _still_running() from None
-            return _replay(recorded, pending)
+            record = await self._store.find(*owner)
+            if record is None:
+                try:
+                    return await self._first(request, act, respond=respond, key=key)
+                except IdempotencyKeyUsed:
+                    record = await self._store.find(*owner)
+            if record is None:
+                raise _still_running()
+            return await self._repeat(request, record, respond=respond, fingerprint=mark)
         finally:
             self._running.discard(owner)
 
-    async def _first(self, call: Call, act: Callable[[], Awaitable[Answer]], *, pending: PendingAnswer) -> Answer:
-        call.idempotency = pending
-        answer = await act()
-        if answer.status < 400 and not pending.sealed and not is_stream(answer.body):
-            try:
-                await self._answers.record(pending.render(answer))
-            except AnswerAlreadyRecorded:
-                raise
-            except Exception:
-                # What was asked for is done: to report a failure now would be a lie that invites a second try.
-                _logger.exception("an answer could not be recorded", extra={"transactionId": call.transaction_id})
-        return answer
+    async def _first(
+        self, request: Request, act: Callable[[], Awaitable[Any]], *, respond: Respond, key: IdempotencyKey
+    ) -> Response:
+        request.idempotency = key
+        outcome = await act()
+        if not outcome.recorded:
+            await self._record(request, IdempotencyRecord(key, [one.id for one in outcome.aggregates], outcome.result))
+        return await respond(request, outcome)
+
+    async def _record(self, request: Request, record: IdempotencyRecord) -> None:
+        try:
+            await self._store.record(record)
+        except IdempotencyKeyUsed:
+            raise
+        except Exception:
+            # The request has been carried out: an error now would make the client try it a second time.
+            _logger.exception("an idempotency key could not be recorded", extra={"transactionId": request.transaction_id})
+
+    async def _repeat(self, request: Request, record: IdempotencyRecord, *, respond: Respond, fingerprint: bytes) -> Response:
+        if record.of.fingerprint != fingerprint:
+            raise KeyInUse("This Idempotency-Key belongs to another request.")
+        request.reached_as(record.of.base_url)
+        response = await respond(request, await self._store.outcome(record))
+        response.status = record.of.status
+        response.headers = (*response.headers, ("idempotency-replayed", "true"))
+        return response
 
 
-def _request(call: Call) -> bytes:
-    return b"%s %s?%s\n%s" % (call.method.encode(), call.scope["raw_path"], call.scope["query_string"], call.body)
-
-
-def _replay(recorded: RecordedAnswer, pending: PendingAnswer) -> Answer:
-    if recorded.fingerprint != pending.fingerprint:
-        raise KeyInUse("This Idempotency-Key belongs to another request.")
-    headers = dict(recorded.headers)
-    media_type = headers.pop("content-type", JSON_TYPE)
-    body = recorded.body if "content-type" in recorded.headers else None
-    return Answer(recorded.status, body, headers=(*headers.items(), ("idempotency-replayed", "true")), media_type=media_type)
+def _request(request: Request) -> bytes:
+    return b"%s %s?%s\n%s" % (request.method.encode(), request.scope["raw_path"], request.scope["query_string"], request.body)
 
 
 def _still_running() -> KeyInUse:

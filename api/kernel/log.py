@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, the same shape for what the code says and for what was asked of it."""
+"""Structured logs: one JSON object a line, the same shape for messages of the code and for requests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any, Final, Protocol
 
 from pydantic_core import to_json
 
-from api.kernel.answer import iso
-from api.kernel.call import Call
-from domain.kernel.clock import Clock
+from api.http.request import Request
+from domain.kernel.clock import Clock, iso
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -64,8 +63,10 @@ class RequestLog:
     def wants(self, method: str, status: int) -> bool:
         return self._reads or status >= 400 or method not in _READS
 
-    def add(self, call: Call, *, status: int, seconds: float) -> None:
-        self._lines.append((self._clock(), call.transaction_id, call.caller.name, call.method, call.path, status, seconds))
+    def add(self, request: Request, *, status: int, seconds: float) -> None:
+        self._lines.append(
+            (self._clock(), request.transaction_id, request.caller.name, request.method, request.path, status, seconds)
+        )
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._interval, self.flush)
 

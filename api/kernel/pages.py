@@ -1,13 +1,13 @@
-"""How a caller asks for a part of a list. decisions.md, "Everywhere": size 20 and page 1 by default, below 1 is 400."""
+"""Paging of lists: size 20 and page 1 by default, below 1 is 400. See docs/reference/api/conventions.md."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.kernel.wire import Between, Flag, Integer, Wire
+from api.kernel.wire import Between, Flag, Integer, Wire, named_enum
 from projections.kernel.page import Page, Window
 
 _FURTHEST = 2**40
@@ -21,16 +21,23 @@ def _direction(value: Any) -> bool:
     raise PydanticCustomError("order", "must be ASC or DESC")
 
 
-Descending = Annotated[bool, BeforeValidator(_direction), WithJsonSchema({"type": "string", "enum": ["ASC", "DESC"]})]
+Descending = Annotated[bool, BeforeValidator(_direction), WithJsonSchema(named_enum("Order", ["ASC", "DESC"]))]
+"""ASC or DESC; true is DESC. A default is written as clients write it: `Field(default="ASC", validate_default=True)`."""
+
+NO_CACHE: Final = "Accepted and without effect: responses always show the present state. Default false."
 
 
 class PageQuery(Wire):
-    """`order` is ASC or DESC. `noCache` is accepted everywhere: what it asks for is always so, views are never behind."""
+    """A page of a list."""
 
-    page_size: Whole = 20
-    page_number: Whole = 1
-    order: Descending = Field(default=False, json_schema_extra={"default": "ASC"})
-    no_cache: Flag = False
+    page_size: Whole = Field(
+        default=20, description="How many entries at most. Default 20; a larger size than 1000 is cut to 1000."
+    )
+    page_number: Whole = Field(default=1, description="Which page, from 1. Default 1.")
+    order: Descending = Field(
+        default="ASC", validate_default=True, description="ASC (ascending) or DESC (descending). Default ASC."
+    )
+    no_cache: Flag = Field(default=False, description=NO_CACHE)
 
     @property
     def window(self) -> Window:
@@ -38,15 +45,17 @@ class PageQuery(Wire):
 
 
 class FreshQuery(Wire):
-    """A single read: `noCache` is accepted, and always so."""
+    """A read of one resource."""
 
-    no_cache: Flag = False
+    no_cache: Flag = Field(default=False, description=NO_CACHE)
 
 
 class ReferenceQuery(FreshQuery):
-    """A look-up by a reference or external id, percent-encoded."""
+    """A look-up by a reference id or external id."""
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Annotated[
+        str, Field(min_length=1, description="The reference id or external id, percent-encoded. Upper and lower case differ.")
+    ]
 
 
 def page_body(page: Page[Any], results: list[Any]) -> dict[str, Any]:

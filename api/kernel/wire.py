@@ -1,101 +1,21 @@
-"""How data is spelled on the wire: models with camelCase names, any case in, and the field types that recur."""
+"""Field types that recur in request and response models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Annotated, Any, ClassVar, get_args, get_origin
+from typing import Annotated, Any
 
 from annotated_types import Ge, GroupedMetadata, Le
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    PlainSerializer,
-    StringConstraints,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, PlainSerializer, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.kernel.answer import iso
-
-
-class Wire(BaseModel):
-    """Base of every request and answer model. `None` in an optional field is null; `model_fields_set` tells it from absent.
-
-    Keys match whatever their case, in one dictionary look-up each; a body that spells them as documented (the usual one)
-    pays for a set comparison only. Undeclared keys are left as they are."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        frozen=True,
-        extra="ignore",
-        allow_inf_nan=False,
-        hide_input_in_errors=True,
-    )
-
-    _spellings: ClassVar[Mapping[str, str]] = {}
-    _documented: ClassVar[frozenset[str]] = frozenset()
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
-        spellings: dict[str, str] = {}
-        for name in cls.model_fields:
-            names = wire_names(cls, name)
-            for spelling in (*names, name):
-                other = spellings.setdefault(spelling.lower(), names[0])
-                if other != names[0]:
-                    raise TypeError(f"{cls.__qualname__}: {other} and {names[0]} differ only in case")
-        cls._spellings = spellings
-        cls._documented = frozenset(spellings.values())
-
-    @classmethod
-    def spellings(cls) -> Mapping[str, str]:
-        """Every accepted name in lower case, and the one name that the model knows it by."""
-        return cls._spellings
-
-    @classmethod
-    def lists(cls) -> frozenset[str]:
-        """The names whose value may be sent several times, in a query or a form. Lists of objects are not among them: a form
-        holds such a list as one JSON text."""
-        return frozenset(wire_names(cls, name)[0] for name, field in cls.model_fields.items() if _holds_list(field.annotation))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _match_any_case(cls, data: Any) -> Any:
-        if type(data) is not dict or data.keys() <= cls._documented:
-            return data
-        spellings = cls._spellings
-        matched: dict[str, Any] = {}
-        for key, value in data.items():
-            name = spellings.get(key.lower(), key) if type(key) is str else key
-            if name in matched:
-                raise PydanticCustomError("twin", "is there twice, in two spellings", {"field": name})
-            matched[name] = value
-        return matched
-
-
-def wire_names(model: type[BaseModel], name: str) -> tuple[str, ...]:
-    """The names of a field in a request: its alias, or each of its `AliasChoices`, the documented one first."""
-    alias = model.model_fields[name].validation_alias
-    if isinstance(alias, AliasChoices):
-        return tuple(choice for choice in alias.choices if isinstance(choice, str))
-    return (alias if isinstance(alias, str) else to_camel(name),)
-
-
-def _holds_list(annotation: Any) -> bool:
-    origin = get_origin(annotation) or annotation
-    if origin in (list, tuple, set, frozenset):
-        return not any(isinstance(item, type) and issubclass(item, BaseModel) for item in get_args(annotation))
-    return any(_holds_list(argument) for argument in get_args(annotation))
-
+from api.http.model import NOT_BLANK
+from api.http.model import Wire as Wire
+from api.http.model import wire_names as wire_names
+from api.http.openapi_schemas import COMPONENT, reference
+from domain.kernel.clock import iso, to_milliseconds
 
 _AS_SHOWN = len("2031-01-02T03:04:05.000Z")
 
@@ -113,7 +33,7 @@ def _instant(value: Any) -> datetime:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
         raise PydanticCustomError("instant", "must lie in the years 1 to 9999, in UTC") from None
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    return to_milliseconds(moment)
 
 
 def _parse_instant(text: str) -> datetime:
@@ -170,26 +90,42 @@ Flag = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"type": "boolean"
 """A boolean; in a query or form `true`, `false`, `1` or `0`, any case."""
 
 
+def named_enum(name: str, values: list[str]) -> dict[str, Any]:
+    """The schema of an enumeration of texts that has a name in the API description."""
+    return {COMPONENT: {"name": name, "schemas": {name: {"type": "string", "enum": values}}}}
+
+
 class NamedInt(GroupedMetadata):
     """An enumeration that is accepted as its number, a numeric string or its name in any case, and shown as its number.
+
+    The API description has a component for the numbers, one for the names, and one for either, which requests refer to.
 
     Written `Annotated[EventState, NamedInt(EventState)]`."""
 
     def __init__(self, kind: type[IntEnum]) -> None:
+        self._kind = kind
         self._by_text: dict[str, IntEnum] = {member.name.lower(): member for member in kind}
         self._by_text.update({str(member.value): member for member in kind})
         self._by_number: dict[float, IntEnum] = {member.value: member for member in kind}
         self._known = ", ".join(f"{member.value} {member.name}" for member in kind)
 
     def __iter__(self) -> Iterator[object]:
-        members = self._by_number.values()
-        shapes = [
-            {"type": "integer", "enum": [member.value for member in members]},
-            {"type": "string", "enum": [member.name for member in members]},
-        ]
         yield BeforeValidator(self._find)
         yield PlainSerializer(int, return_type=int, when_used="json-unless-none")
-        yield WithJsonSchema({"anyOf": shapes, "description": self._known}, mode="validation")
+        yield WithJsonSchema(self._component(f"{self._kind.__name__}Input"), mode="validation")
+        yield WithJsonSchema(self._component(self._kind.__name__), mode="serialization")
+
+    def _component(self, name: str) -> dict[str, Any]:
+        number, text = self._kind.__name__, f"{self._kind.__name__}Name"
+        names = [member.name for member in self._kind]
+        numbers = {"type": "integer", "enum": [member.value for member in self._kind], "description": self._known}
+        either = {"anyOf": [reference(number), reference(text)], "description": f"The number or the name: {self._known}"}
+        schemas = {
+            number: {**numbers, "x-enum-varnames": names, "x-enumNames": names},
+            text: {"type": "string", "enum": names},
+            f"{number}Input": either,
+        }
+        return {COMPONENT: {"name": name, "schemas": schemas}}
 
     def _find(self, value: Any) -> IntEnum:
         member: IntEnum | None = None
@@ -207,13 +143,12 @@ Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 
 LONGEST_LABEL = 600
 Label = Annotated[Text, StringConstraints(max_length=LONGEST_LABEL)]
-"""Text that things are found and ordered by: names, titles, references. It must fit an index entry of PostgreSQL, which holds
+"""Text that resources are found and ordered by: names, titles, references. It must fit an index entry of PostgreSQL, which holds
 some 2,700 bytes, in any script; what is longer would fail in the append."""
 
-NOT_BLANK = r"\S"
 Name = Annotated[Label, StringConstraints(min_length=1, pattern=NOT_BLANK)]
 Words = Annotated[Text, StringConstraints(min_length=1, pattern=NOT_BLANK)]
-"""A label, or any text, that says something: not empty, not blank."""
+"""A label, or any text, that is not empty and not blank."""
 
 
 def _integer(value: Any) -> Any:

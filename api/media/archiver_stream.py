@@ -1,26 +1,27 @@
-"""Archiver streams: document 2, "Archiver Streams"; POST and PUT are ours, decisions.md "Health, logs, archiver streams"."""
+"""Archiver streams; see docs/reference/api/archiver-streams.md."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from api.kernel.answer import Answer, iso
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Instant, Integer, Name, Wire, Words
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.records.kinds.archiver_stream import ArchiverStream, check_times
-from domain.records.record import Record, RegisterRecord
-from projections.archiver_stream.numbers import ArchiverStreamNumbers
-from projections.log.ledger import Plan
-from projections.records.queries import RecordQueries, RecordRow
+from domain.kernel.ports import Outcome
+from domain.records.archiver_stream_handlers import ArchiverStreamHandlers
+from domain.records.kinds.archiver_stream import ArchiverStream as ArchiverStreamRecord
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.records.queries import RecordQueries
 
-routes = Routes("/archiverstream", tag="Archiver streams")
+routes = Router("/archiverstream", tag="Archiver streams", surface=MEDIA)
 
 _FORMATS = ["HLS", "HDS", "DASH", "SMOOTH"]
 
@@ -29,92 +30,114 @@ def _upper(value: Any) -> Any:
     return value.upper() if isinstance(value, str) else value
 
 
-def _once(formats: tuple[str, ...]) -> tuple[str, ...]:
+def _without_duplicates(formats: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(formats))
 
 
 Format = Annotated[
     Literal["HLS", "HDS", "DASH", "SMOOTH"], BeforeValidator(_upper), WithJsonSchema({"type": "string", "enum": _FORMATS})
 ]
-Formats = Annotated[tuple[Format, ...], AfterValidator(_once)]
-"""In any case, upper case inside; twins collapse."""
+"""Accepted in any case, kept in upper case."""
+Formats = Annotated[tuple[Format, ...], AfterValidator(_without_duplicates)]
 
 
-class ArchiverStreamBody(Wire):
-    """null clears `expiresAt`, `uploaded` and `streamingFormats`; all else is never null, so null leaves it as it is."""
+class UpdateArchiverStreamRequest(Wire):
+    """null clears `expiresAt`, `uploaded` and `streamingFormats`, and leaves the other fields as they are."""
 
-    profile_id: Name | None = None
-    capture_id: Name | None = None
-    start_time: Instant | None = None
-    end_time: Instant | None = None
-    expires_at: Instant | None = None
-    ism_url: Words | None = None
-    uploaded: Flag | None = None
-    streaming_formats: Formats | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"uploaded": True, "expiresAt": "2032-01-01T00:00:00.000Z"}]})
 
-
-class NewArchiverStreamBody(ArchiverStreamBody):
-    profile_id: Name
-    capture_id: Name
-    start_time: Instant
-    end_time: Instant
-    ism_url: Words
+    profile_id: Name | None = Field(None, description="The id of the recording profile; not blank. null leaves it as it is.")
+    capture_id: Name | None = Field(None, description="The id of the recording; not blank. null leaves it as it is.")
+    start_time: Instant | None = Field(None, description="When the recording began. null leaves it as it is.")
+    end_time: Instant | None = Field(None, description="When the recording ended; not before `startTime`. null leaves it as it is.")
+    expires_at: Instant | None = Field(
+        None, description="When the recording expires; nothing is deleted then. null, the default: never."
+    )
+    ism_url: Words | None = Field(None, description="The address of the ISM manifest; not blank. null leaves it as it is.")
+    uploaded: Flag | None = Field(None, description="Whether the recording was uploaded; false for a new stream. null means false.")
+    streaming_formats: Formats | None = Field(
+        None, description="HLS, HDS, DASH or SMOOTH, each once; none for a new stream. null clears them."
+    )
 
 
-class ArchiverStreamWire(Wire):
-    id: Integer
-    profile_id: str
-    capture_id: str
-    start_time: Instant
-    end_time: Instant
-    expires_at: Instant | None
-    ism_url: str
-    uploaded: bool
-    created_at: Instant
-    updated_at: Instant
-    streaming_formats: Formats
+class AddArchiverStreamRequest(UpdateArchiverStreamRequest):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "profileId": "p1",
+                    "captureId": "c1",
+                    "startTime": "2031-01-01T10:00:00.000Z",
+                    "endTime": "2031-01-01T11:00:00.000Z",
+                    "ismUrl": "http://archive.example/c1.ism",
+                    "streamingFormats": ["HLS", "DASH"],
+                }
+            ]
+        }
+    )
+
+    profile_id: Name = Field(description="The id of the recording profile; required, not blank.")
+    capture_id: Name = Field(description="The id of the recording; required, not blank.")
+    start_time: Instant = Field(description="When the recording began; required.")
+    end_time: Instant = Field(description="When the recording ended; required, not before `startTime`.")
+    ism_url: Words = Field(description="The address of the ISM manifest; required, not blank.")
 
 
-def shaped(stream: RecordRow) -> dict[str, Any]:
-    details = stream.details
-    return {
-        "id": int(stream.id),
-        "profileId": details.profile_id,
-        "captureId": details.capture_id,
-        "startTime": iso(details.start_time),
-        "endTime": iso(details.end_time),
-        "expiresAt": iso(details.expires_at) if details.expires_at is not None else None,
-        "ismUrl": details.ism_url,
-        "uploaded": details.uploaded,
-        "createdAt": iso(stream.date_created),
-        "updatedAt": iso(stream.date_modified),
-        "streamingFormats": details.streaming_formats,
-    }
+class ArchiverStream(Wire):
+    """An archiver stream in a response."""
+
+    id: Integer = Field(description="The number of the stream; never used again.")
+    profile_id: str = Field(description="The id of the recording profile.")
+    capture_id: str = Field(description="The id of the recording.")
+    start_time: Instant = Field(description="When the recording began.")
+    end_time: Instant = Field(description="When the recording ended; not before `startTime`.")
+    expires_at: Instant | None = Field(description="When the recording expires; nothing is deleted then. null: never.")
+    ism_url: str = Field(description="The address of the ISM manifest.")
+    uploaded: bool = Field(description="Whether the recording was uploaded.")
+    created_at: Instant = Field(description="When the record was added.")
+    updated_at: Instant = Field(description="When the record last changed.")
+    streaming_formats: Formats = Field(description="HLS, HDS, DASH or SMOOTH, each once.")
+
+    @classmethod
+    def of(cls, row: RecordRow) -> ArchiverStream:
+        details = row.details
+        return cls.model_construct(
+            id=int(row.id),
+            profile_id=details.profile_id,
+            capture_id=details.capture_id,
+            start_time=details.start_time,
+            end_time=details.end_time,
+            expires_at=details.expires_at,
+            ism_url=details.ism_url,
+            uploaded=details.uploaded,
+            created_at=row.date_created,
+            updated_at=row.date_modified,
+            streaming_formats=details.streaming_formats,
+        )
 
 
-STREAMS = Resource(ArchiverStream, "/api/archiverstream", shaped)
-StandardRoutes(routes, STREAMS, ArchiverStreamWire, key=Integer).withdraw().by_id()
+STREAMS = Resource(ArchiverStreamRecord, "/api/archiverstream", ArchiverStream.of)
+StandardRoutes(routes, STREAMS, ArchiverStream, key=Integer).delete().by_id()
 
 
-@routes.post("/", WRITE, answers=ArchiverStreamWire, status=201)
-async def add_archiver_stream(call: Call, body: NewArchiverStreamBody, bus: CommandBus, numbers: ArchiverStreamNumbers) -> Answer:
+@routes.post("/", WRITE, response_model=ArchiverStream, status=201, typed_body=True, respond=STREAMS.respond_created)
+async def add_archiver_stream(
+    request: Request, body: AddArchiverStreamRequest, handlers: ArchiverStreamHandlers
+) -> Outcome[Record]:
     """Add an archiver stream."""
-
-    async def plan() -> Plan[Record]:
-        return Plan(RegisterRecord(await numbers.draw(), ArchiverStream, STREAMS.values(body), new=True))
-
-    return await bus.send(call, plan, STREAMS.created)
+    return await handlers.add(STREAMS.values(body), invocation=request.invocation)
 
 
-@routes.put("/{id}", WRITE, answers=ArchiverStreamWire)
-async def amend_archiver_stream(call: Call, id: Integer, body: ArchiverStreamBody, bus: CommandBus) -> Answer:
-    """Change an archiver stream."""
-    check_times(body.start_time, body.end_time)  # bad input is told before a stream that is not there
-    return await bus.send(call, STREAMS.amend(id, body), STREAMS.written)
+@routes.put("/{id}", WRITE, response_model=ArchiverStream, typed_body=True, respond=STREAMS.respond)
+async def update_archiver_stream(
+    request: Request, id: Integer, body: UpdateArchiverStreamRequest, handlers: ArchiverStreamHandlers
+) -> Outcome[Record]:
+    """Change an archiver stream. Absent fields keep their values."""
+    return await handlers.change(id, STREAMS.values(body), invocation=request.invocation)
 
 
-@routes.get("/", READ, answers=list[ArchiverStreamWire])
-async def list_archiver_streams(call: Call, records: RecordQueries) -> Answer:
-    """All archiver streams, by id. Those that have expired are among them."""
-    rows = await records.all(ArchiverStream.KIND)
+@routes.get("/", READ, response_model=list[ArchiverStream])
+async def list_archiver_streams(request: Request, records: RecordQueries) -> Response:
+    """All archiver streams, by id; expired ones too."""
+    rows = await records.all(ArchiverStreamRecord.KIND)
     return STREAMS.listed(sorted(rows, key=lambda row: int(row.id)))

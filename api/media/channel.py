@@ -1,70 +1,93 @@
-"""Channels: decisions.md, "Records the documents only name". Keys and passwords in their configuration are write-only."""
+"""Channels: docs/reference/api/channels.md. Keys and passwords in their configuration are write-only."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 from uuid import UUID
 
-from api.kernel.answer import Answer
+from pydantic import ConfigDict, Field
+
+from api.http.router import Router
 from api.kernel.auth import WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Label, Name, Text, Wire
-from api.media.configurations import Configurations
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.kernel.ids import new_id
-from domain.records.kinds.channel import Channel
-from domain.records.record import AmendRecord, RegisterRecord
-from projections.records.queries import RecordRow
+from domain.configuration.handlers import ConfigurationHandlers
+from domain.kernel.ports import Outcome
+from domain.records.kinds.channel import Channel as ChannelKind
+from domain.records.record import Record
+from domain.records.row import RecordRow
 
-routes = Routes("/channel", tag="Channels")
+routes = Router("/channel", tag="Channels", surface=MEDIA)
 
-
-class ChannelBody(Wire):
-    name: Name | None = None
-    reference_id: Label | None = None
-    configuration_json: Text | None = None
-
-
-class NewChannelBody(ChannelBody):
-    name: Name
-
-
-class ChannelWire(Wire):
-    """`configurationJson` as it was sent, with null for every key and password."""
-
-    id: UUID
-    name: str
-    reference_id: str
-    configuration_json: str
+_CONFIGURATION: Final = (
+    "The configuration, as a text that holds a JSON object. null: {}. Members srvaApiKey, apiKey and password are write-only: "
+    'null or absent keeps them, "" clears them.'
+)
+_EXAMPLE: Final = (
+    '{"statusCheckStrategy":"ALL","encoders":[{"name":"enc-1","resource":"encoder-1","streamingServer":{"type":"SRVA",'
+    '"streamingServerSpecific":{"primaryPublishingPoint":{"resource":"origin-1","publishingPointUrl":'
+    '"http://origin.example/live.isml","srvaApiKey":"secret"}}},"outputUrls":[{"streamProtocol":"HLS","liveCdnPrimaryUrl":'
+    '"https://cdn.example/{contentId}/live.m3u8"}]}]}'
+)
 
 
-def shaped(channel: RecordRow) -> dict[str, Any]:
-    details = channel.details
-    return {
-        "id": channel.id,
-        "name": details.name,
-        "referenceId": details.reference_id or "",
-        "configurationJson": details.configuration_json,
-    }
+class UpdateChannelRequest(Wire):
+    """What is absent stays as it is."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Channel one"}]})
+
+    name: Name | None = Field(None, description="The name of the channel; not blank, not unique. null leaves it as it is.")
+    reference_id: Label | None = Field(None, description='An id in another system; not unique. null or "": none, shown as "".')
+    configuration_json: Text | None = Field(None, description=_CONFIGURATION)
 
 
-CHANNELS = Resource(Channel, "/api/channel", shaped)
-(StandardRoutes(routes, CHANNELS, ChannelWire).withdraw().list().by_id().by_reference())
+class AddChannelRequest(UpdateChannelRequest):
+    """Without a configuration it is {}."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "Channel 1", "referenceId": "ch1", "configurationJson": _EXAMPLE}]}
+    )
+
+    name: Name = Field(description="The name of the channel; not blank, not unique.")
 
 
-@routes.post("/", WRITE, answers=ChannelWire)
-async def add_channel(call: Call, body: NewChannelBody, bus: CommandBus, configurations: Configurations) -> Answer:
+class Channel(Wire):
+    """A channel as it is shown."""
+
+    id: UUID = Field(description="The id of the channel; never changes.")
+    name: str = Field(description="The name of the channel; not unique.")
+    reference_id: str = Field(description='An id in another system; "" for none. Not unique.')
+    configuration_json: str = Field(
+        description="The configuration, as a text that holds a JSON object. As sent, with null for each key and password."
+    )
+
+    @classmethod
+    def of(cls, row: RecordRow) -> Channel:
+        details = row.details
+        return cls.model_construct(
+            id=UUID(row.id),
+            name=details.name,
+            reference_id=details.reference_id or "",
+            configuration_json=details.configuration_json,
+        )
+
+
+CHANNELS = Resource(ChannelKind, "/api/channel", Channel.of)
+(StandardRoutes(routes, CHANNELS, Channel).delete().list().by_id().by_reference())
+
+
+@routes.post("/", WRITE, response_model=Channel, respond=CHANNELS.respond)
+async def add_channel(request: Request, body: AddChannelRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
     """Add a channel."""
-    key = new_id()
-    values, sealed = configurations.values(CHANNELS, body, key=key)
-    return await bus.send(call, RegisterRecord(key, Channel, values, new=True, sealed=sealed), CHANNELS.written)
+    return await handlers.register(ChannelKind, CHANNELS.values(body), invocation=request.invocation)
 
 
-@routes.put("/{id}", WRITE, answers=ChannelWire)
-async def amend_channel(call: Call, id: UUID, body: ChannelBody, bus: CommandBus, configurations: Configurations) -> Answer:
+@routes.put("/{id}", WRITE, response_model=Channel, respond=CHANNELS.respond)
+async def update_channel(
+    request: Request, id: UUID, body: UpdateChannelRequest, handlers: ConfigurationHandlers
+) -> Outcome[Record]:
     """Change a channel. A key or password that is null or absent keeps its value, "" clears it."""
-    values, sealed = configurations.values(CHANNELS, body, key=id)
-    return await bus.send(call, AmendRecord(id, Channel, values, sealed=sealed), CHANNELS.written)
+    return await handlers.amend(ChannelKind, id, values=CHANNELS.values(body), invocation=request.invocation)

@@ -1,6 +1,6 @@
-"""Consumers, as operators see them: how far each one is behind the log, and the records that it could not take in.
+"""Consumers of the event log for operators: their lag, and the records that they could not process.
 
-All of it is ours: issue 5, "Operators see it"."""
+docs/reference/api/consumers.md."""
 
 from __future__ import annotations
 
@@ -8,121 +8,145 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
-from api.kernel.answer import Answer, iso
+from pydantic import Field
+
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
 from api.kernel.pages import Whole
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.client.aggregate import Client
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
-from projections.consumers.parked import Parked, ParkedRecord
+from domain.kernel.ports import Outcome
+from projections.consumers.parked import ParkedRecord as StoredRecord
+from projections.consumers.parked import ParkedRecords
 from projections.consumers.queries import ConsumerQueries, ConsumerStatus, Member
 from projections.kernel.page import LARGEST
 
-routes = Routes("/consumer", tag="Consumers")
+routes = Router("/consumer", tag="Consumers", surface=MEDIA)
 
 
-class MemberWire(Wire):
-    id: UUID
-    host: str
-    busy: int
-    seen_at: Instant
+class ConsumerMember(Wire):
+    """A process that runs a consumer."""
+
+    id: UUID = Field(description="The id of the process.")
+    host: str = Field(description="The host that it runs on.")
+    busy: int = Field(description="How much it has under way.")
+    seen_at: Instant = Field(description="When it last renewed its leases.")
+
+    @classmethod
+    def of(cls, member: Member) -> ConsumerMember:
+        return cls.model_construct(id=member.id, host=member.host, busy=member.busy, seen_at=member.seen_at)
 
 
-class ConsumerWire(Wire):
-    """`position` and `lag` are null for a consumer that takes its work from a table and not from the log."""
+class Consumer(Wire):
+    """A consumer of the event log."""
 
-    name: str
-    shards: int
-    position: int | None
-    head: int
-    lag: int | None
-    members: list[MemberWire]
-    parked: int
-    oldest_parked_at: Instant | None
+    name: str = Field(description="The name of the consumer.")
+    shards: int = Field(description="The number of parts that its work is divided into.")
+    position: int | None = Field(
+        description="The position of the event log up to which it has processed everything; null for one that reads a table."
+    )
+    head: int = Field(description="The last position of the event log.")
+    lag: int | None = Field(description="head less position; null where position is null.")
+    members: list[ConsumerMember] = Field(description="The processes that run it.")
+    parked: int = Field(description="How many events it could not process, counted up to 100001.")
+    oldest_parked_at: Instant | None = Field(description="When the first of these was parked; null when there is none.")
 
-
-class ParkedWire(Wire):
-    """`attempts` counts the tries that failed; `replay`: somebody has asked for another one."""
-
-    position: int
-    aggregate: str
-    id: str
-    type: str
-    error: str
-    attempts: int
-    replay: bool
-    parked_at: Instant
-
-
-class ReplayingWire(Wire):
-    replaying: int
+    @classmethod
+    def of(cls, status: ConsumerStatus, members: Sequence[Member]) -> Consumer:
+        return cls.model_construct(
+            name=status.name,
+            shards=status.shards,
+            position=status.position,
+            head=status.head,
+            lag=status.lag,
+            members=[ConsumerMember.of(member) for member in members],
+            parked=status.parked,
+            oldest_parked_at=status.oldest_parked_at,
+        )
 
 
-class ParkedQuery(Wire):
-    """`after` is a position, and exclusive."""
+class ParkedRecord(Wire):
+    """An event that a consumer could not process."""
 
-    after: Annotated[Integer, Between(0)] = 0
-    page_size: Whole = LARGEST
+    position: int = Field(description="The position of the event in the log.")
+    aggregate: str = Field(description="The kind of its aggregate.")
+    id: str = Field(description="The id of its aggregate.")
+    type: str = Field(description="The type of the event, such as event.state_changed.")
+    error: str = Field(description="Why it could not be processed.")
+    attempts: int = Field(description="The number of tries that failed.")
+    replay: bool = Field(description="Whether another try was requested and is still to come.")
+    parked_at: Instant = Field(description="When it was parked, or last tried.")
+
+    @classmethod
+    def of(cls, record: StoredRecord) -> ParkedRecord:
+        return cls.model_construct(
+            position=record.position,
+            aggregate=record.kind,
+            id=record.key,
+            type=record.topic,
+            error=record.error,
+            attempts=record.attempts,
+            replay=record.replay,
+            parked_at=record.parked_at,
+        )
+
+
+class RequestedReplay(Wire):
+    """How many parked records are tried again."""
+
+    replaying: int = Field(description="How many records are tried again.")
+
+
+class ParkedRecordsQuery(Wire):
+    """Which parked records are shown."""
+
+    after: Annotated[Integer, Between(0)] = Field(0, description="Only records after this position of the event log.")
+    page_size: Whole = Field(LARGEST, description="How many records at most; more than 1000 count as 1000.")
 
 
 class ReplayQuery(Wire):
-    """One aggregate by its kind and id; without them all that is parked."""
+    """Which parked records are tried again: those of one aggregate, or all."""
 
-    aggregate: str | None = None
-    id: str | None = None
+    aggregate: str | None = Field(
+        None, description="The kind of the one aggregate to try again; together with id. Without both all records."
+    )
+    id: str | None = Field(None, description="The id of the one aggregate to try again; together with aggregate.")
 
 
-@routes.get("/", READ, answers=list[ConsumerWire])
-async def list_consumers(call: Call, consumers: ConsumerQueries) -> Answer:
-    """Every consumer: how far it is behind the log, who runs it, and how much it could not take in."""
+@routes.get("/", READ, response_model=list[Consumer])
+async def list_consumers(request: Request, consumers: ConsumerQueries) -> Response:
+    """Every consumer: its lag, the processes that run it, and how many records it could not process."""
     members = await consumers.members()
-    return Answer(200, [shaped(one, members.get(one.name, ())) for one in await consumers.all()])
+    return Response(200, [Consumer.of(status, members.get(status.name, ())) for status in await consumers.all()])
 
 
-@routes.get("/{name}/parked/", READ, answers=list[ParkedWire])
-async def list_parked_records(call: Call, name: str, query: ParkedQuery, consumers: ConsumerQueries, parked: Parked) -> Answer:
-    """Records that a consumer could not take in, in the log's order, up to 1000 at once."""
-    await _check_known(name, consumers)
-    found = await parked.page(name, after=query.after, limit=min(query.page_size, LARGEST))
-    return Answer(200, [_parked(one) for one in found])
+@routes.get("/{name}/parked/", READ, response_model=list[ParkedRecord])
+async def list_parked_records(
+    request: Request, name: str, query: ParkedRecordsQuery, consumers: ConsumerQueries, parked: ParkedRecords
+) -> Response:
+    """Records that a consumer could not process, by position, up to 1000 at once."""
+    await _check_exists(name, consumers)
+    page = await parked.page(name, after=query.after, limit=min(query.page_size, LARGEST))
+    return Response(200, [ParkedRecord.of(record) for record in page])
 
 
-@routes.post("/{name}/parked/replay/", WRITE, answers=ReplayingWire)
-async def replay_parked_records(call: Call, name: str, query: ReplayQuery, consumers: ConsumerQueries, parked: Parked) -> Answer:
-    """Have parked records tried again, in order, by whoever runs the consumer: all, or those of one aggregate."""
+async def replay_requested(request: Request, outcome: Outcome[Any]) -> Response:
+    return Response(200, RequestedReplay.model_construct(replaying=outcome.result["replaying"]))
+
+
+@routes.post("/{name}/parked/replay/", WRITE, response_model=RequestedReplay, respond=replay_requested)
+async def replay_parked_records(
+    request: Request, name: str, query: ReplayQuery, consumers: ConsumerQueries, parked: ParkedRecords
+) -> Outcome[Any]:
+    """Have parked records tried again in order by the consumer: all, or those of one aggregate."""
     stream = _stream(query)
-    await _check_known(name, consumers)
-    return Answer(200, {"replaying": await parked.ask_replay(name, stream=stream)})
-
-
-def shaped(consumer: ConsumerStatus, members: Sequence[Member]) -> dict[str, Any]:
-    oldest = consumer.oldest_parked_at
-    return {
-        "name": consumer.name,
-        "shards": consumer.shards,
-        "position": consumer.position,
-        "head": consumer.head,
-        "lag": consumer.lag,
-        "members": [{"id": str(one.id), "host": one.host, "busy": one.busy, "seenAt": iso(one.seen_at)} for one in members],
-        "parked": consumer.parked,
-        "oldestParkedAt": iso(oldest) if oldest is not None else None,
-    }
-
-
-def _parked(record: ParkedRecord) -> dict[str, Any]:
-    return {
-        "position": record.position,
-        "aggregate": record.kind,
-        "id": record.key,
-        "type": record.topic,
-        "error": record.error,
-        "attempts": record.attempts,
-        "replay": record.replay,
-        "parkedAt": iso(record.parked_at),
-    }
+    await _check_exists(name, consumers)
+    return Outcome(result={"replaying": await parked.request_replay(name, stream=stream)})
 
 
 def _stream(query: ReplayQuery) -> str | None:
@@ -133,6 +157,6 @@ def _stream(query: ReplayQuery) -> str | None:
     return f"{query.aggregate}:{query.id if query.aggregate == Client.KIND else canonical(query.id)}"
 
 
-async def _check_known(name: str, consumers: ConsumerQueries) -> None:
-    if not await consumers.known(name):
+async def _check_exists(name: str, consumers: ConsumerQueries) -> None:
+    if not await consumers.exists(name):
         raise NotFound("consumer", name)

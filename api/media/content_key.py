@@ -1,102 +1,91 @@
-"""Which content keys a content got, when, for whom, and how often they were given out. Issue 6, "Keys".
-
-Ours: packagers make up key ids that nobody else can learn from them. A key itself is never shown here.
-"""
+"""Content keys for operators: docs/reference/api/clients.md#content-keys. A key itself is never shown."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
-from api.kernel.answer import Answer, iso
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ
-from api.kernel.call import Call
-from api.kernel.pages import Whole, page_body
-from api.kernel.routes import Routes
+from api.kernel.pages import Whole
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Flag, Instant, Integer, Label, Wire
-from domain.content_key.aggregate import LONGEST_ID, ContentKey
-from projections.content_keys.queries import ContentKeyRow
-from projections.content_keys.store import ContentKeys
-from projections.kernel.page import Window
+from domain.content_key.aggregate import LONGEST_ID
+from projections.content_keys.queries import ContentKeyQueries, ContentKeyRow
+from projections.kernel.page import Page, Window
 
-routes = Routes("/contentkey", tag="Content keys")
-
-
-class ContentKeyWire(Wire):
-    """`answers` and what follows are some seconds behind. `period` is empty for a key without a key period; `iv` is in hex;
-    `imported`: the key was brought along, not made here."""
-
-    id: UUID
-    kid: UUID
-    client: str
-    content_id: str
-    period: str
-    iv: str
-    imported: bool
-    issued_at: Instant
-    answers: int
-    first_answered_at: Instant | None
-    last_answered_at: Instant | None
-    systems: list[str]
-    speke_versions: list[str]
+routes = Router("/contentkey", tag="Content keys", surface=MEDIA)
 
 
-class ContentKeyCollectionWire(Wire):
-    page_size: int
-    total_count: int
-    results: list[ContentKeyWire]
+class ContentKey(Wire):
+    """A content key without its key."""
+
+    id: UUID = Field(description="Id of the content key in the audit.")
+    kid: UUID = Field(description="Key id, as manifests and licences name it.")
+    client: str = Field(description="Client that the key belongs to.")
+    content_id: str = Field(description="Content that the key is for.")
+    period: str = Field(description="Index or id of the key period; empty without one.")
+    iv: str = Field(description="Initialization vector, 32 hexadecimal digits.")
+    imported: bool = Field(description="true: the key was imported; false: it was made here.")
+    issued_at: Instant = Field(description="When the key was issued or imported.")
+    answers: int = Field(description="How often the key was given out, up to some seconds ago.")
+    first_answered_at: Instant | None = Field(description="When it was first given out; null when it never was.")
+    last_answered_at: Instant | None = Field(description="When it was last given out; null when it never was.")
+    systems: list[str] = Field(description="DRM systems that it was given out for: fairplay, playready, widevine.")
+    speke_versions: list[str] = Field(description="SPEKE versions of these requests: 1, 2.0, 2.1; export for an export by command.")
+
+    @classmethod
+    def of(cls, row: ContentKeyRow) -> ContentKey:
+        return cls.model_construct(
+            id=row.id,
+            kid=row.kid,
+            client=row.client,
+            content_id=row.content_id,
+            period=row.period,
+            iv=row.iv,
+            imported=row.imported,
+            issued_at=row.issued_at,
+            answers=row.answers,
+            first_answered_at=row.first_answered_at,
+            last_answered_at=row.last_answered_at,
+            systems=list(row.systems),
+            speke_versions=list(row.speke_versions),
+        )
+
+
+class ContentKeyCollection(Wire):
+    """A page of content keys."""
+
+    page_size: int = Field(description="Number of entries in a page, as it was used: at most 1000.")
+    total_count: int = Field(description="How many entries all pages together have.")
+    results: list[ContentKey] = Field(description="Content keys of this page, client by client, as they were issued.")
+
+    @classmethod
+    def of(cls, page: Page[ContentKeyRow]) -> ContentKeyCollection:
+        return cls.model_construct(
+            page_size=page.size, total_count=page.total, results=[ContentKey.of(row) for row in page.results]
+        )
 
 
 class ContentKeyQuery(Wire):
-    content_id: Annotated[Label, Field(min_length=1, max_length=LONGEST_ID)]
-    client: Label | None = None
-    page_size: Whole = 20
-    page_number: Annotated[Integer, Between(1, 2**40)] = 1
-    no_cache: Flag = False
-
-
-@routes.get("/", READ, answers=ContentKeyCollectionWire)
-async def content_keys_of_content(call: Call, query: ContentKeyQuery, keys: ContentKeys) -> Answer:
-    """The key ids of a content, client by client, in the order in which they were issued. Never a key."""
-    page = await keys.of_content(query.content_id, client=query.client, window=Window(query.page_size, query.page_number))
-    return Answer(200, page_body(page, [shaped(row) for row in page.results]))
-
-
-def shaped(row: ContentKeyRow) -> dict[str, Any]:
-    return {
-        "id": str(row.id),
-        "kid": str(row.kid),
-        "client": row.client,
-        "contentId": row.content_id,
-        "period": row.period,
-        "iv": row.iv,
-        "imported": row.imported,
-        "issuedAt": iso(row.issued_at),
-        "answers": row.answers,
-        "firstAnsweredAt": iso(row.first_answered_at) if row.first_answered_at is not None else None,
-        "lastAnsweredAt": iso(row.last_answered_at) if row.last_answered_at is not None else None,
-        "systems": list(row.systems),
-        "spekeVersions": list(row.speke_versions),
-    }
-
-
-def row_of(content_key: ContentKey) -> ContentKeyRow:
-    """An aggregate of the past as the view would have shown it."""
-    purpose, told = content_key.purpose, content_key.answers
-    return ContentKeyRow(
-        id=UUID(content_key.key),
-        client=purpose.client,
-        content_id=purpose.content_id,
-        period=purpose.period,
-        kid=purpose.kid,
-        iv=content_key.iv,
-        imported=content_key.imported,
-        issued_at=content_key.created_on,
-        answers=told.count if told else 0,
-        first_answered_at=told.first_at if told else None,
-        last_answered_at=told.last_at if told else None,
-        systems=told.systems if told else (),
-        speke_versions=told.speke_versions if told else (),
+    content_id: Annotated[Label, Field(min_length=1, max_length=LONGEST_ID)] = Field(
+        description="Content id, 1 to 256 characters, compared exactly; required."
     )
+    client: Label | None = Field(default=None, description="Keys of this client only; all clients by default.")
+    page_size: Whole = Field(default=20, description="Keys in a page, 1 to 1000; default 20.")
+    page_number: Annotated[Integer, Between(1, 2**40)] = Field(default=1, description="Number of the page, from 1; default 1.")
+    no_cache: Flag = Field(
+        default=False,
+        description="Accepted for compatibility and without effect: answers are always current; default false.",
+    )
+
+
+@routes.get("/", READ, response_model=ContentKeyCollection)
+async def list_content_keys(request: Request, query: ContentKeyQuery, keys: ContentKeyQueries) -> Response:
+    """The content keys of a content id, client by client in the order in which they were issued. Never a key itself."""
+    window = Window(query.page_size, query.page_number)
+    return Response(200, ContentKeyCollection.of(await keys.of_content(query.content_id, client=query.client, window=window)))

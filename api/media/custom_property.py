@@ -1,6 +1,4 @@
-"""Custom properties, the same for every kind of owner: document 2, "Category custom properties" and "Chapter point custom
-properties"; decisions.md, "Custom properties". An owner brings its names; the handlers are written once.
-"""
+"""Custom properties; see docs/reference/api/custom-properties.md. The routes are declared once for every kind of owner."""
 
 from __future__ import annotations
 
@@ -10,61 +8,77 @@ from types import GenericAlias
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from pydantic import Field, StringConstraints, create_model
+from pydantic import Field, StringConstraints
 
-from api.kernel.answer import Answer
+from api.http.response import Response
+from api.http.router import Router, with_annotations
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
-from api.kernel.routes import Routes, reading
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Text, Wire
-from api.media.property_upserts import Upserts, Wanted, found_pair, pair_of, upserts
-from api.media.resource import Resource, Shape
-from domain.kernel.command import Command
-from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
-from domain.kernel.ids import new_id
+from api.media.resource import Resource
+from domain.kernel.ports import Outcome
+from domain.records.handlers import RecordHandlers
 from domain.records.kinds.custom_property import CustomProperty
-from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
-from projections.custom_property.queries import PropertyFilter, PropertyQueries
-from projections.log.ledger import Plan
-from projections.records.queries import RecordQueries, RecordRow
+from domain.records.ports import PropertyFilter
+from domain.records.property_handlers import PropertyHandlers
+from domain.records.property_upserts import PropertyChange
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.custom_property.queries import PropertyQueries
 
-MOST: Final = 1000
-MOST_AT_ONCE: Final = 5000
+MAX_PROPERTIES: Final = 1000
+"""In one request."""
 _NOT_STORED: Final = (("cache-control", "no-store"),)
 
 PropertyName = Annotated[Text, StringConstraints(max_length=300)]
 """A category or key: two of them and the owner's id fit one index entry. The empty text is a name too."""
+_VALUE: Final = "The value. null: none. Absent: as it is; none for a new property."
 
 
-class PropertyModel(Wire):
+class NamedProperty(Wire):
     """A property by its category and key."""
 
-    category: PropertyName
-    key: PropertyName
-    value: Text | None = None
+    category: PropertyName = Field(description="The first half of the pair that is used once per owner; required.")
+    key: PropertyName = Field(description="The second half of the pair; required.")
+    value: Text | None = Field(None, description=_VALUE)
 
 
 class PropertyEntry(Wire):
-    """With the id of a property that exists, absent fields stay; without one category and key are required."""
+    """With the id of a property that exists, absent fields stay; without one, category and key are required."""
 
-    id: UUID | None = None
-    category: PropertyName | None = None
-    key: PropertyName | None = None
-    value: Text | None = None
+    id: UUID | None = Field(
+        None,
+        description="The property to change; unknown: a new one with this id. Absent or null: the one with this category and key "
+        "is changed, or a new one added.",
+    )
+    category: PropertyName | None = Field(
+        None,
+        description="The first half of the pair that is used once per owner; required for a new property. null leaves it as it is.",
+    )
+    key: PropertyName | None = Field(
+        None,
+        description="The second half of that pair; required for a new property. null leaves it as it is.",
+    )
+    value: Text | None = Field(None, description=_VALUE)
 
 
-class PropertyBody(PropertyEntry):
+class PutPropertyRequest(PropertyEntry):
+    id: UUID | None = Field(
+        None,
+        description="The property to change; unknown is 404. Absent or null: the property of the owner with this category and key "
+        "is changed, or a new one added.",
+    )
     owner_id: UUID | None = None
 
 
 class PropertyQuery(Wire):
-    """Whole and exact values; an empty one finds only what is empty."""
+    """Filters by whole and exact values; an empty one finds only what is empty."""
 
     owner_id: UUID | None = None
-    category: Text | None = None
-    key: Text | None = None
-    value: Text | None = None
+    category: Text | None = Field(None, description="Properties with exactly this category; empty finds the empty one.")
+    key: Text | None = Field(None, description="Properties with exactly this key; empty finds the empty one.")
+    value: Text | None = Field(None, description="Properties with exactly this value; empty finds the empty one.")
 
     @property
     def filter(self) -> PropertyFilter:
@@ -75,227 +89,145 @@ class PropertyQuery(Wire):
 class CloneQuery(Wire):
     source_id: UUID
     target_id: UUID
-    remove_source: Flag = False
+    remove_source: Flag = Field(False, description="true: delete the properties of the source. Default false.")
 
 
-class DeletedCountWire(Wire):
-    deleted_count: int
+class PropertyClone(Wire):
+    source_id: UUID
+    target_id: UUID
+    remove_source: bool = Field(description="Whether the properties of the source were deleted.")
+    custom_properties: Sequence[Any]
 
 
-Bulk = Annotated[list[PropertyEntry], Field(max_length=MOST)]
+class DeletedCount(Wire):
+    deleted_count: int = Field(description="How many were deleted.")
 
 
-@dataclass(frozen=True)
-class PropertyOwner:
-    """What is peculiar to the properties of one kind of owner: their object, and the names of the owner's ids on the wire."""
+PropertyEntries = Annotated[
+    list[PropertyEntry],
+    Field(
+        max_length=MAX_PROPERTIES,
+        examples=[
+            [{"category": "web", "key": "slug", "value": "news"}, {"category": "web", "key": "lang", "value": "en"}],
+        ],
+    ),
+]
 
-    kind: type[CustomProperty]
-    path: str
-    shape: Shape
-    answers: type[Wire]
-    owner_id: str
-    source_id: str
-    target_id: str
-    body: type[PropertyBody] = PropertyBody
+
+@dataclass(frozen=True, kw_only=True)
+class OwnedProperties:
+    """The properties of one kind of owner: their resource and models. The owner's ids have names of their own in each."""
+
+    resource: Resource
+    model: type[Wire]
+    request: type[PutPropertyRequest]
+    query: type[PropertyQuery]
+    clone_query: type[CloneQuery]
+    clone: type[PropertyClone]
 
     @property
-    def owner(self) -> str:
-        return self.kind.LINKS["owner_id"]
+    def kind(self) -> type[CustomProperty]:
+        assert issubclass(self.resource.kind, CustomProperty)
+        return self.resource.kind
 
     @property
-    def title(self) -> str:
-        return self.owner.replace("_", " ").capitalize()
+    def owner_field(self) -> str:
+        return self.request.model_fields["owner_id"].alias or "ownerId"
 
     @property
-    def list_of_answers(self) -> Any:
-        return GenericAlias(list, (self.answers,))
+    def list_model(self) -> Any:
+        return GenericAlias(list, (self.model,))
 
-    @property
-    def resource(self) -> Resource:
-        return Resource(self.kind, f"/api{self.path}", self.shape)
+    async def respond_all(self, request: Request, outcome: Outcome[Record]) -> Response:
+        """The property of each entry, in the order of the entries."""
+        return self.resource.listed(RecordRow.of(outcome.aggregates[place]) for place in outcome.result["places"])
 
-
-class PropertyWrites:
-    """Adds, changes, copies and removes properties of any owner."""
-
-    def __init__(self, bus: CommandBus, records: RecordQueries, properties: PropertyQueries) -> None:
-        self._bus = bus
-        self._records = records
-        self._properties = properties
-
-    async def put(self, call: Call, of: PropertyOwner, body: PropertyBody) -> Answer:
-        async def plan() -> Plan[Record]:
-            return Plan((await self._upsert(of, body)).commands[0])
-
-        return await self._bus.send(call, plan, of.resource.written)
-
-    async def _upsert(self, of: PropertyOwner, body: PropertyBody) -> Upserts:
-        """decisions.md, "Everywhere": a single property's unknown id is 404."""
-        found = None
-        if body.id is not None:
-            found = await self._properties.find(of.kind.KIND, body.id)
-            if found is None:
-                raise NotFound(of.kind.KIND, str(body.id))
-        wanted = Wanted(body.id, _values(body))
-        category, key = wanted.pair({} if found is None else {UUID(found.id): found})
-        owner = body.owner_id or (found.details.owner_id if found is not None else None)
-        if owner is None:
-            raise Malformed.at(of.owner_id, "is required")
-        await self._records.known(of.owner, owner)
-        twins = await self._properties.matching(of.kind.KIND, PropertyFilter(owner_id=str(owner), category=category, key=key))
-        return upserts(of.kind, owner, wanted=[wanted], stored=twins if found is None else [*twins, found])
-
-    async def put_all(self, call: Call, of: PropertyOwner, owner: UUID, entries: Sequence[PropertyEntry], /) -> Answer:
-        places: Sequence[int] = ()
-
-        async def plan() -> Sequence[Command[Any]]:
-            nonlocal places
-            wanted = [Wanted(one.id, _values(one), f"[{index}].") for index, one in enumerate(entries)]
-            made = upserts(of.kind, owner, wanted=wanted, stored=await self._properties.of_owner(of.kind.KIND, owner))
-            await self._records.known(of.owner, owner)
-            places = made.places
-            return made.commands
-
-        async def show(properties: Sequence[Record]) -> Answer:
-            return of.resource.listed(RecordRow.of(properties[place]) for place in places)
-
-        return await self._bus.send_all(call, plan, show)
-
-    async def clone(self, call: Call, of: PropertyOwner, query: CloneQuery) -> Answer:
-        copies = 0
-
-        async def plan() -> Sequence[Command[Any]]:
-            nonlocal copies
-            await self._records.known(of.owner, query.source_id)
-            await self._records.known(of.owner, query.target_id)
-            source = _not_too_many(await self._properties.of_owner(of.kind.KIND, query.source_id))
-            copies = len(source)
-            if query.source_id == query.target_id:
-                return [AmendRecord(row.id, of.kind, {}, still={}) for row in source]
-            target = {pair_of(row): row for row in await self._properties.of_owner(of.kind.KIND, query.target_id)}
-            removed = source if query.remove_source else ()
-            return [
-                *(_copy(row, target.get(pair_of(row)), of.kind, query.target_id) for row in source),
-                *(WithdrawRecord(row.id, of.kind, still={**found_pair(row), "value": row.details.value}) for row in removed),
-            ]
-
-        async def show(properties: Sequence[Record]) -> Answer:
-            body = {
-                of.source_id: query.source_id,
-                of.target_id: query.target_id,
-                "removeSource": query.remove_source,
-                "customProperties": [of.shape(RecordRow.of(one)) for one in properties[:copies]],
-            }
-            return Answer(200, body, headers=_NOT_STORED)
-
-        return await self._bus.send_all(call, plan, show)
-
-    async def remove(self, call: Call, of: PropertyOwner, wanted: PropertyFilter) -> Answer:
-        if wanted.empty:
-            raise Malformed(
-                *(FieldError(name, "or another filter is required") for name in (of.owner_id, "category", "key", "value"))
-            )
-        given = {name: value for name in ("category", "key", "value") if (value := getattr(wanted, name)) is not None}
-
-        async def plan() -> Sequence[Command[Any]]:
-            found = _not_too_many(await self._properties.matching(of.kind.KIND, wanted))
-            return [WithdrawRecord(row.id, of.kind, still=given) for row in found]
-
-        async def show(properties: Sequence[Record]) -> Answer:
-            return Answer(200, {"deletedCount": len(properties)})
-
-        return await self._bus.send_all(call, plan, show)
+    async def respond_cloned(self, request: Request, outcome: Outcome[Record]) -> Response:
+        result = outcome.result
+        copies = [self.resource.shape(RecordRow.of(copy)) for copy in outcome.aggregates[: result["copied"]]]
+        body = self.clone.model_construct(
+            source_id=UUID(result["source"]),
+            target_id=UUID(result["target"]),
+            remove_source=result["move"],
+            custom_properties=copies,
+        )
+        return Response(200, body, headers=_NOT_STORED)
 
 
-def _values(entry: PropertyEntry) -> dict[str, str | None]:
-    """What is to be set. A category or key that is null is as good as absent; a value may be null."""
+async def respond_count(request: Request, outcome: Outcome[Record]) -> Response:
+    return Response(200, DeletedCount.model_construct(deleted_count=len(outcome.aggregates)))
+
+
+def change_of(entry: PropertyEntry, *, where: str = "") -> PropertyChange:
+    """A category or key that is null counts as absent; a value may be null."""
     sent = {name: getattr(entry, name) for name in entry.model_fields_set & {"category", "key", "value"}}
-    return {name: value for name, value in sent.items() if value is not None or name == "value"}
+    return PropertyChange(entry.id, {name: value for name, value in sent.items() if value is not None or name == "value"}, where)
 
 
-def _not_too_many(rows: list[RecordRow]) -> list[RecordRow]:
-    """All of them are one decision and one append, which holds up others meanwhile."""
-    if len(rows) > MOST_AT_ONCE:
-        raise Refused(f"that are {len(rows)} properties; at most {MOST_AT_ONCE} are copied or deleted at once")
-    return rows
+def property_routes(of: OwnedProperties) -> Router:
+    """All routes that the properties of every kind of owner have."""
+    owner = of.kind.LINKS["owner_id"].replace("_", " ").capitalize()
+    router = Router(of.resource.path.removeprefix(MEDIA.prefix), tag=f"{owner} custom properties", surface=MEDIA)
+    _declare_writes(router, of)
+    _declare_clone(router, of)
+    _declare_routes_by_id(router, of)
+    _declare_routes_by_filter(router, of)
+    return router
 
 
-def _copy(row: RecordRow, twin: RecordRow | None, kind: type[CustomProperty], target: UUID, /) -> Command[Any]:
-    value = row.details.value
-    if twin is not None:
-        return AmendRecord(twin.id, kind, {"value": value}, still=found_pair(twin))
-    return RegisterRecord(new_id(), kind, {**found_pair(row), "owner_id": target, "value": value}, new=True)
+def _declare_writes(router: Router, of: OwnedProperties) -> None:
+    kind = of.kind
 
-
-def property_routes(of: PropertyOwner) -> Routes:
-    """All routes that every kind of owner has."""
-    routes = Routes(of.path, tag=f"{of.title} custom properties")
-    _write_routes(routes, of)
-    _clone_route(routes, of)
-    _routes_by_id(routes, of)
-    _routes_by_filter(routes, of)
-    return routes
-
-
-def _write_routes(routes: Routes, of: PropertyOwner) -> None:
-    model = create_model(f"{of.kind.__name__}Body", __base__=of.body, owner_id=_optional_id(of.owner_id))
-
-    @routes.post("/", WRITE, answers=of.answers, name=f"put_{of.kind.KIND}")
-    @reading(body=model)
-    async def put_property(call: Call, body: PropertyBody, writes: PropertyWrites) -> Answer:
+    @router.post("/", WRITE, response_model=of.model, name=f"put_{kind.KIND}", respond=of.resource.respond)
+    @with_annotations(body=of.request)
+    async def put_property(request: Request, body: PutPropertyRequest, handlers: PropertyHandlers) -> Outcome[Record]:
         """Add a property, or change the one with this id or, without an id, with this category and key."""
-        return await writes.put(call, of, body)
+        return await handlers.add_or_change(
+            kind, change_of(body), owner=body.owner_id, owner_field=of.owner_field, invocation=request.invocation
+        )
 
-    @routes.post("/bulk/{id}", WRITE, answers=of.list_of_answers, name=f"put_{of.kind.KIND}_list")
-    async def put_properties(call: Call, id: UUID, body: Bulk, writes: PropertyWrites) -> Answer:
-        """Add or change up to 1000 properties of one owner, all or nothing. Nothing is removed; the last of twins wins."""
-        return await writes.put_all(call, of, id, body)
+    @router.post("/bulk/{id}", WRITE, response_model=of.list_model, name=f"put_{kind.KIND}_list", respond=of.respond_all)
+    async def put_properties(request: Request, id: UUID, body: PropertyEntries, handlers: PropertyHandlers) -> Outcome[Record]:
+        """Add or change up to 1000 properties of one owner, all or nothing.
+
+        Nothing is removed. Of entries with the same id, or with the same category and key, the last one counts."""
+        changes = [change_of(entry, where=f"[{index}].") for index, entry in enumerate(body)]
+        return await handlers.add_or_change_all(kind, id, changes=changes, invocation=request.invocation)
 
 
-def _clone_route(routes: Routes, of: PropertyOwner) -> None:
-    ids: dict[str, Any] = {
-        name: (UUID, Field(alias=alias)) for name, alias in (("source_id", of.source_id), ("target_id", of.target_id))
-    }
-    model = create_model(f"{of.kind.__name__}CloneQuery", __base__=CloneQuery, **ids)
-    rest: dict[str, Any] = {"remove_source": (bool, ...), "custom_properties": (of.list_of_answers, ...)}
-    answers = create_model(f"{of.kind.__name__}CloneWire", __base__=Wire, **ids, **rest)
-
-    @routes.get("/clone/", WRITE, answers=answers, name=f"clone_{of.kind.KIND}_list")
-    @reading(query=model)
-    async def clone_properties(call: Call, query: CloneQuery, writes: PropertyWrites) -> Answer:
+def _declare_clone(router: Router, of: OwnedProperties) -> None:
+    @router.get("/clone/", WRITE, response_model=of.clone, name=f"clone_{of.kind.KIND}_list", respond=of.respond_cloned)
+    @with_annotations(query=of.clone_query)
+    async def clone_properties(request: Request, query: CloneQuery, handlers: PropertyHandlers) -> Outcome[Record]:
         """Copy all properties of one owner to another; with removeSource, move them.
 
         This writes: a property of the target with the same category and key takes the source's value."""
-        return await writes.clone(call, of, query)
+        return await handlers.copy(
+            of.kind, query.source_id, target=query.target_id, move=query.remove_source, invocation=request.invocation
+        )
 
 
-def _routes_by_id(routes: Routes, of: PropertyOwner) -> None:
-    @routes.get("/{id}", READ, answers=of.answers, name=f"{of.kind.KIND}_by_id")
-    async def property_by_id(call: Call, id: UUID, properties: PropertyQueries) -> Answer:
+def _declare_routes_by_id(router: Router, of: OwnedProperties) -> None:
+    @router.get("/{id}", READ, response_model=of.model, name=f"get_{of.kind.KIND}")
+    async def property_by_id(request: Request, id: UUID, properties: PropertyQueries) -> Response:
         """One property."""
         return of.resource.found(await properties.find(of.kind.KIND, id), id)
 
-    @routes.delete("/{id}", WRITE, answers=of.answers, name=f"withdraw_{of.kind.KIND}")
-    async def withdraw_property(call: Call, id: UUID, bus: CommandBus) -> Answer:
-        """Delete a property; the answer is the property as it last was."""
-        return await bus.send(call, of.resource.withdraw(id), of.resource.written)
+    @router.delete("/{id}", WRITE, response_model=of.model, name=f"delete_{of.kind.KIND}", respond=of.resource.respond)
+    async def delete_property(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
+        """Delete a property; the answer shows it as it last was."""
+        return await handlers.delete(of.kind, id, invocation=request.invocation)
 
 
-def _routes_by_filter(routes: Routes, of: PropertyOwner) -> None:
-    model = create_model(f"{of.kind.__name__}Query", __base__=PropertyQuery, owner_id=_optional_id(of.owner_id))
-
-    @routes.get("/", READ, answers=of.list_of_answers, name=f"list_{of.kind.KIND}")
-    @reading(query=model)
-    async def list_properties(call: Call, query: PropertyQuery, properties: PropertyQueries) -> Answer:
-        """The properties that every filter finds; without one, all."""
+def _declare_routes_by_filter(router: Router, of: OwnedProperties) -> None:
+    @router.get("/", READ, response_model=of.list_model, name=f"list_{of.kind.KIND}")
+    @with_annotations(query=of.query)
+    async def list_properties(request: Request, query: PropertyQuery, properties: PropertyQueries) -> Response:
+        """The properties that match every filter; without a filter, all."""
         return of.resource.listed(await properties.matching(of.kind.KIND, query.filter))
 
-    @routes.delete("/", WRITE, answers=DeletedCountWire, name=f"withdraw_{of.kind.KIND}_list")
-    @reading(query=model)
-    async def withdraw_properties(call: Call, query: PropertyQuery, writes: PropertyWrites) -> Answer:
-        """Delete the properties that every filter finds. At least one filter is required."""
-        return await writes.remove(call, of, query.filter)
-
-
-def _optional_id(alias: str) -> Any:
-    return UUID | None, Field(default=None, alias=alias)
+    @router.delete("/", WRITE, response_model=DeletedCount, name=f"delete_{of.kind.KIND}_list", respond=respond_count)
+    @with_annotations(query=of.query)
+    async def delete_properties(request: Request, query: PropertyQuery, handlers: PropertyHandlers) -> Outcome[Record]:
+        """Delete the properties that match every filter. At least one filter is required."""
+        return await handlers.delete_matching(of.kind, query.filter, owner_field=of.owner_field, invocation=request.invocation)

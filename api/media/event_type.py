@@ -1,35 +1,30 @@
-"""Event types: document 2, "Event Types"; DELETE is ours.
-
-A type without a reference id or colour shows "" for it, as document 2 calls both strings; an Event of no type has null for its
-colour, as for every name of an absent link."""
+"""Event types; see docs/reference/api/event-types.md."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from pydantic import AfterValidator, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.kernel.answer import Answer
+from api.http.router import Router
 from api.kernel.auth import WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Label, Name, Wire
-from api.media.event.changes import EventChanges
-from api.media.event.documented import EventWire
-from api.media.event.show import EventAnswers
+from api.media.event.responses import Event
+from api.media.event.routes import event_written
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
+from domain.kernel.ports import Outcome
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AmendEvent, Replacement
-from domain.records.kinds.event_type import EventType
-from projections.log.ledger import Plan
-from projections.records.queries import RecordRow
+from domain.media_event.handlers import EventHandlers
+from domain.records.kinds.event_type import EventType as EventTypeRecord
+from domain.records.row import RecordRow
 
-routes = Routes("/eventtype", tag="Event types")
+routes = Router("/eventtype", tag="Event types", surface=MEDIA)
 
 _COLOUR = "^(#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}))?$"
 
@@ -41,63 +36,57 @@ def _colour(text: str) -> str:
 
 
 Colour = Annotated[str, AfterValidator(_colour), WithJsonSchema({"type": "string", "pattern": _COLOUR})]
-"""#rgb or #rrggbb, kept as sent; the empty text is none."""
+"""#rgb or #rrggbb, kept as sent; the empty text means no colour."""
 
 
-class EventTypeBody(Wire):
-    name: Name | None = None
-    reference_id: Label | None = None
-    colour: Colour | None = None
+class UpdateEventTypeRequest(Wire):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"colour": "#f00"}]})
+
+    name: Name | None = Field(None, description="The name of the event type; not blank, not unique. null leaves it as it is.")
+    reference_id: Label | None = Field(None, description='An id in another system; not unique. null or "": none, shown as "".')
+    colour: Colour | None = Field(None, description='#rgb or #rrggbb, kept as sent. null or "": none, shown as "".')
 
 
-class NewEventTypeBody(EventTypeBody):
-    name: Name
+class AddEventTypeRequest(UpdateEventTypeRequest):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Match", "referenceId": "match", "colour": "#1e90ff"}]})
+
+    name: Name = Field(description="The name of the event type; required, not blank, not unique.")
 
 
-class EventTypeLinkBody(Wire):
-    """`eventTypeId` must be there; null takes the type away."""
+class SetEventTypeRequest(Wire):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"eventTypeId": "3f2504e0-4f89-41d3-9a0c-0305e82c3301"}]})
 
-    event_type_id: UUID | None
-
-
-class EventTypeWire(Wire):
-    id: UUID
-    name: str
-    reference_id: str
-    colour: str
+    event_type_id: UUID | None = Field(description="The event type; required. null takes the type away.")
 
 
-def shaped(event_type: RecordRow) -> dict[str, Any]:
-    details = event_type.details
-    return {
-        "id": event_type.id,
-        "name": details.name,
-        "referenceId": details.reference_id or "",
-        "colour": details.colour or "",
-    }
+class EventType(Wire):
+    """An event type in a response."""
+
+    id: UUID = Field(description="The id of the event type; never changes.")
+    name: str = Field(description="The name of the event type; not unique.")
+    reference_id: str = Field(description='An id in another system; "" for none. Not unique.')
+    colour: str = Field(description='#rgb or #rrggbb, as sent; "" for none.')
+
+    @classmethod
+    def of(cls, row: RecordRow) -> EventType:
+        details = row.details
+        reference_id, colour = details.reference_id or "", details.colour or ""
+        return cls.model_construct(id=UUID(row.id), name=details.name, reference_id=reference_id, colour=colour)
 
 
-EVENT_TYPES = Resource(EventType, "/api/eventtype", shaped)
+EVENT_TYPES = Resource(EventTypeRecord, "/api/eventtype", EventType.of)
 (
-    StandardRoutes(routes, EVENT_TYPES, EventTypeWire)
-    .add(NewEventTypeBody)
-    .amend(EventTypeBody)
-    .withdraw()
+    StandardRoutes(routes, EVENT_TYPES, EventType)
+    .add(AddEventTypeRequest)
+    .amend(UpdateEventTypeRequest)
+    .delete()
     .list()
     .by_id()
     .by_reference()
-    .events()
 )
 
 
-@routes.put("/event/{id}", WRITE, answers=EventWire)
-async def set_type_of_event(
-    call: Call, id: UUID, body: EventTypeLinkBody, bus: CommandBus, changes: EventChanges, answers: EventAnswers
-) -> Answer:
+@routes.put("/event/{id}", WRITE, response_model=Event, respond=event_written)
+async def set_type_of_event(request: Request, id: UUID, body: SetEventTypeRequest, handlers: EventHandlers) -> Outcome[MediaEvent]:
     """Set the type of an Event, or take it away; the answer is the Event."""
-
-    async def plan() -> Plan[MediaEvent]:
-        await changes.check_links({"event_type_id": body.event_type_id})
-        return Plan(AmendEvent(id, (Replacement("event_type_id", body.event_type_id),)))
-
-    return await bus.send(call, plan, lambda event: answers.written(call, event))
+    return await handlers.set_event_type(id, body.event_type_id, invocation=request.invocation)

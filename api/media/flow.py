@@ -1,109 +1,178 @@
-"""Flows: document 3, "Flow" and "Flows". The keys in their configuration are write-only."""
+"""Flows: docs/reference/api/flows.md. The keys in their configuration are write-only."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 from uuid import UUID
 
-from api.kernel.answer import Answer
+from pydantic import ConfigDict, Field
+
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
 from api.kernel.pages import FreshQuery
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Name, Text, Wire
-from api.media.configurations import Configurations
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.configuration.flow import task_engine
-from domain.kernel.ids import new_id
-from domain.records.kinds.flow import Flow
-from domain.records.record import AmendRecord, RegisterRecord
-from projections.records.queries import RecordQueries, RecordRow
+from domain.configuration.flow import TASK_ENGINE, FlowConfiguration, PublishingPoint, SrvaSettings, Stream, first_flow
+from domain.configuration.handlers import ConfigurationHandlers
+from domain.kernel.ports import Outcome
+from domain.records.kinds.flow import Flow as FlowKind
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.records.queries import RecordQueries
 
-routes = Routes("/flow", tag="Flows")
+routes = Router("/flow", tag="Flows", surface=MEDIA)
+
+_CONFIGURATION: Final = (
+    "The configuration, as a text that holds a JSON object with `flows`; required for a new flow. null leaves it as it is. "
+    'Members srvaApiKey, apiKey and password are write-only: null or absent keeps them, "" clears them.'
+)
+_EXAMPLE: Final = (
+    '{"flows":[{"name":"main","type":"TaskEngine","ismUrl":"http://origin.example/vod/{contentId}.ism",'
+    '"storageUrlPublic":"https://files.example","taskEngineSpecific":{"apiUrl":"http://engine.example",'
+    '"flowGuiUrl":"http://gui.example"},"streamingServer":{"type":"SRVA","streamingServerSpecific":{'
+    '"primaryPublishingPoint":{"srvaApi":"http://a.example","srvaApiKey":"secret"},'
+    '"secondaryPublishingPoint":{"srvaApi":"http://b.example","srvaApiKey":"secret"}}},"outputUrls":[{"streamProtocol":"HLS",'
+    '"vodCdnPrimaryUrl":"https://cdn.example/{contentId}/vod.m3u8",'
+    '"vodOriginPrimaryUrl":"http://origin.example/{contentId}/vod.m3u8"}]}]}'
+)
 
 
-class FlowBody(Wire):
-    name: Name | None = None
-    configuration_json: Text | None = None
+class UpdateFlowRequest(Wire):
+    """What is absent stays as it is."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Flow one"}]})
+
+    name: Name | None = Field(
+        None, description="The name of the flow; required for a new one, not blank, not unique. null leaves it as it is."
+    )
+    configuration_json: Text | None = Field(None, description=_CONFIGURATION)
 
 
-class NewFlowBody(FlowBody):
+class AddOrUpdateFlowRequest(UpdateFlowRequest):
     """Without an `id`, or with one that is new, `name` and `configurationJson` are required."""
 
-    id: UUID | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Flow 1", "configurationJson": _EXAMPLE}]})
+
+    id: UUID | None = Field(None, description="The flow to change; unknown: a new flow with this id. Absent or null: a new flow.")
 
 
-class FlowWire(Wire):
-    """`configurationJson` as it was sent, with null for every key."""
+class Flow(Wire):
+    """A flow as it is shown."""
 
-    id: UUID
-    name: str
-    configuration_json: str
+    id: UUID = Field(description="The id of the flow; never changes.")
+    name: str = Field(description="The name of the flow; not unique.")
+    configuration_json: str = Field(
+        description="The configuration, as a text that holds a JSON object with `flows`. As sent, with null for each key and "
+        "password."
+    )
 
-
-class FlowDetailsWire(Wire):
-    api_url: str
-    flow_gui_url: str
-
-
-class ServerPointWire(Wire):
-    srva_api: str
+    @classmethod
+    def of(cls, row: RecordRow) -> Flow:
+        return cls.model_construct(id=UUID(row.id), name=row.details.name, configuration_json=row.details.configuration_json)
 
 
-class ServerDetailsWire(Wire):
-    type: str
-    primary_publishing_point: ServerPointWire | None
-    secondary_publishing_point: ServerPointWire | None
+class FlowDetails(Wire):
+    """How the job engine of a flow is reached."""
+
+    api_url: str = Field(description="The address of the job engine.")
+    flow_gui_url: str = Field(description="The address of its user interface.")
 
 
-class OutputStreamWire(Wire):
-    stream_protocol: int
-    vod_cdn_primary_url: str | None
-    vod_cdn_secondary_url: str | None
-    vod_origin_primary_url: str | None
-    vod_origin_secondary_url: str | None
-    vod_private_url: str | None
+class FlowPublishingPoint(Wire):
+    """How one streaming server of a flow is reached, without its key."""
+
+    srva_api: str = Field(description="The address of the server's API.")
+
+    @classmethod
+    def of(cls, point: PublishingPoint) -> FlowPublishingPoint:
+        return cls.model_construct(srva_api=point.srva_api)
 
 
-class TaskEngineWire(Wire):
-    """The first flow configuration, parsed. `flowType` 0 is TaskEngine."""
+class StreamingServerDetails(Wire):
+    """How the streaming servers of a flow are reached."""
 
-    name: str
-    flow_type: int
-    flow_details: FlowDetailsWire
-    streaming_server_details: ServerDetailsWire
-    output_streams: list[OutputStreamWire]
-    callback_urls: list[str]
-    ism_url: str
+    type: str = Field(description="Always `SRVA`.")
+    primary_publishing_point: FlowPublishingPoint | None = Field(description="The first server; null with SRVB settings.")
+    secondary_publishing_point: FlowPublishingPoint | None = Field(description="The second server; null with SRVB settings.")
 
 
-def shaped(flow: RecordRow) -> dict[str, Any]:
-    return {"id": flow.id, "name": flow.details.name, "configurationJson": flow.details.configuration_json}
+class OutputStream(Wire):
+    """The addresses of a stream on demand."""
+
+    stream_protocol: int = Field(description="The protocol, as a number: 0 HLS, 1 HSS, 2 DASH, 3 HDS, 4 HLSe.")
+    vod_cdn_primary_url: str | None = Field(description="The first address at the CDN.")
+    vod_cdn_secondary_url: str | None = Field(description="The second address at the CDN; null when not configured.")
+    vod_origin_primary_url: str | None = Field(description="The first address at the origin.")
+    vod_origin_secondary_url: str | None = Field(description="The second address at the origin; null when not configured.")
+    vod_private_url: str | None = Field(
+        description="The address for those who may see what is not public; null when not configured."
+    )
+
+    @classmethod
+    def of(cls, stream: Stream) -> OutputStream:
+        return cls.model_construct(
+            stream_protocol=int(stream.stream_protocol),
+            vod_cdn_primary_url=stream.vod_cdn_primary_url,
+            vod_cdn_secondary_url=stream.vod_cdn_secondary_url,
+            vod_origin_primary_url=stream.vod_origin_primary_url,
+            vod_origin_secondary_url=stream.vod_origin_secondary_url,
+            vod_private_url=stream.vod_private_url,
+        )
 
 
-FLOWS = Resource(Flow, "/api/flow", shaped)
-StandardRoutes(routes, FLOWS, FlowWire, absent=204).withdraw().list().by_id()
+class TaskEngine(Wire):
+    """The first flow configuration of a flow, parsed and without its keys."""
+
+    name: str = Field(description="The name of the first flow configuration.")
+    flow_type: int = Field(description="Always 0, TaskEngine.")
+    flow_details: FlowDetails = Field(description="How the job engine is reached.")
+    streaming_server_details: StreamingServerDetails = Field(description="How the streaming server is reached, without its keys.")
+    output_streams: list[OutputStream] = Field(description="The streams on demand.")
+    callback_urls: list[str] = Field(description="Where jobs of the flow are reported.")
+    ism_url: str = Field(description="The address of the ISM manifest.")
+
+    @classmethod
+    def of(cls, flow: FlowConfiguration) -> TaskEngine:
+        engine, server = flow.task_engine_specific, flow.streaming_server
+        settings = server.streaming_server_specific
+        points = settings if isinstance(settings, SrvaSettings) else None
+        return cls.model_construct(
+            name=flow.name,
+            flow_type=TASK_ENGINE,
+            flow_details=FlowDetails.model_construct(api_url=engine.api_url, flow_gui_url=engine.flow_gui_url),
+            streaming_server_details=StreamingServerDetails.model_construct(
+                type=server.type,
+                primary_publishing_point=FlowPublishingPoint.of(points.primary_publishing_point) if points else None,
+                secondary_publishing_point=FlowPublishingPoint.of(points.secondary_publishing_point) if points else None,
+            ),
+            output_streams=[OutputStream.of(stream) for stream in flow.output_urls],
+            callback_urls=list(engine.callback_urls),
+            ism_url=flow.ism_url,
+        )
 
 
-@routes.post("/", WRITE, answers=FlowWire)
-async def add_or_update_flow(call: Call, body: NewFlowBody, bus: CommandBus, configurations: Configurations) -> Answer:
+FLOWS = Resource(FlowKind, "/api/flow", Flow.of)
+StandardRoutes(routes, FLOWS, Flow, absent=204).delete().list().by_id()
+
+
+@routes.post("/", WRITE, response_model=Flow, respond=FLOWS.respond)
+async def add_or_update_flow(request: Request, body: AddOrUpdateFlowRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
     """Add a flow, or update the one with this id."""
-    key = body.id or new_id()
-    values, sealed = configurations.values(FLOWS, body, key=key)
-    return await bus.send(call, RegisterRecord(key, Flow, values, new=body.id is None, sealed=sealed), FLOWS.written)
+    return await handlers.register(FlowKind, FLOWS.values(body), key=body.id, invocation=request.invocation)
 
 
-@routes.put("/{id}", WRITE, answers=FlowWire)
-async def amend_flow(call: Call, id: UUID, body: FlowBody, bus: CommandBus, configurations: Configurations) -> Answer:
+@routes.put("/{id}", WRITE, response_model=Flow, respond=FLOWS.respond)
+async def update_flow(request: Request, id: UUID, body: UpdateFlowRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
     """Change a flow. A key that is null or absent keeps its value, "" clears it."""
-    values, sealed = configurations.values(FLOWS, body, key=id)
-    return await bus.send(call, AmendRecord(id, Flow, values, sealed=sealed), FLOWS.written)
+    return await handlers.amend(FlowKind, id, values=FLOWS.values(body), invocation=request.invocation)
 
 
-@routes.get("/taskengines/{id}", READ, answers=TaskEngineWire)
-async def task_engine_by_id(call: Call, id: UUID, query: FreshQuery, records: RecordQueries) -> Answer:
-    """A flow's first configuration as one object, without its keys."""
-    found = await records.known(Flow.KIND, id)
-    return Answer(200, task_engine(found.details.configuration_json), etag=found.version)
+@routes.get("/taskengines/{id}", READ, response_model=TaskEngine)
+async def get_task_engine(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+    """The first configuration of a flow as one object, without its keys."""
+    flow = await records.known(FlowKind.KIND, id)
+    return Response(200, TaskEngine.of(first_flow(flow.details.configuration_json)), etag=flow.version)

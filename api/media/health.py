@@ -1,47 +1,52 @@
-"""Whether the service can do its work, and which version it is: document 2, "Health"."""
+"""Health and version of the service: docs/reference/api/health.md."""
 
 from __future__ import annotations
 
 import asyncio
 
-from api.kernel.answer import Answer
+from pydantic import Field
+
+from api.http.errors import Failure
+from api.http.response import Response
+from api.http.router import Router
+from api.http.surface import problem
 from api.kernel.auth import READ
-from api.kernel.call import Call
-from api.kernel.errors import Failure
-from api.kernel.routes import Routes
-from api.kernel.surface import problem
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.kernel.version import four_part, product_version
 from api.kernel.wire import Wire
-from api.version import four_part, product_version
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database
-from projections.log.tail import head
+from projections.log.reader import head
 from workers.ports import Transcoder
 
-routes = Routes("/health", tag="Health")
+routes = Router("/health", tag="Health", surface=MEDIA)
 
 _OK = "ok"
 _NEVER_STORED = ("cache-control", "no-store")
 _RETRY = ("retry-after", "5")
 
 
-class ServiceHealthWire(Wire):
-    """`ok`, or in a few words what is wrong."""
+class ServiceHealth(Wire):
+    """The state of each part: `ok`, or in a few words what is wrong."""
 
-    api: str
-    transcoding: str
-    database: str
+    api: str = Field(description="ok.")
+    transcoding: str = Field(description="ok, or what is wrong with the transcoder.")
+    database: str = Field(description="ok, or what is wrong with the database.")
 
 
-class VersionWire(Wire):
-    client: str
-    machine_name: str
-    assembly_version: str
-    file_version: str
-    product_version: str
+class ServiceVersion(Wire):
+    """The version of the service."""
+
+    client: str = Field(description="The name of the calling client.")
+    machine_name: str = Field(description="The host that the service runs on.")
+    assembly_version: str = Field(description="The version of the product in four parts, such as 0.1.0.0.")
+    file_version: str = Field(description="The version of the product in four parts, such as 0.1.0.0.")
+    product_version: str = Field(description="The version of the product in four parts, such as 0.1.0.0.")
 
 
 class Health:
-    """Asks what the service depends on. `machine` is where it runs."""
+    """Checks what the service depends on. `machine` is the host that it runs on."""
 
     def __init__(self, database: Database, transcoder: Transcoder, *, machine: str, seconds: float = 2.0) -> None:
         self.machine = machine
@@ -50,10 +55,10 @@ class Health:
         self._seconds = seconds
 
     async def report(self) -> dict[str, str]:
-        transcoding, database = await asyncio.gather(self._transcoder.check(), self._ask_database())
+        transcoding, database = await asyncio.gather(self._transcoder.check(), self._check_database())
         return {"api": _OK, "transcoding": transcoding or _OK, "database": database or _OK}
 
-    async def _ask_database(self) -> str | None:
+    async def _check_database(self) -> str | None:
         try:
             async with asyncio.timeout(self._seconds):
                 await head(self._database)
@@ -64,26 +69,26 @@ class Health:
         return None
 
 
-@routes.get("/", READ, answers=ServiceHealthWire)
-async def service_health(call: Call, health: Health) -> Answer:
+@routes.get("/", READ, response_model=ServiceHealth)
+async def get_service_health(request: Request, health: Health) -> Response:
     """Whether the API, the transcoder and the database work; 503, a problem with the same members, when one does not."""
     report = await health.report()
-    if all(said == _OK for said in report.values()):
-        return Answer(200, report, headers=(_NEVER_STORED,))
-    wrong = problem(Failure(503, "The service cannot do its work.", "unhealthy", headers=(_NEVER_STORED, _RETRY)), call)
-    wrong.body |= report
-    return wrong
+    if all(state == _OK for state in report.values()):
+        return Response(200, report, headers=(_NEVER_STORED,))
+    response = problem(Failure(503, "The service cannot do its work.", "unhealthy", headers=(_NEVER_STORED, _RETRY)), request)
+    response.body |= report
+    return response
 
 
-@routes.get("/version", READ, answers=VersionWire)
-async def service_version(call: Call, health: Health) -> Answer:
-    """Who asks, where the service runs, and its version in four parts."""
+@routes.get("/version", READ, response_model=ServiceVersion)
+async def get_service_version(request: Request, health: Health) -> Response:
+    """The calling client, the host of the service, and its version in four parts."""
     version = four_part(product_version())
-    shown = {
-        "client": call.caller.name,
-        "machineName": health.machine,
-        "assemblyVersion": version,
-        "fileVersion": version,
-        "productVersion": version,
-    }
-    return Answer(200, shown)
+    shown = ServiceVersion.model_construct(
+        client=request.caller.name,
+        machine_name=health.machine,
+        assembly_version=version,
+        file_version=version,
+        product_version=version,
+    )
+    return Response(200, shown)

@@ -1,93 +1,115 @@
-"""Infrastructure profiles: document 2, "Infrastructure Profiles"; decisions.md, "Infrastructure and provisioning"."""
+"""Infrastructure profiles: docs/reference/api/infrastructure-profiles.md."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from api.kernel.answer import Answer
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
 from api.kernel.pages import FreshQuery
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Label, Name, Text, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.configuration.profile import ProfileDocument, resources
-from domain.configuration.schema import checked
+from domain.configuration.handlers import ProfileHandlers
+from domain.configuration.profile import resources
 from domain.kernel.errors import Malformed, NotFound
-from domain.records.kinds.infrastructure_profile import InfrastructureProfile
-from projections.records.queries import RecordQueries, RecordRow
+from domain.kernel.ports import Outcome
+from domain.records.handlers import RecordHandlers
+from domain.records.kinds.infrastructure_profile import InfrastructureProfile as ProfileKind
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.records.queries import RecordQueries
 
-routes = Routes("/infrastructureprofile", tag="Infrastructure Profiles")
+routes = Router("/infrastructureprofile", tag="Infrastructure Profiles", surface=MEDIA)
+
+_EXAMPLE: Final = (
+    '{"request":{"options":{"deploymentType":"static"},"resources":[{"name":"origin-1","type":"origin"},'
+    '{"name":"encoder-1","type":"encoder"}]},"workflow":{}}'
+)
 
 
-class InfrastructureProfileBody(Wire):
+class AddOrUpdateInfrastructureProfileRequest(Wire):
     """`id` is required to update; without it `name` and `configurationJson` are required."""
 
-    id: UUID | None = None
-    name: Name | None = None
-    reference_id: Label | None = None
-    configuration_json: Text | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "Small", "referenceId": "small", "configurationJson": _EXAMPLE}]}
+    )
+
+    id: UUID | None = Field(None, description="The profile to change; unknown is 404. Absent or null: a new profile.")
+    name: Name | None = Field(
+        None, description="The name of the profile; required for a new one, not blank, not unique. null leaves it as it is."
+    )
+    reference_id: Label | None = Field(None, description='An id in another system, used by one profile only. null or "": none.')
+    configuration_json: Text | None = Field(
+        None,
+        description="The configuration, as a text that holds a JSON object with `request` and `workflow`; required for a new "
+        "profile. null leaves it as it is.",
+    )
 
 
-class InfrastructureProfileWire(Wire):
-    """`configurationJson` as it was sent."""
+class InfrastructureProfile(Wire):
+    """An infrastructure profile as it is shown."""
 
-    id: UUID
-    name: str
-    reference_id: str
-    configuration_json: str
+    id: UUID = Field(description="The id of the profile; never changes.")
+    name: str = Field(description="The name of the profile; not unique.")
+    reference_id: str | None = Field(description="An id in another system, used by one profile only; null for none.")
+    configuration_json: str = Field(description="The configuration, as it was sent.")
+
+    @classmethod
+    def of(cls, row: RecordRow) -> InfrastructureProfile:
+        details = row.details
+        return cls.model_construct(
+            id=UUID(row.id),
+            name=details.name,
+            reference_id=details.reference_id,
+            configuration_json=details.configuration_json,
+        )
 
 
 class ProfileReferenceQuery(FreshQuery):
-    reference_id: Annotated[str, Field(min_length=1)]
+    """A look-up by reference id."""
+
+    reference_id: Annotated[str, Field(min_length=1)] = Field(description="The reference id, percent-encoded; required, not empty.")
 
 
-def shaped(profile: RecordRow) -> dict[str, Any]:
-    details = profile.details
-    return {
-        "id": profile.id,
-        "name": details.name,
-        "referenceId": details.reference_id or "",
-        "configurationJson": details.configuration_json,
-    }
+PROFILES = Resource(ProfileKind, "/api/infrastructureprofile", InfrastructureProfile.of)
+StandardRoutes(routes, PROFILES, InfrastructureProfile).list().by_id()
 
 
-PROFILES = Resource(InfrastructureProfile, "/api/infrastructureprofile", shaped)
-StandardRoutes(routes, PROFILES, InfrastructureProfileWire).list().by_id()
-
-
-@routes.post("/", WRITE, answers=InfrastructureProfileWire)
-async def add_or_update_profile(call: Call, body: InfrastructureProfileBody, bus: CommandBus) -> Answer:
+@routes.post("/", WRITE, response_model=InfrastructureProfile, respond=PROFILES.respond)
+async def add_or_update_infrastructure_profile(
+    request: Request, body: AddOrUpdateInfrastructureProfileRequest, handlers: ProfileHandlers
+) -> Outcome[Record]:
     """Add an infrastructure profile, or update the one with this id."""
-    if body.configuration_json is not None:
-        checked(ProfileDocument, body.configuration_json)
-    command = PROFILES.add(body) if body.id is None else PROFILES.amend(body.id, body)
-    return await bus.send(call, command, PROFILES.written, taken="referenceId")
+    return await handlers.add_or_update(body.id, PROFILES.values(body), invocation=request.invocation)
 
 
-@routes.delete("/{id}", WRITE, answers=InfrastructureProfileWire)
-async def withdraw_profile(call: Call, id: UUID, bus: CommandBus) -> Answer:
+@routes.delete("/{id}", WRITE, response_model=InfrastructureProfile, respond=PROFILES.respond)
+async def delete_infrastructure_profile(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
     """Delete an infrastructure profile that no Event uses; the answer is the profile as it last was."""
     try:
-        return await bus.send(call, PROFILES.withdraw(id), PROFILES.written)
+        return await handlers.delete(ProfileKind, id, invocation=request.invocation)
     except NotFound:
         raise Malformed.at("id", "there is no such infrastructure profile") from None
 
 
-@routes.get("/reference/", READ, answers=InfrastructureProfileWire)
-async def profile_by_reference(call: Call, query: ProfileReferenceQuery, records: RecordQueries) -> Answer:
+@routes.get("/reference/", READ, response_model=InfrastructureProfile)
+async def get_infrastructure_profile_by_reference(
+    request: Request, query: ProfileReferenceQuery, records: RecordQueries
+) -> Response:
     """The infrastructure profile with this reference id."""
-    wanted = query.reference_id
-    return PROFILES.found(await records.by_reference(InfrastructureProfile.KIND, wanted), wanted)
+    profile = await records.by_reference(ProfileKind.KIND, query.reference_id)
+    return PROFILES.found(profile, query.reference_id)
 
 
-@routes.get("/resources/{id}", READ, answers=list[dict[str, Any]])
-async def resources_of_profile(call: Call, id: UUID, query: FreshQuery, records: RecordQueries) -> Answer:
+@routes.get("/resources/{id}", READ, response_model=list[dict[str, Any]])
+async def list_infrastructure_profile_resources(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """The resources of an infrastructure profile, as they were sent."""
-    found = await records.known(InfrastructureProfile.KIND, id)
-    return Answer(200, resources(found.details.configuration_json), etag=found.version)
+    profile = await records.known(ProfileKind.KIND, id)
+    return Response(200, resources(profile.details.configuration_json), etag=profile.version)

@@ -1,29 +1,36 @@
-"""The log store: document 2, "Logs"; decisions.md, "Health, logs, archiver streams"."""
+"""The log store: docs/reference/api/logs.md."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from enum import StrEnum
+from typing import Annotated, Any, Final
 from uuid import UUID
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
-from api.kernel.answer import Answer, iso
+from api.http.body import JSON, PLAIN
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import AUDIT, READ, WRITE
-from api.kernel.body import JSON, PLAIN
-from api.kernel.call import Call
-from api.kernel.pages import Descending, Whole, page_body
+from api.kernel.pages import Descending, Whole
 from api.kernel.parsing import Validator
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Instant, Integer, Listed, Name, NamedInt, Text, Wire, Words
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import canonical
-from projections.audit.actions import Actions
+from domain.kernel.ports import Outcome
+from projections.audit.user_audit_log import UserAuditLog
 from projections.kernel.page import Page
-from projections.logbook.logbook import Level, Logbook, LogEntry, LogFilter, Seal
+from projections.logbook.logbook import Level, Logbook, LogFilter
+from projections.logbook.logbook import LogEntry as StoredEntry
 
-routes = Routes("/log", tag="Logs")
+routes = Router("/log", tag="Logs", surface=MEDIA)
 
-_MOST_TAGS = 1000
+_MOST_TAGS: Final = 1000
+_EXCEPTION: Final = {"type": "ValueError", "message": "no such track", "stackTrace": "at line 3"}
+_ETAG: Final = 1
+"""The version of every entry: none is ever changed."""
 
 
 LogLevel = Annotated[Level, NamedInt(Level)]
@@ -31,143 +38,206 @@ Subject = Annotated[Name, AfterValidator(canonical)]
 Number = Annotated[Integer, Between(0)]
 
 
-class LogBody(Wire):
-    message: Words
-    level: LogLevel
+class AddLogRequest(Wire):
+    """A message for the log store."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"message": "Encoder 2 was restarted", "level": "WARN"}]})
+
+    message: Words = Field(description="The message; may not be blank.")
+    level: LogLevel = Field(
+        description="The level, by name in any case or number: 0 Trace, 1 Debug, 2 Info, 3 Warn, 4 Error, 5 Fatal, 6 Off."
+    )
 
 
-class LoggableBody(LogBody):
-    """`Id` is that of what the entry is about: an Event's, or any other."""
+class AddLoggableRequest(AddLogRequest):
+    """A message about something, such as an Event."""
 
-    id: Subject
-    tag: Annotated[tuple[Text, ...], Field(max_length=_MOST_TAGS)] | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
+                    "message": "Slate shown",
+                    "level": "INFO",
+                    "tag": ["studio"],
+                }
+            ]
+        }
+    )
+
+    id: Subject = Field(description="What the entry is about: the id of an Event, or any other text of at most 600 characters.")
+    tag: Annotated[tuple[Text, ...], Field(max_length=_MOST_TAGS)] | None = Field(
+        None, description="At most 1000 texts that are stored with the entry and not shown; null means none."
+    )
 
 
-class ContextQuery(Wire):
-    """`message` goes before the one that the exception itself has."""
+class ExceptionQuery(Wire):
+    """The context of an exception."""
 
-    message: Text | None = None
+    message: Text | None = Field(None, description="The context; takes the place of the exception's own message.")
 
 
 class LogQuery(Wire):
-    """`startIndex` counts entries from 0; `logLevels` are names or numbers, comma separated; both dates are inclusive."""
+    """Which entries are shown."""
 
-    start_index: Number = 0
-    page_size: Whole = 20
-    from_date: Instant | None = None
-    to_date: Instant | None = None
-    log_levels: Annotated[tuple[LogLevel, ...], Listed] = ()
-    query_order: Descending = Field(default=False, json_schema_extra={"default": "ASC"})
-
-
-class LogWire(Wire):
-    id: int
-    call_site: str
-    date: Instant
-    exception: str
-    level: Literal["Trace", "Debug", "Info", "Warn", "Error", "Fatal", "Off"]
-    logger: str
-    machine_name: str
-    message: str
-    stack_trace: str
-    thread: str
-    username: str
+    start_index: Number = Field(0, description="Entries to skip.")
+    page_size: Whole = Field(20, description="Entries in a page; more than 1000 count as 1000.")
+    from_date: Instant | None = Field(None, description="Only entries of this time or later.")
+    to_date: Instant | None = Field(None, description="Only entries of this time or earlier.")
+    log_levels: Annotated[tuple[LogLevel, ...], Listed] = Field(
+        (), description="Levels by name or number, separated by commas; all by default."
+    )
+    query_order: Descending = Field(
+        default="ASC", validate_default=True, description="ASC (the default): oldest first; DESC: newest first."
+    )
 
 
-class LogCollectionWire(Wire):
-    page_size: int
-    total_count: int
-    results: list[LogWire]
+class LogLevelName(StrEnum):
+    """The level of an entry, by name."""
+
+    TRACE = "Trace"
+    DEBUG = "Debug"
+    INFO = "Info"
+    WARN = "Warn"
+    ERROR = "Error"
+    FATAL = "Fatal"
+    OFF = "Off"
 
 
-class _Particulars(Wire):
-    """What the languages call the parts of an exception that we look for; anything may stand there."""
+class LogEntry(Wire):
+    """An entry of the log store."""
+
+    id: int = Field(description="The number of the entry; in the two audit logs the position in the event log.")
+    call_site: str = Field(description="Always empty.")
+    date: Instant = Field(description="When the entry was written.")
+    exception: str = Field(description="The body of the exception as it was sent; empty when there is none.")
+    level: LogLevelName = Field(description="The level, by name.")
+    logger: str = Field(description="Empty for callers, medialedger for the service, audit in the two audit logs.")
+    machine_name: str = Field(description="The host of the service, for its own entries; otherwise empty.")
+    message: str = Field(description="The message; may be empty.")
+    stack_trace: str = Field(description="The stack trace found in the exception; empty when there is none.")
+    thread: str = Field(description="Always empty.")
+    username: str = Field(description="The name of the client that wrote the entry; system for the service.")
+
+    @classmethod
+    def of(cls, entry: StoredEntry) -> LogEntry:
+        return cls.model_construct(
+            id=entry.id,
+            call_site=entry.call_site,
+            date=entry.recorded_at,
+            exception=entry.exception,
+            level=LogLevelName[entry.level.name],
+            logger=entry.logger,
+            machine_name=entry.machine_name,
+            message=entry.message,
+            stack_trace=entry.stack_trace,
+            thread=entry.thread,
+            username=entry.username,
+        )
+
+
+class LogEntryCollection(Wire):
+    """A page of entries."""
+
+    page_size: int = Field(description="The number of entries in a page, as it was used: at most 1000.")
+    total_count: int = Field(description="How many entries all pages together have.")
+    results: list[LogEntry] = Field(description="The entries of this page.")
+
+    @classmethod
+    def of(cls, page: Page[StoredEntry]) -> LogEntryCollection:
+        results = [LogEntry.of(entry) for entry in page.results]
+        return cls.model_construct(page_size=page.size, total_count=page.total, results=results)
+
+
+class _ExceptionParts(Wire):
+    """The members of an exception that are read from it, as several languages name them. Each may hold anything."""
 
     message: Any = None
     stack_trace: Any = None
     stack_trace_string: Any = None
 
 
-_PARTICULARS = Validator(_Particulars, where="body")
+_EXCEPTION_PARTS = Validator(_ExceptionParts, where="body")
 
 
-@routes.post("/", WRITE, answers=LogWire, status=201)
-async def add_log(call: Call, body: LogBody, logbook: Logbook) -> Answer:
-    """Write a message down."""
-    return _added(await logbook.add(body.level, body.message, username=call.caller.name, seal=_sealing(call)))
+async def log_added(request: Request, outcome: Outcome[Any], logbook: Logbook) -> Response:
+    """The new entry. Entries never change, so a repeated request shows the same."""
+    entry = await _existing(logbook, outcome.result["id"])
+    return Response(201, LogEntry.of(entry), etag=_ETAG, location=f"/api/log/{entry.id}")
 
 
-@routes.post("/exception/", WRITE, answers=LogWire, status=201, body_types=(JSON, PLAIN))
-async def add_exception(call: Call, body: Any, query: ContextQuery, logbook: Logbook) -> Answer:
-    """Write an exception down, as any JSON or as text; its level is Error."""
-    said = _PARTICULARS.read(body if isinstance(body, dict) else {})
+@routes.post("/", WRITE, response_model=LogEntry, status=201, respond=log_added)
+async def add_log(request: Request, body: AddLogRequest, logbook: Logbook) -> Outcome[Any]:
+    """Add a message."""
+    return _added(await logbook.add(body.level, body.message, username=request.caller.name, idempotency=request.idempotency))
+
+
+@routes.post(
+    "/exception/", WRITE, response_model=LogEntry, status=201, body_types=(JSON, PLAIN), respond=log_added, example=_EXCEPTION
+)
+async def add_exception(request: Request, body: Any, query: ExceptionQuery, logbook: Logbook) -> Outcome[Any]:
+    """Add an exception, as any JSON or as text; its level is Error."""
+    parts = _EXCEPTION_PARTS.read(body if isinstance(body, dict) else {})
     added = await logbook.add(
         Level.ERROR,
-        query.message or _first_text(said.message),
-        username=call.caller.name,
-        seal=_sealing(call),
-        exception=body if isinstance(body, str) else call.body.decode("utf-8-sig"),
-        stack_trace=_first_text(said.stack_trace, said.stack_trace_string),
+        query.message or _first_text(parts.message),
+        username=request.caller.name,
+        idempotency=request.idempotency,
+        exception=body if isinstance(body, str) else request.body.decode("utf-8-sig"),
+        stack_trace=_first_text(parts.stack_trace, parts.stack_trace_string),
     )
     return _added(added)
 
 
-@routes.post("/loggable/", WRITE, answers=LogWire, status=201)
-async def add_loggable(call: Call, body: LoggableBody, logbook: Logbook) -> Answer:
-    """Write a message about something down, such as an Event."""
+@routes.post("/loggable/", WRITE, response_model=LogEntry, status=201, respond=log_added)
+async def add_loggable(request: Request, body: AddLoggableRequest, logbook: Logbook) -> Outcome[Any]:
+    """Add a message about something, such as an Event."""
     added = await logbook.add(
-        body.level, body.message, username=call.caller.name, subject=body.id, tags=body.tag or (), seal=_sealing(call)
+        body.level,
+        body.message,
+        username=request.caller.name,
+        subject=body.id,
+        tags=body.tag or (),
+        idempotency=request.idempotency,
     )
     return _added(added)
 
 
-@routes.get("/", READ, answers=LogCollectionWire, absent=204)
-async def list_logs(call: Call, query: LogQuery, logbook: Logbook) -> Answer:
-    """Everything that was written down."""
+@routes.get("/", READ, response_model=LogEntryCollection, absent=204)
+async def list_logs(request: Request, query: LogQuery, logbook: Logbook) -> Response:
+    """All entries of the log store."""
     return _listed(await logbook.page(_filter(query)))
 
 
-@routes.get("/event/{eventId}", READ, answers=LogCollectionWire, absent=204)
-async def logs_of_event(call: Call, event_id: UUID, query: LogQuery, logbook: Logbook) -> Answer:
-    """What was written down about one Event, by callers or by the service itself."""
+@routes.get("/event/{eventId}", READ, response_model=LogEntryCollection, absent=204)
+async def list_logs_of_event(request: Request, event_id: UUID, query: LogQuery, logbook: Logbook) -> Response:
+    """The entries about an Event, of callers and of the service itself."""
     return _listed(await logbook.page(_filter(query, subject=str(event_id))))
 
 
-@routes.get("/useraudit/", AUDIT, answers=LogCollectionWire, absent=204)
-async def log_of_users(call: Call, query: LogQuery, actions: Actions) -> Answer:
-    """Every change, and the client who made it. The id is the position in the log of events."""
-    return _listed(await actions.all(_filter(query)))
+@routes.get("/useraudit/", AUDIT, response_model=LogEntryCollection, absent=204)
+async def list_user_audit_logs(request: Request, query: LogQuery, audit: UserAuditLog) -> Response:
+    """Every change, and the client that made it. The id is the position in the event log."""
+    return _listed(await audit.all(_filter(query)))
 
 
-@routes.get("/usermanagement/", AUDIT, answers=LogCollectionWire, absent=204)
-async def log_of_user_management(call: Call, query: LogQuery, actions: Actions) -> Answer:
-    """Every change of a client, its roles or its keys. The id is the position in the log of events."""
-    return _listed(await actions.on_clients(_filter(query)))
+@routes.get("/usermanagement/", AUDIT, response_model=LogEntryCollection, absent=204)
+async def list_user_management_logs(request: Request, query: LogQuery, audit: UserAuditLog) -> Response:
+    """Every change of a client, its roles or its keys. The id is the position in the event log."""
+    return _listed(await audit.of_clients(_filter(query)))
 
 
-@routes.get("/{id}", READ, answers=LogWire, absent=204)
-async def log_by_id(call: Call, id: Number, logbook: Logbook) -> Answer:
+@routes.get("/{id}", READ, response_model=LogEntry, absent=204)
+async def get_log(request: Request, id: Number, logbook: Logbook) -> Response:
     """One entry of the log store."""
-    found = await logbook.find(id)
-    if found is None:
-        raise NotFound("log", str(id))
-    return Answer(200, shaped(found))
+    return Response(200, LogEntry.of(await _existing(logbook, id)), etag=_ETAG)
 
 
-def shaped(entry: LogEntry) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "callSite": entry.call_site,
-        "date": iso(entry.recorded_at),
-        "exception": entry.exception,
-        "level": entry.level.name.capitalize(),
-        "logger": entry.logger,
-        "machineName": entry.machine_name,
-        "message": entry.message,
-        "stackTrace": entry.stack_trace,
-        "thread": entry.thread,
-        "username": entry.username,
-    }
+async def _existing(logbook: Logbook, key: int) -> StoredEntry:
+    entry = await logbook.find(key)
+    if entry is None:
+        raise NotFound("log", str(key))
+    return entry
 
 
 def _filter(query: LogQuery, *, subject: str | None = None) -> LogFilter:
@@ -186,16 +256,10 @@ def _first_text(*values: Any) -> str:
     return next((value for value in values if isinstance(value, str)), "")
 
 
-def _added(entry: LogEntry) -> Answer:
-    return Answer(201, shaped(entry), location=f"/api/log/{entry.id}")
+def _added(entry: StoredEntry) -> Outcome[Any]:
+    return Outcome(result={"id": entry.id}, recorded=True)
 
 
-def _sealing(call: Call) -> Seal | None:
-    """The answer is kept with the entry, so that there is never the one without the other."""
-    pending = call.idempotency
-    return (lambda entry: pending.seal(_added(entry))) if pending is not None else None
-
-
-def _listed(page: Page[LogEntry]) -> Answer:
-    """204 for a page without entries, also behind the last one: who reads on until there are no more comes to an end."""
-    return Answer(200, page_body(page, [shaped(entry) for entry in page.results])) if page.results else Answer(204)
+def _listed(page: Page[StoredEntry]) -> Response:
+    """A page without entries is 204, also after the last one: a client that reads page by page stops there."""
+    return Response(200, LogEntryCollection.of(page)) if page.results else Response(204)

@@ -1,126 +1,134 @@
-"""Playlists and their items: document 2, "Playlists". POST, and all of an item but the list, are ours: decisions.md."""
+"""Playlists and their items; see docs/reference/api/playlists.md."""
 
 from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
 
-from api.kernel.answer import Answer, iso
+from pydantic import ConfigDict, Field
+
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Name, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.kernel.errors import Malformed, NotFound
-from domain.records.kinds.playlist import Playlist
-from domain.records.kinds.playlist_item import PlaylistItem
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries, RecordRow
+from domain.kernel.errors import NotFound
+from domain.kernel.ports import Outcome
+from domain.records.handlers import RecordHandlers
+from domain.records.kinds.playlist import Playlist as PlaylistRecord
+from domain.records.kinds.playlist_item import PlaylistItem as PlaylistItemRecord
+from domain.records.playlist_handlers import PlaylistHandlers
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.records.queries import RecordQueries
 
-routes = Routes("/playlist", tag="Playlists")
-
-
-class PlaylistBody(Wire):
-    """A name is required for a new playlist."""
-
-    name: Name | None = None
+routes = Router("/playlist", tag="Playlists", surface=MEDIA)
 
 
-class NewPlaylistBody(Wire):
-    name: Name
+class PutPlaylistRequest(Wire):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Best of the month"}]})
+
+    name: Name | None = Field(
+        None, description="The name of the playlist; required for an unknown id, not blank. null leaves it as it is."
+    )
 
 
-class NewPlaylistItemBody(Wire):
-    event_id: UUID
-    start_time: Instant
+class AddPlaylistRequest(Wire):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Best of the week"}]})
+
+    name: Name = Field(description="The name of the playlist; required, not blank, not unique.")
 
 
-class PlaylistWire(Wire):
-    id: UUID
-    name: str
+class AddPlaylistItemRequest(Wire):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"eventId": "3f2504e0-4f89-41d3-9a0c-0305e82c3301", "startTime": "2031-01-01T20:00:00.000Z"}]
+        }
+    )
+
+    event_id: UUID = Field(description="The Event, which must exist; required.")
+    start_time: Instant = Field(description="Orders the items of the playlist; required.")
 
 
-class PlaylistItemWire(Wire):
-    id: UUID
-    playlist_id: UUID
-    event_id: UUID
-    start_time: Instant
+class Playlist(Wire):
+    """A playlist in a response."""
+
+    id: UUID = Field(description="The id of the playlist.")
+    name: str = Field(description="The name of the playlist; not unique.")
+
+    @classmethod
+    def of(cls, row: RecordRow) -> Playlist:
+        return cls.model_construct(id=UUID(row.id), name=row.details.name)
 
 
-def shaped(playlist: RecordRow) -> dict[str, Any]:
-    return {"id": playlist.id, "name": playlist.details.name}
+class PlaylistItem(Wire):
+    """An Event in a playlist."""
+
+    id: UUID = Field(description="The id of the item.")
+    playlist_id: UUID = Field(description="The playlist; never changes.")
+    event_id: UUID = Field(description="The Event.")
+    start_time: Instant = Field(description="Orders the items of the playlist.")
+
+    @classmethod
+    def of(cls, row: RecordRow) -> PlaylistItem:
+        details = row.details
+        return cls.model_construct(
+            id=UUID(row.id), playlist_id=details.playlist_id, event_id=details.event_id, start_time=details.start_time
+        )
 
 
-def item_object(item: RecordRow) -> dict[str, Any]:
-    details = item.details
-    return {
-        "id": item.id,
-        "playlistId": str(details.playlist_id),
-        "eventId": str(details.event_id),
-        "startTime": iso(details.start_time),
-    }
+PLAYLISTS = Resource(PlaylistRecord, "/api/playlist", Playlist.of)
+ITEMS = Resource(PlaylistItemRecord, "/api/playlist/{id}/playlistItems", PlaylistItem.of)
+StandardRoutes(routes, PLAYLISTS, Playlist, absent=204).add(AddPlaylistRequest).by_id()
 
 
-def items_of(playlist: object) -> Resource:
-    return Resource(PlaylistItem, f"/api/playlist/{playlist}/playlistItems", item_object)
-
-
-PLAYLISTS = Resource(Playlist, "/api/playlist", shaped)
-StandardRoutes(routes, PLAYLISTS, PlaylistWire, absent=204).add(NewPlaylistBody).by_id()
-ITEMS = items_of("{id}")
-
-
-@routes.put("/{id}", WRITE, answers=PlaylistWire)
-async def put_playlist(call: Call, id: UUID, body: PlaylistBody, bus: CommandBus) -> Answer:
+@routes.put("/{id}", WRITE, response_model=Playlist, respond=PLAYLISTS.respond)
+async def put_playlist(request: Request, id: UUID, body: PutPlaylistRequest, handlers: RecordHandlers) -> Outcome[Record]:
     """Rename a playlist; with an unknown id, add one with that id."""
-    return await bus.send(call, PLAYLISTS.put(id, body), PLAYLISTS.written)
+    return await handlers.register(PlaylistRecord, PLAYLISTS.values(body), key=id, invocation=request.invocation)
 
 
-@routes.get("/", READ, answers=list[PlaylistWire], absent=204)
-async def list_playlists(call: Call, records: RecordQueries) -> Answer:
+@routes.get("/", READ, response_model=list[Playlist], absent=204)
+async def list_playlists(request: Request, records: RecordQueries) -> Response:
     """All playlists, by name; 204 when there is none."""
-    rows = await records.all(Playlist.KIND)
+    rows = await records.all(PlaylistRecord.KIND)
     if not rows:
-        raise NotFound(Playlist.KIND, "at all")
+        raise NotFound(PlaylistRecord.KIND, "any")
     return PLAYLISTS.listed(rows)
 
 
-@routes.post("/{id}/playlistItems/", WRITE, answers=PlaylistItemWire, status=201)
+async def item_added(request: Request, outcome: Outcome[Any]) -> Response:
+    item = outcome.aggregate
+    location = f"/api/playlist/{item.details.playlist_id}/playlistItems/{item.key}"
+    return Response(201, PlaylistItem.of(RecordRow.of(item)), etag=item.version, location=location)
+
+
+@routes.post("/{id}/playlistItems/", WRITE, response_model=PlaylistItem, status=201, respond=item_added)
 async def add_playlist_item(
-    call: Call, id: UUID, body: NewPlaylistItemBody, bus: CommandBus, records: RecordQueries, events: EventQueries
-) -> Answer:
-    """Put an Event into a playlist. It may be there several times."""
-    if await events.by_id(body.event_id) is None:
-        raise Malformed.at("eventId", "there is no such event")
-    await records.known(Playlist.KIND, id)
-    items = items_of(id)
-    return await bus.send(call, items.add(body, playlist_id=id), items.created)
+    request: Request, id: UUID, body: AddPlaylistItemRequest, handlers: PlaylistHandlers
+) -> Outcome[Record]:
+    """Add an Event to a playlist. It may be in the playlist several times."""
+    return await handlers.add_item(id, body.event_id, start_time=body.start_time, invocation=request.invocation)
 
 
-@routes.get("/{id}/playlistItems/", READ, answers=list[PlaylistItemWire])
-async def items_of_playlist(call: Call, id: UUID, records: RecordQueries) -> Answer:
-    """The items of a playlist, by start time; none for a playlist that is not there."""
-    rows = await records.of_parent(PlaylistItem.KIND, id)
+@routes.get("/{id}/playlistItems/", READ, response_model=list[PlaylistItem], name="list_playlist_items")
+async def items_of_playlist(request: Request, id: UUID, records: RecordQueries) -> Response:
+    """The items of a playlist, by start time; an empty list for an unknown playlist."""
+    rows = await records.of_parent(PlaylistItemRecord.KIND, id)
     return ITEMS.listed(sorted(rows, key=lambda row: (row.details.start_time, row.id)))
 
 
-@routes.get("/{id}/playlistItems/{itemId}", READ, answers=PlaylistItemWire)
-async def playlist_item_by_id(call: Call, id: UUID, item_id: UUID, records: RecordQueries) -> Answer:
+@routes.get("/{id}/playlistItems/{itemId}", READ, response_model=PlaylistItem, name="get_playlist_item")
+async def playlist_item_by_id(request: Request, id: UUID, item_id: UUID, records: RecordQueries) -> Response:
     """One item of a playlist."""
-    return ITEMS.found(await _item(records, id, item_id=item_id), item_id)
+    row = await records.find(PlaylistItemRecord.KIND, item_id)
+    return ITEMS.found(row if row is not None and row.details.playlist_id == id else None, item_id)
 
 
-@routes.delete("/{id}/playlistItems/{itemId}", WRITE, answers=PlaylistItemWire)
-async def withdraw_playlist_item(call: Call, id: UUID, item_id: UUID, bus: CommandBus, records: RecordQueries) -> Answer:
-    """Take an item out of a playlist; the answer is the item as it last was."""
-    if await _item(records, id, item_id=item_id) is None:
-        raise NotFound(PlaylistItem.KIND, str(item_id))
-    return await bus.send(call, ITEMS.withdraw(item_id), ITEMS.written)
-
-
-async def _item(records: RecordQueries, playlist: UUID, *, item_id: UUID) -> RecordRow | None:
-    """An item never moves to another playlist, so what is found here stays so."""
-    row = await records.find(PlaylistItem.KIND, item_id)
-    return row if row is not None and row.details.playlist_id == playlist else None
+@routes.delete("/{id}/playlistItems/{itemId}", WRITE, response_model=PlaylistItem, respond=ITEMS.respond)
+async def delete_playlist_item(request: Request, id: UUID, item_id: UUID, handlers: PlaylistHandlers) -> Outcome[Record]:
+    """Take an item out of a playlist; the answer shows it as it last was."""
+    return await handlers.delete_item(id, item_id, invocation=request.invocation)

@@ -1,72 +1,93 @@
-"""Whether an infrastructure profile has what a channel runs on: document 2, "Provision Comparison"."""
+"""Comparison of a channel with infrastructure profiles: does a profile have all resources that the channel names?"""
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from api.kernel.answer import Answer
+from pydantic import Field
+
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ
-from api.kernel.call import Call
 from api.kernel.pages import FreshQuery
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Wire
 from domain.configuration.channel import resource_names
 from domain.configuration.comparison import Comparison, compare
 from domain.records.kinds.channel import Channel
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
-from projections.records.queries import RecordQueries, RecordRow
+from domain.records.row import RecordRow
+from projections.records.queries import RecordQueries
 
-routes = Routes("/provision/compare", tag="Provisioning")
+routes = Router("/provision/compare", tag="Provisioning", surface=MEDIA)
 
 
-class PairQuery(FreshQuery):
-    channel_id: UUID
-    infrastructure_profile_id: UUID
+class ComparisonQuery(FreshQuery):
+    """A channel and one infrastructure profile."""
+
+    channel_id: UUID = Field(description="The channel; required.")
+    infrastructure_profile_id: UUID = Field(description="The infrastructure profile; required.")
 
 
 class ComparisonsQuery(FreshQuery):
-    only_valid: Flag = False
-    only_optimal: Flag = False
+    """Which comparisons of a channel are shown."""
+
+    only_valid: Flag = Field(False, description="true: only profiles that have all resources of the channel.")
+    only_optimal: Flag = Field(False, description="true: only profiles that have all resources of the channel, and no others.")
 
 
-class ComparisonWire(Wire):
-    channel_id: UUID
-    infrastructure_profile_id: UUID
-    is_valid: bool
-    is_optimal: bool
-    undefined_channel_resources: list[str]
-    unused_infrastructure_resources: list[str]
+class ProvisionComparison(Wire):
+    """A channel compared with an infrastructure profile."""
+
+    channel_id: UUID = Field(description="The channel.")
+    infrastructure_profile_id: UUID = Field(description="The infrastructure profile.")
+    is_valid: bool = Field(description="Whether the profile has all resources that the channel names.")
+    is_optimal: bool = Field(description="Whether it is valid and the channel names all resources of the profile.")
+    undefined_channel_resources: list[str] = Field(
+        description="Names of resources that the channel names and the profile does not have."
+    )
+    unused_infrastructure_resources: list[str] = Field(
+        description="Names of resources that the profile has and the channel does not name."
+    )
+
+    @classmethod
+    def of(cls, channel: RecordRow, profile: RecordRow, *, comparison: Comparison) -> ProvisionComparison:
+        return cls.model_construct(
+            channel_id=UUID(channel.id),
+            infrastructure_profile_id=UUID(profile.id),
+            is_valid=comparison.is_valid,
+            is_optimal=comparison.is_optimal,
+            undefined_channel_resources=list(comparison.undefined_channel_resources),
+            unused_infrastructure_resources=list(comparison.unused_infrastructure_resources),
+        )
 
 
-@routes.get("/", READ, answers=ComparisonWire)
-async def compare_one(call: Call, query: PairQuery, records: RecordQueries) -> Answer:
+@routes.get("/", READ, response_model=ProvisionComparison)
+async def compare_provision(request: Request, query: ComparisonQuery, records: RecordQueries) -> Response:
     """Compare a channel with one infrastructure profile."""
     channel = await records.known(Channel.KIND, query.channel_id)
     profile = await records.known(InfrastructureProfile.KIND, query.infrastructure_profile_id)
     used = resource_names(channel.details.configuration_json)
-    return Answer(200, _shaped(channel, profile, compare(used, profile.details.configuration_json)))
+    comparison = compare(used, profile.details.configuration_json)
+    return Response(200, ProvisionComparison.of(channel, profile, comparison=comparison))
 
 
-@routes.get("/{channelId}", READ, answers=list[ComparisonWire])
-async def compare_all(call: Call, channel_id: UUID, query: ComparisonsQuery, records: RecordQueries) -> Answer:
+@routes.get("/{channelId}", READ, response_model=list[ProvisionComparison])
+async def list_provision_comparisons(
+    request: Request, channel_id: UUID, query: ComparisonsQuery, records: RecordQueries
+) -> Response:
     """Compare a channel with every infrastructure profile, by the profile's name."""
     channel = await records.known(Channel.KIND, channel_id)
     used, profiles = resource_names(channel.details.configuration_json), await records.all(InfrastructureProfile.KIND)
     compared = [(profile, compare(used, profile.details.configuration_json)) for profile in profiles]
-    return Answer(200, [_shaped(channel, profile, found) for profile, found in compared if _wanted(found, query)])
+    selected = [
+        ProvisionComparison.of(channel, profile, comparison=comparison)
+        for profile, comparison in compared
+        if _selected(comparison, query)
+    ]
+    return Response(200, selected)
 
 
-def _wanted(found: Comparison, query: ComparisonsQuery) -> bool:
-    return (found.is_valid or not query.only_valid) and (found.is_optimal or not query.only_optimal)
-
-
-def _shaped(channel: RecordRow, profile: RecordRow, found: Comparison) -> dict[str, Any]:
-    return {
-        "channelId": channel.id,
-        "infrastructureProfileId": profile.id,
-        "isValid": found.is_valid,
-        "isOptimal": found.is_optimal,
-        "undefinedChannelResources": list(found.undefined_channel_resources),
-        "unusedInfrastructureResources": list(found.unused_infrastructure_resources),
-    }
+def _selected(comparison: Comparison, query: ComparisonsQuery) -> bool:
+    return (comparison.is_valid or not query.only_valid) and (comparison.is_optimal or not query.only_optimal)

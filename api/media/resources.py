@@ -1,14 +1,15 @@
-"""The list of every simple resource: what the audit shows a record as, and which routes there are."""
+"""All simple resources: how the audit shows their records, and their routes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from api.kernel.routes import Routes
+from api.http.router import Router
 from api.media import (
     archiver_stream,
     channel,
     event_type,
+    events_of_records,
     flow,
     infrastructure_profile,
     playlist,
@@ -19,9 +20,6 @@ from api.media import (
 from api.media.category import routes as category
 from api.media.chapter_point import routes as chapter_point
 from api.media.resource import Resource, Shape
-from api.media.webhook import callbacks, deliveries
-from api.media.webhook import routes as webhook
-from api.media.webhook.writes import WEBHOOKS
 
 RESOURCES: Sequence[Resource] = (
     room.ROOMS,
@@ -35,10 +33,9 @@ RESOURCES: Sequence[Resource] = (
     channel.CHANNELS,
     flow.FLOWS,
     infrastructure_profile.PROFILES,
-    WEBHOOKS,
 )
-SHAPES: Mapping[str, Shape] = {one.kind.KIND: one.shape for one in RESOURCES}
-ROUTES: Sequence[Routes] = (
+SHAPES: Mapping[str, Shape] = {resource.kind.KIND: resource.shape for resource in RESOURCES}
+ROUTES: Sequence[Router] = (
     room.routes,
     tag.routes,
     tag.documents,
@@ -53,8 +50,5 @@ ROUTES: Sequence[Routes] = (
     flow.routes,
     infrastructure_profile.routes,
     provision_comparison.routes,
-    webhook.routes,
-    webhook.as_spelled,
-    callbacks.routes,
-    deliveries.routes,
+    *events_of_records.ROUTES,
 )

@@ -1,52 +1,57 @@
-"""Rooms: document 2, "Rooms"; DELETE is ours."""
+"""Rooms; see docs/reference/api/rooms.md."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from api.kernel.routes import Routes
+from api.http.router import Router
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Label, Name, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.records.kinds.room import Room
-from projections.records.queries import RecordRow
+from domain.records.kinds.room import Room as RoomRecord
+from domain.records.row import RecordRow
 
-routes = Routes("/room", tag="Rooms")
+routes = Router("/room", tag="Rooms", surface=MEDIA)
 
-
-class NewRoomBody(Wire):
-    name: Name
-    reference_id: Label | None = None
+_REFERENCE_ID = 'An id in another system; not unique. null or "": none, shown as "".'
 
 
-class RoomBody(Wire):
-    name: Name | None = None
-    reference_id: Label | None = None
+class AddRoomRequest(Wire):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Hall A", "referenceId": "A"}]})
+
+    name: Name = Field(description="The name of the room; required, not blank, not unique.")
+    reference_id: Label | None = Field(None, description=_REFERENCE_ID)
 
 
-class RoomWire(Wire):
-    """Document 2, "Room": capitalised, as shown there."""
+class UpdateRoomRequest(Wire):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Hall B"}]})
 
-    id: Annotated[UUID, Field(alias="Id")]
-    name: Annotated[str, Field(alias="Name")]
-    reference_id: Annotated[str, Field(alias="ReferenceId")]
-
-
-def shaped(room: RecordRow) -> dict[str, Any]:
-    return {"Id": room.id, "Name": room.details.name, "ReferenceId": room.details.reference_id or ""}
+    name: Name | None = Field(None, description="The name of the room; not blank, not unique. null leaves it as it is.")
+    reference_id: Label | None = Field(None, description=_REFERENCE_ID)
 
 
-ROOMS = Resource(Room, "/api/room", shaped)
+class Room(Wire):
+    """Unlike all others, these names begin with a capital."""
+
+    id: UUID = Field(alias="Id", description="The id of the room; never changes.")
+    name: str = Field(alias="Name", description="The name of the room; not unique.")
+    reference_id: str = Field(alias="ReferenceId", description='An id in another system; "" for none. Not unique.')
+
+    @classmethod
+    def of(cls, row: RecordRow) -> Room:
+        return cls.model_construct(id=UUID(row.id), name=row.details.name, reference_id=row.details.reference_id or "")
+
+
+ROOMS = Resource(RoomRecord, "/api/room", Room.of)
 (
-    StandardRoutes(routes, ROOMS, RoomWire, absent=204)
-    .add(NewRoomBody, status=201)
-    .amend(RoomBody)
-    .withdraw()
+    StandardRoutes(routes, ROOMS, Room, absent=204)
+    .add(AddRoomRequest, status=201)
+    .amend(UpdateRoomRequest)
+    .delete()
     .list()
     .by_id()
     .by_reference()
-    .events()
 )

@@ -1,4 +1,4 @@
-"""The routes that simple resources have alike, each declared once: a resource file asks for those that its document gives it."""
+"""Routes that most kinds of records have, each declared once. A resource file chooses those that its resource has."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from types import GenericAlias
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from api.kernel.answer import Answer
+from api.http.response import Response
+from api.http.router import Router, with_annotations, with_doc
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
-from api.kernel.pages import FreshQuery, PageQuery, ReferenceQuery
-from api.kernel.routes import Routes, reading, told
+from api.kernel.pages import FreshQuery, ReferenceQuery
+from api.kernel.request import Request
 from api.kernel.wire import Wire
-from api.media.event.documented import EventCollectionWire
-from api.media.event.show import EventAnswers
 from api.media.resource import Resource
-from projections.media_event.filters import EventFilter
-from projections.media_event.queries import EventQueries
+from domain.kernel.ports import Outcome
+from domain.records.handlers import RecordHandlers
+from domain.records.record import Record
 from projections.records.queries import RecordQueries
 
 
 @dataclass(frozen=True)
 class StandardRoutes:
-    """Each method declares one route. `answers` is the documented model of a record; `absent` the status of a single GET that finds
-    nothing; `key` the type of its ids; `taken` the field that a 400 names when its value belongs to another record."""
+    """Each method declares one route.
 
-    routes: Routes
+    `model` is the response model of a record; `absent` the status of a GET of one record that does not exist; `key` the type of
+    the ids; `unique_field` the field that a 400 names when its value belongs to another record."""
+
+    router: Router
     resource: Resource
-    answers: type[Wire]
+    model: type[Wire]
     absent: Literal[204, 404] = 404
     key: Any = UUID
-    taken: str | None = None
+    unique_field: str | None = None
 
     @property
     def _kind(self) -> str:
@@ -42,69 +42,71 @@ class StandardRoutes:
     def _noun(self) -> str:
         return self._kind.replace("_", " ")
 
+    @property
+    def _article(self) -> str:
+        return "An" if self._noun[0] in "aeiou" else "A"
+
     def add(self, body: type[Wire], *, status: Literal[200, 201] = 200) -> Self:
         """201 comes with a Location."""
-        shown = self.resource.created if status == 201 else self.resource.written
+        respond = self.resource.respond_created if status == 201 else self.resource.respond
 
-        @self.routes.post("/", WRITE, answers=self.answers, status=status, name=f"add_{self._kind}")
-        @told(f"Add a {self._noun}.")
-        @reading(body=body)
-        async def add_record(call: Call, body: Wire, bus: CommandBus) -> Answer:
-            return await bus.send(call, self.resource.add(body), shown, taken=self.taken)
+        @self.router.post("/", WRITE, response_model=self.model, status=status, name=f"add_{self._kind}", respond=respond)
+        @with_doc(f"Add {self._article.lower()} {self._noun}.")
+        @with_annotations(body=body)
+        async def add_record(request: Request, body: Wire, handlers: RecordHandlers) -> Outcome[Record]:
+            values = self.resource.values(body)
+            return await handlers.register(
+                self.resource.kind, values, unique_field=self.unique_field, invocation=request.invocation
+            )
 
         return self
 
     def amend(self, body: type[Wire]) -> Self:
-        @self.routes.put("/{id}", WRITE, answers=self.answers, name=f"amend_{self._kind}")
-        @told(f"Change a {self._noun}. What is absent stays as it is.")
-        @reading(body=body, id=self.key)
-        async def amend_record(call: Call, id: Any, body: Wire, bus: CommandBus) -> Answer:
-            return await bus.send(call, self.resource.amend(id, body), self.resource.written, taken=self.taken)
+        respond = self.resource.respond
+
+        @self.router.put("/{id}", WRITE, response_model=self.model, name=f"update_{self._kind}", respond=respond)
+        @with_doc(f"Change {self._article.lower()} {self._noun}. Absent fields keep their values.")
+        @with_annotations(body=body, id=self.key)
+        async def amend_record(request: Request, id: Any, body: Wire, handlers: RecordHandlers) -> Outcome[Record]:
+            values = self.resource.values(body)
+            return await handlers.amend(
+                self.resource.kind, id, values=values, unique_field=self.unique_field, invocation=request.invocation
+            )
 
         return self
 
-    def withdraw(self) -> Self:
-        @self.routes.delete("/{id}", WRITE, answers=self.answers, name=f"withdraw_{self._kind}")
-        @told(f"Delete a {self._noun} that nobody uses; the answer is the {self._noun} as it last was.")
-        @reading(id=self.key)
-        async def withdraw_record(call: Call, id: Any, bus: CommandBus) -> Answer:
-            return await bus.send(call, self.resource.withdraw(id), self.resource.written)
+    def delete(self) -> Self:
+        respond = self.resource.respond
+
+        @self.router.delete("/{id}", WRITE, response_model=self.model, name=f"delete_{self._kind}", respond=respond)
+        @with_doc(f"Delete {self._article.lower()} {self._noun} that is not in use; the answer shows it as it last was.")
+        @with_annotations(id=self.key)
+        async def delete_record(request: Request, id: Any, handlers: RecordHandlers) -> Outcome[Record]:
+            return await handlers.delete(self.resource.kind, id, invocation=request.invocation)
 
         return self
 
     def list(self) -> Self:
-        @self.routes.get("/", READ, answers=GenericAlias(list, (self.answers,)), name=f"list_{self._kind}s")
-        @told(f"Every {self._noun}, by name.")
-        async def list_records(call: Call, query: FreshQuery, records: RecordQueries) -> Answer:
+        @self.router.get("/", READ, response_model=GenericAlias(list, (self.model,)), name=f"list_{self._kind}s")
+        @with_doc(f"All {self._noun}s, by name.")
+        async def list_records(request: Request, query: FreshQuery, records: RecordQueries) -> Response:
             return self.resource.listed(await records.all(self._kind))
 
         return self
 
     def by_id(self) -> Self:
-        @self.routes.get("/{id}", READ, answers=self.answers, absent=self.absent, name=f"{self._kind}_by_id")
-        @told(f"One {self._noun}.")
-        @reading(id=self.key)
-        async def record_by_id(call: Call, id: Any, query: FreshQuery, records: RecordQueries) -> Answer:
+        @self.router.get("/{id}", READ, response_model=self.model, absent=self.absent, name=f"get_{self._kind}")
+        @with_doc(f"One {self._noun}.")
+        @with_annotations(id=self.key)
+        async def record_by_id(request: Request, id: Any, query: FreshQuery, records: RecordQueries) -> Response:
             return self.resource.found(await records.find(self._kind, id), id)
 
         return self
 
     def by_reference(self) -> Self:
-        @self.routes.get("/reference", READ, answers=self.answers, absent=self.absent, name=f"{self._kind}_by_reference")
-        @told(f"The most recently created {self._noun} with this reference id.")
-        async def record_by_reference(call: Call, query: ReferenceQuery, records: RecordQueries) -> Answer:
+        @self.router.get("/reference", READ, response_model=self.model, absent=self.absent, name=f"get_{self._kind}_by_reference")
+        @with_doc(f"The most recently created {self._noun} with this reference id.")
+        async def record_by_reference(request: Request, query: ReferenceQuery, records: RecordQueries) -> Response:
             return self.resource.found(await records.by_reference(self._kind, query.id), query.id)
-
-        return self
-
-    def events(self) -> Self:
-        """The kind is one that `EventFilter` has an id for."""
-
-        @self.routes.get("/{id}/events/", READ, answers=EventCollectionWire, name=f"events_of_{self._kind}")
-        @told(f"The Events of a {self._noun}, by scheduled start.")
-        async def events_of_record(call: Call, id: UUID, query: PageQuery, events: EventQueries, answers: EventAnswers) -> Answer:
-            link: dict[str, Any] = {f"{self._kind}_id": id}
-            wanted = EventFilter(**link, descending=query.order, window=query.window)
-            return await answers.listed(call, await events.page(wanted))
 
         return self

@@ -1,97 +1,91 @@
-"""Tags, and the documents of an Event, where its `documentUrl` leads. Document 2, "Tags"; DELETE is ours."""
+"""Tags and the documents of Events; see docs/reference/api/tags.md."""
 
 from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
 
-from api.kernel.answer import Answer
+from pydantic import Field
+
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
 from api.kernel.pages import FreshQuery
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Wire
-from api.media.event.changes import EventChanges
-from api.media.event.wire import TagList, TagModel
+from api.media.event.patch import tag_names
+from api.media.event.requests import TagList, TagModel
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
+from domain.kernel.ports import Outcome
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AmendEvent, Replacement
-from domain.records.kinds.tag import Tag
-from domain.records.record import AmendRecord, Record, RegisterRecord
-from projections.log.ledger import Plan
+from domain.media_event.handlers import EventHandlers
+from domain.records.kinds.tag import Tag as TagRecord
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from domain.records.tag_handlers import TagHandlers
 from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries, RecordRow
+from projections.records.history import RecordHistory
+from projections.records.queries import RecordQueries
 
-routes = Routes("/tag", tag="Tags")
-documents = Routes("/document", tag="Documents")
-
-
-class TagWire(Wire):
-    id: UUID
-    name: str
+routes = Router("/tag", tag="Tags", surface=MEDIA)
+documents = Router("/document", tag="Documents", surface=MEDIA)
 
 
-class ExistsWire(Wire):
-    exists: bool
+class Tag(Wire):
+    """A tag in a response."""
+
+    id: UUID = Field(description="The id of the tag.")
+    name: str = Field(description="The name, used by one tag only.")
+
+    @classmethod
+    def of(cls, row: RecordRow) -> Tag:
+        return cls.model_construct(id=UUID(row.id), name=row.details.name)
 
 
-def shaped(tag: RecordRow) -> dict[str, Any]:
-    return {"id": tag.id, "name": tag.details.name}
+class TagExistence(Wire):
+    exists: bool = Field(description="Whether there is a tag of exactly this name.")
 
 
-TAGS = Resource(Tag, "/api/tag", shaped)
-StandardRoutes(routes, TAGS, TagWire, absent=204).withdraw().by_id().events()
+TAGS = Resource(TagRecord, "/api/tag", Tag.of)
+StandardRoutes(routes, TAGS, Tag, absent=204).delete().by_id()
 
 
-@routes.put("/", WRITE, answers=TagWire, status=201)
-async def put_tag(call: Call, body: TagModel, bus: CommandBus, records: RecordQueries) -> Answer:
+@routes.put("/", WRITE, response_model=Tag, status=201, respond=TAGS.respond_created)
+async def add_or_rename_tag(request: Request, body: TagModel, handlers: TagHandlers) -> Outcome[Record]:
     """Add a tag, or rename the one with this id.
 
-    Without an id the tag that has the name already is the answer. A name that belongs to another tag is 409."""
-    if body.id is not None:
-        return await bus.send(call, TAGS.put(body.id, body), TAGS.created)
-
-    async def plan() -> Plan[Record]:
-        known = (await records.named(Tag.KIND, [body.name])).get(body.name)
-        return Plan(TAGS.add(body) if known is None else AmendRecord(known.id, Tag, {}, still={"name": body.name}))
-
-    return await bus.send(call, plan, TAGS.created)
+    Without an id the answer is the tag that has the name already, if there is one. A name of another tag is 409."""
+    return await handlers.add_or_rename(body.id, body.name, invocation=request.invocation)
 
 
-@routes.get("/exists/{text}", READ, answers=ExistsWire)
-async def tag_exists(call: Call, text: str, records: RecordQueries) -> Answer:
+@routes.get("/exists/{text}", READ, response_model=TagExistence, name="check_tag_exists")
+async def tag_exists(request: Request, text: str, records: RecordQueries) -> Response:
     """Whether there is a tag of exactly this name, percent-encoded."""
-    return Answer(200, {"exists": text in await records.named(Tag.KIND, [text])})
+    exists = text in await records.named(TagRecord.KIND, [text])
+    return Response(200, TagExistence.model_construct(exists=exists))
 
 
-@routes.put("/event/{id}", WRITE, answers=list[TagWire])
-async def replace_tags_of_event(call: Call, id: UUID, body: TagList, bus: CommandBus, changes: EventChanges) -> Answer:
-    """Replace all tags of an Event. The names decide: a name that is known is reused, another makes a tag."""
-
-    async def plan() -> Plan[MediaEvent]:
-        new: dict[str, RegisterRecord] = {}
-        tags = await changes.tags(body, new)
-        return Plan(AmendEvent(id, (Replacement("tag_ids", tags),)), list(new.values()))
-
-    async def show(event: MediaEvent) -> Answer:
-        names = dict.fromkeys(tag.name for tag in body)
-        tags = zip(event.details.tag_ids, names, strict=True)
-        return Answer(200, [{"id": key, "name": name} for key, name in tags])
-
-    return await bus.send(call, plan, show)
+async def tags_replaced(request: Request, outcome: Outcome[MediaEvent], history: RecordHistory) -> Response:
+    return TAGS.listed(await history.at(outcome.as_of).those(TagRecord.KIND, outcome.aggregate.details.tag_ids))
 
 
-@routes.get("/event/{id}", READ, answers=list[TagWire])
-async def tags_of_event(call: Call, id: UUID, query: FreshQuery, events: EventQueries, records: RecordQueries) -> Answer:
-    """The tags of an Event; none for an Event that is not there."""
+@routes.put("/event/{id}", WRITE, response_model=list[Tag], respond=tags_replaced)
+async def replace_tags_of_event(request: Request, id: UUID, body: TagList, handlers: EventHandlers) -> Outcome[MediaEvent]:
+    """Replace all tags of an Event. Tags are found by their names; a new name makes a new tag."""
+    return await handlers.replace_tags(id, tag_names(body), invocation=request.invocation)
+
+
+@routes.get("/event/{id}", READ, response_model=list[Tag], name="list_tags_of_event")
+async def tags_of_event(request: Request, id: UUID, query: FreshQuery, events: EventQueries, records: RecordQueries) -> Response:
+    """The tags of an Event; an empty list for an unknown Event."""
     event = await events.by_id(id)
-    tags = await records.those(Tag.KIND, event.details.tag_ids) if event is not None else []
+    tags = await records.those(TagRecord.KIND, event.details.tag_ids) if event is not None else []
     return TAGS.listed(tags)
 
 
-@documents.get("/event/{id}", READ, answers=list[dict[str, Any]])
-async def documents_of_event(call: Call, id: UUID) -> Answer:
-    """The documents of an Event. decisions.md, Events: there are none yet, so the list is empty."""
-    return Answer(200, [])
+@documents.get("/event/{id}", READ, response_model=list[dict[str, Any]], name="list_documents_of_event")
+async def documents_of_event(request: Request, id: UUID) -> Response:
+    """The documents of an Event. No Event has any yet, so the list is empty."""
+    return Response(200, [])

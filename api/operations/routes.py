@@ -1,4 +1,4 @@
-"""What whoever runs the product asks of it: is it alive, is it ready, how is it doing. Without a key."""
+"""Probes, metrics and API descriptions for the operation of the product, without an API key: docs/reference/api/operations.md."""
 
 from __future__ import annotations
 
@@ -6,69 +6,76 @@ from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from pydantic import Field
 
-from api.kernel.answer import Answer
-from api.kernel.auth import OPEN
-from api.kernel.call import Call
-from api.kernel.routes import Routes
-from api.kernel.surface import OPERATIONS
+from api.http.auth import OPEN
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.request import Request
+from api.kernel.surfaces import OPERATIONS
 from api.kernel.wire import Wire
 from api.operations.asyncapi.document import AsyncApi
 from api.operations.backlog import Backlog
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database
 from projections.log.append import Appender
-from projections.log.tail import head
+from projections.log.reader import head
 
-routes = Routes("", surface=OPERATIONS, tag="Operations")
+routes = Router("", surface=OPERATIONS, tag="Operations")
 
 _NEVER_STORED = (("cache-control", "no-store"),)
-_TOO_OLD = 2.0
+_LONGEST_WAIT = 2.0
+"""Seconds."""
 
 
-class HealthWire(Wire):
-    status: str
-
-
-class ReadinessWire(HealthWire):
-    log_head: int
-
-
-@routes.get("/livez", OPEN, answers=HealthWire)
-async def livez(call: Call) -> Answer:
+class Liveness(Wire):
     """The process answers."""
-    return Answer(200, {"status": "ok"}, headers=_NEVER_STORED)
+
+    status: str = Field(description="ok.")
 
 
-@routes.get("/readyz", OPEN, answers=ReadinessWire)
-async def readyz(call: Call, database: Database, appender: Appender) -> Answer:
+class Readiness(Liveness):
+    """The product can serve requests."""
+
+    log_head: int = Field(description="The last position of the event log.", examples=[1200])
+
+
+@routes.get("/livez", OPEN, response_model=Liveness)
+async def check_liveness(request: Request) -> Response:
+    """The process answers."""
+    return Response(200, Liveness.model_construct(status="ok"), headers=_NEVER_STORED)
+
+
+@routes.get("/readyz", OPEN, response_model=Readiness, errors={503: "The product is not ready; see Retry-After"})
+async def check_readiness(request: Request, database: Database, appender: Appender) -> Response:
     """The database answers and changes are written without delay; 503 otherwise."""
-    if appender.oldest > _TOO_OLD:
+    if appender.oldest > _LONGEST_WAIT:
         raise Unavailable("changes wait too long to be written")
-    return Answer(200, {"status": "ok", "logHead": await head(database)}, headers=_NEVER_STORED)
+    shown = Readiness.model_construct(status="ok", log_head=await head(database))
+    return Response(200, shown, headers=_NEVER_STORED)
 
 
 class LogHead:
-    """The log's head as a metric: asked for when somebody looks, since other processes append too."""
+    """The last position of the log as a metric: read with each scrape, since other processes append too."""
 
     def __init__(self, database: Database, registry: CollectorRegistry) -> None:
         self._database = database
         self._gauge = Gauge("medialedger_log_head_position", "Position of the last event in the log", registry=registry)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         with suppress(Unavailable):
             self._gauge.set(await head(self._database))
 
 
 @routes.get("/metrics", OPEN, media_type="text/plain")
-async def metrics(call: Call, registry: CollectorRegistry, log_head: LogHead, backlog: Backlog) -> Answer:
+async def get_metrics(request: Request, registry: CollectorRegistry, log_head: LogHead, backlog: Backlog) -> Response:
     """Prometheus metrics."""
-    await log_head.look()
-    await backlog.look()
-    return Answer(200, generate_latest(registry), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
+    await log_head.refresh()
+    await backlog.refresh()
+    return Response(200, generate_latest(registry), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
 
 
 @routes.get("/asyncapi.json", OPEN)
-async def asyncapi_document(call: Call, document: AsyncApi) -> Answer:
+async def get_asyncapi_document(request: Request, document: AsyncApi) -> Response:
     """AsyncAPI 3.0: the event log in Kafka, and the webhooks' notifications."""
-    return Answer(body=await document.json())
+    return Response(body=await document.json())

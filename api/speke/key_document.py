@@ -1,6 +1,6 @@
-"""CPIX documents that hold keys in the clear: how keys come in from elsewhere and go there. Issue 6, "medialedger keys".
+"""CPIX documents with keys in plain text, for `medialedger keys import` and `export`: docs/how-to/give-keys-to-a-packager.md.
 
-Not what a packager sends: such a document is between two people who may know the keys. No message tells what stood in it.
+Error messages never repeat the content of such a document.
 """
 
 from __future__ import annotations
@@ -25,58 +25,59 @@ from api.speke.cpix.elements import (
 )
 from api.speke.cpix.parsing import parsed, printed
 from domain.content_key.aggregate import Purpose
-from projections.content_keys.store import KeyBrought, KeyGiven
+from domain.content_key.handlers import ImportedKey, PlainKey
 
 
-class UnfitDocument(Exception):
-    """One sentence for the person who brought the document."""
+class InvalidKeyDocument(Exception):
+    """A key document that cannot be imported. The message is one sentence for an operator."""
 
 
-def keys_of(document: bytes, *, client: str) -> list[KeyBrought]:
-    """Every key of the document; all of them must be fit. Raises `SpekeError` for what is not XML at all."""
+def keys_of(document: bytes, *, client: str) -> list[ImportedKey]:
+    """All keys of the document. Raises `InvalidKeyDocument` when one of them is invalid, `SpekeError` for what is not XML."""
     root = parsed(document).getroot()
     if root.tag != f"{{{CPIX}}}CPIX":
-        raise UnfitDocument("the root element is not CPIX in the namespace urn:dashif:org:cpix")
+        raise InvalidKeyDocument("the root element is not CPIX in the namespace urn:dashif:org:cpix")
     content_id = attribute(root, "contentId") or attribute(root, "id")
     if not content_id:
-        raise UnfitDocument("the document names no content: CPIX has neither contentId nor id")
-    found = [key for one in children(root) if one.tag == CONTENT_KEY_LIST for key in children(one) if key.tag == CONTENT_KEY]
-    if not found:
-        raise UnfitDocument("the document has no ContentKey")
-    return [_brought(element, content_id=content_id, client=client) for element in found]
+        raise InvalidKeyDocument("the document names no content: CPIX has neither contentId nor id")
+    lists = [child for child in children(root) if child.tag == CONTENT_KEY_LIST]
+    elements = [key for key_list in lists for key in children(key_list) if key.tag == CONTENT_KEY]
+    if not elements:
+        raise InvalidKeyDocument("the document has no ContentKey")
+    return [_imported(element, content_id=content_id, client=client) for element in elements]
 
 
-def document_of(content_id: str, keys: Sequence[KeyGiven]) -> bytes:
-    """What `keys_of` reads."""
+def document_of(content_id: str, keys: Sequence[PlainKey]) -> bytes:
+    """A document that `keys_of` can read."""
     root = etree.Element(f"{{{CPIX}}}CPIX", {"contentId": content_id, "version": "2.3"}, nsmap={"cpix": CPIX, "pskc": PSKC})
-    listed = etree.SubElement(root, CONTENT_KEY_LIST)
-    for given in keys:
-        element = etree.SubElement(listed, CONTENT_KEY, {"kid": str(given.kid), "explicitIV": b64encode(given.iv).decode()})
+    key_list = etree.SubElement(root, CONTENT_KEY_LIST)
+    for key in keys:
+        element = etree.SubElement(key_list, CONTENT_KEY, {"kid": str(key.kid), "explicitIV": b64encode(key.iv).decode()})
         secret = etree.SubElement(etree.SubElement(element, DATA), SECRET)
-        etree.SubElement(secret, PLAIN_VALUE).text = b64encode(given.key).decode()
+        etree.SubElement(secret, PLAIN_VALUE).text = b64encode(key.key).decode()
     etree.indent(root)
     return printed(root.getroottree())
 
 
-def _brought(element: etree._Element, *, content_id: str, client: str) -> KeyBrought:
+def _imported(element: etree._Element, *, content_id: str, client: str) -> ImportedKey:
     where = f"the ContentKey at line {element.sourceline}"
     kid = uuid_of(attribute(element, "kid"))
     if kid is None:
-        raise UnfitDocument(f"{where} has no kid that is a UUID")
+        raise InvalidKeyDocument(f"{where} has no kid that is a UUID")
     plain = element.find(f"{DATA}/{SECRET}/{PLAIN_VALUE}")
     if plain is None:
-        raise UnfitDocument(f"{where} has no Data/Secret/PlainValue: only keys in the clear can be taken in")
-    key = _sixteen(plain.text or "", f"{where} has a PlainValue that is not base64 of 16 bytes")
+        raise InvalidKeyDocument(f"{where} has no Data/Secret/PlainValue: only keys in the clear can be taken in")
+    key = _sixteen_bytes(plain.text or "", f"{where} has a PlainValue that is not base64 of 16 bytes")
     sent = attribute(element, "explicitIV")
-    iv = _sixteen(sent, f"{where} has an explicitIV that is not base64 of 16 bytes") if sent else None
-    return KeyBrought(Purpose(client, content_id, "", kid), key, iv)
+    iv = _sixteen_bytes(sent, f"{where} has an explicitIV that is not base64 of 16 bytes") if sent else None
+    return ImportedKey(Purpose(client, content_id, "", kid), key, iv)
 
 
-def _sixteen(text: str, fault: str) -> bytes:
+def _sixteen_bytes(text: str, message: str) -> bytes:
     try:
         value = b64decode("".join(text.split()), validate=True)
     except (NotBase64, ValueError):
         value = b""
     if len(value) != 16:
-        raise UnfitDocument(fault) from None
+        raise InvalidKeyDocument(message) from None
     return value

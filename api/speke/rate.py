@@ -1,6 +1,6 @@
-"""How often a client may ask for content keys: a token bucket for each, in this process. reference/drm.md, e.
+"""The rate limit of the key provider: a token bucket for each client, in this process: docs/reference/api/key-provider.md#calls.
 
-A packager with many endpoints asks for all of them at its start, so a bucket holds several seconds' worth.
+A packager with many endpoints requests all their keys at its start, so a bucket holds the tokens of several seconds.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Callable
 from math import ceil
 from typing import Final
 
-from api.kernel.errors import TooManyRequests
+from api.http.errors import TooManyRequests
 
 PER_SECOND: Final = 50
 _SECONDS_HELD: Final = 4
 
 
 class RateLimit:
-    """`per_second` for ever, four times as many at once. There are as many buckets as clients: only those with a key come here."""
+    """`per_second` requests on average, four times as many at once. Only clients with a valid key have a bucket."""
 
     def __init__(self, per_second: int = PER_SECOND, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_second
         self._most = float(per_second * _SECONDS_HELD)
         self._monotonic = monotonic
         self._buckets: dict[str, tuple[float, float]] = {}
-        """What is left, and when that was."""
+        """The tokens that are left, and the time of that count."""
 
     def take(self, client: str) -> None:
         now = self._monotonic()

@@ -1,95 +1,103 @@
-"""The key provider: content keys and what DRM systems need to know of them, for a packager that asks. Document 1.
+"""The key provider (SPEKE): content keys and DRM signalling for packagers: docs/reference/api/key-provider.md.
 
-Who asks is known before the body is read; the same question gets the same answer, for ever. Neither the document nor the answer is
-ever logged.
+The API key is checked before the body is read. Neither the document nor the response is ever logged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from api.kernel.answer import Answer
+from api.http.body import XML
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import CONTENT_KEYS
-from api.kernel.body import XML
-from api.kernel.call import Call
-from api.kernel.routes import Routes
+from api.kernel.request import Request
+from api.kernel.version import product_version
 from api.speke.cpix.answer import template
 from api.speke.cpix.errors import SpekeError
-from api.speke.cpix.request import read, version_headers
+from api.speke.cpix.request import CpixRequest, read, version_headers
 from api.speke.cpix.signalling import Audience
 from api.speke.rate import RateLimit
-from api.speke.ready import Ready, ReadyAnswers
+from api.speke.response_cache import CachedResponse, ResponseCache
 from api.speke.surface import KEY_PROVIDER, NEVER_STORED, refusal
-from api.version import product_version
-from domain.content_key.aggregate import KidElsewhere
+from api.speke.usage_recorder import UsageRecorder
+from domain.content_key.aggregate import KidTaken
+from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
+from domain.content_key.usage import KeyUse
 from projections.clients.directory import ClientDirectory
-from projections.content_keys.answers import Answered
-from projections.content_keys.store import ContentKeys, KeyAsked, KeyGiven
 
-routes = Routes(surface=KEY_PROVIDER, tag="Key provider")
+routes = Router(surface=KEY_PROVIDER, tag="Key provider")
 
 _AGENT: Final = f"medialedger/{product_version()}"
-_KID_ELSEWHERE: Final = "SPEKE-4221"
+_KID_TAKEN: Final = "SPEKE-4221"
+_EXAMPLE: Final = """\
+<cpix:CPIX id="match-17" xmlns:cpix="urn:dashif:org:cpix" xmlns:pskc="urn:ietf:params:xml:ns:keyprov:pskc"
+    xmlns:speke="urn:aws:amazon:com:speke">
+  <cpix:ContentKeyList><cpix:ContentKey kid="" explicitIV=""/></cpix:ContentKeyList>
+  <cpix:DRMSystemList><cpix:DRMSystem kid="" systemId="edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"/></cpix:DRMSystemList>
+</cpix:CPIX>
+"""
 
 
-@routes.post("/{client_name}/speke", CONTENT_KEYS, body_types=(XML,), media_type="application/xml")
-async def give_content_keys(
-    call: Call,
+@routes.post("/{client_name}/speke", CONTENT_KEYS, body_types=(XML,), media_type="application/xml", example=_EXAMPLE)
+async def issue_content_keys(
+    request: Request,
     client_name: str,
     rate: RateLimit,
-    keys: ContentKeys,
+    handlers: ContentKeyHandlers,
+    usage: UsageRecorder,
     directory: ClientDirectory,
-    known: ReadyAnswers,
+    cache: ResponseCache,
     body: bytes = b"",
-) -> Answer:
+) -> Response:
     """Content keys and DRM signalling for a CPIX document (SPEKE 1, 2.0 and 2.1).
 
     The answer is the document, filled in. A refusal is one line of text that begins with a code, which the header X-Error-Code
     repeats."""
     rate.take(client_name)
-    audience = Audience(client_name, urlsplit(call.base_url).netloc, directory.drm_of(client_name))
-    question = known.question(body, call.header("x-speke-version"), audience=audience)
+    audience = Audience(client_name, urlsplit(request.base_url).netloc, directory.drm_of(client_name))
+    speke_version = request.header("x-speke-version")
+    cache_key = cache.key(body, speke_version, audience=audience)
     try:
-        ready = known.get(question)
-        if ready is None:
-            ready, given = await _understood(call, body, audience=audience, keys=keys)
+        response = cache.get(cache_key)
+        if response is not None:
+            keys = await handlers.issue(response.requests, invocation=request.invocation)
         else:
-            given = await keys.give(ready.asked, cause=call.cause)
-    except SpekeError as fault:
-        return refusal(fault.code, fault.status, fault.text)
-    except KidElsewhere as conflict:
-        return refusal(_KID_ELSEWHERE, 422, conflict.reason)
-    if not ready.template.complete:
-        known.put(question, ready)
-    for asked, one in zip(ready.asked, given, strict=True):
-        if not one.made:
-            keys.answered(Answered(one.id, call.caller.name, asked.systems, ready.version, call.transaction_id))
-    headers = (NEVER_STORED, *version_headers(ready.version, _AGENT))
-    return Answer(200, ready.template.filled(given), headers=headers, media_type="application/xml")
+            document = read(body, speke_version=speke_version)
+            requests = key_requests(document, client=client_name)
+            keys = await handlers.issue(requests, invocation=request.invocation)
+            response = CachedResponse(requests, document.version, template(document, keys, audience=audience))
+            cache.put(cache_key, response)
+    except SpekeError as error:
+        return refusal(error.code, error.status, error.text)
+    except KidTaken as error:
+        return refusal(_KID_TAKEN, 422, error.reason)
+    for asked, key in zip(response.requests, keys, strict=True):
+        if not key.is_new:  # the event of a new key records its first use
+            usage.add(KeyUse(key.id, request.caller.name, asked.systems, response.version, request.transaction_id))
+    headers = (NEVER_STORED, *version_headers(response.version, _AGENT))
+    return Response(200, response.template.filled(keys), headers=headers, media_type="application/xml")
 
 
-async def _understood(call: Call, body: bytes, *, audience: Audience, keys: ContentKeys) -> tuple[Ready, Sequence[KeyGiven]]:
-    request = read(body, speke_version=call.header("x-speke-version"))
-    asked = [
-        KeyAsked(
-            audience.client,
-            request.content_id,
+def key_requests(document: CpixRequest, *, client: str) -> list[KeyRequest]:
+    """The keys that the document requests, in its order."""
+    return [
+        KeyRequest(
+            client,
+            document.content_id,
             key.period,
             key.kid,
             slot=key.slot,
             iv=key.iv,
-            systems=tuple(system.name.lower() for system in request.systems_of(place)),
-            speke_version=request.version,
+            systems=tuple(system.name.lower() for system in document.systems_of(place)),
+            speke_version=document.version,
         )
-        for place, key in enumerate(request.keys)
+        for place, key in enumerate(document.keys)
     ]
-    given = await keys.give(asked, cause=call.cause)
-    return Ready(asked, request.version, template(request, given, audience=audience)), given
 
 
 @routes.get("/{client_name}/speke/heartbeat", CONTENT_KEYS, media_type="text/plain")
-async def heartbeat(call: Call, client_name: str) -> Answer:
-    """The key provider answers, and knows the client."""
-    return Answer(200, b"OK\n", headers=(NEVER_STORED, ("speke-user-agent", _AGENT)), media_type="text/plain; charset=utf-8")
+async def check_key_provider(request: Request, client_name: str) -> Response:
+    """Whether the key provider answers, and the API key is one of the client's."""
+    return Response(200, b"OK\n", headers=(NEVER_STORED, ("speke-user-agent", _AGENT)), media_type="text/plain; charset=utf-8")

@@ -1,7 +1,7 @@
-"""How the key provider speaks: document 1; contract.md, "Addresses" and "Errors"; reference/drm.md, e.
+"""The surface of the key provider: how its errors are worded: docs/reference/speke-errors.md.
 
-Every refusal is one line of plain text that begins with a code; the code stands in a header too, for programs. The line never
-holds a key, and of what was sent only names that were understood, such as a system id.
+Every refusal is one line of plain text that begins with a code; the code is in a header too, for programs. The line never contains
+a key, and of the request only valid names, such as a system id.
 """
 
 from __future__ import annotations
@@ -9,31 +9,31 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from api.kernel.answer import Answer
-from api.kernel.call import Call
-from api.kernel.errors import Failure
-from api.kernel.surface import Surface
+from api.http.errors import Failure
+from api.http.request import Request
+from api.http.response import Response
+from api.http.surface import Surface
 from api.speke.cpix.parsing import LARGEST_BODY
 from domain.client.aggregate import RESERVED
 
 NEVER_STORED: Final = ("cache-control", "no-store")
 _LONGEST_LINE: Final = 290
-_WHO: Final = "the API-KEY is missing, or is not a valid key of this client"
+_WRONG_KEY: Final = "the API-KEY is missing, or is not a valid key of this client"
 
 
-def refusal(code: str, status: int, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
-    """One line, whatever the text holds."""
+def refusal(code: str, status: int, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """A response of one line: line breaks and control characters in the text are removed."""
     line = " ".join(f"{code} {text}".split())
     line = "".join(character for character in line if character.isprintable())
     body = line.encode("utf-8", "replace")[:_LONGEST_LINE].decode("utf-8", "ignore")
-    told = (NEVER_STORED, ("x-error-code", code), *headers)
-    return Answer(status, f"{body}\n".encode(), headers=told, media_type="text/plain; charset=utf-8")
+    all_headers = (NEVER_STORED, ("x-error-code", code), *headers)
+    return Response(status, f"{body}\n".encode(), headers=all_headers, media_type="text/plain; charset=utf-8")
 
 
-def render(failure: Failure, call: Call) -> Answer:
-    """A refusal of HTTP, of the log or of ours by accident. One text for every 401, so that it tells nobody which names exist."""
-    said = "; ".join(f"{error.field}: {error.message}" for error in failure.errors) or failure.detail
-    text = _WHO if failure.status == HTTPStatus.UNAUTHORIZED else said
+def render(failure: Failure, request: Request) -> Response:
+    """A refusal for any failure outside CPIX. All 401 have the same text, so that it does not reveal which clients exist."""
+    detail = "; ".join(f"{error.field}: {error.message}" for error in failure.errors) or failure.detail
+    text = _WRONG_KEY if failure.status == HTTPStatus.UNAUTHORIZED else detail
     return refusal(f"SPEKE-{failure.status}0", failure.status, text, headers=failure.headers)
 
 
@@ -45,6 +45,11 @@ KEY_PROVIDER: Final = Surface(
     body_limit=LARGEST_BODY,
     caller_in_path="client_name",
     never_in_path=RESERVED,
+    errors={
+        422: "The document is understood, but the keys that it asks for cannot be given; the line begins with a code",
+        429: "The client has asked for keys too often; see Retry-After",
+    },
+    never=frozenset({404, 409, 412}),
     quoted_keys=True,
     keeps_answers=False,
 )

@@ -1,1 +1,1 @@
-"""A real Apache Kafka broker without a container: issue 5, point 3."""
+"""A real Apache Kafka broker without a container."""

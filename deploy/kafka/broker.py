@@ -1,4 +1,4 @@
-"""One Kafka broker in KRaft mode, as a process of ours: for tests, and for people by `make kafka` (issue 5, point 3).
+"""One Kafka broker in KRaft mode, as a process of ours: for tests, and for people by `make kafka`.
 
 It is its own controller, keeps everything in one folder, listens on loopback only and dies with the process that started it.
 """

@@ -1,4 +1,4 @@
-"""Client: who may call, with which roles and which keys. contract.md, "Callers"."""
+"""Client: a caller of the API, with roles, API keys and DRM settings: docs/reference/api/clients.md."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
 from domain.client import events
+from domain.client.roles import checked_roles
 from domain.drm.settings import DrmSettings
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from domain.kernel.event import DomainEvent
 
-ROLES = ("viewer", "operator", "auditor", "keys", "admin")
 RESERVED = frozenset(
     {"api", "engine", "console", "livez", "readyz", "metrics", "docs", "openapi.json", "asyncapi.json", "favicon.ico", ".", ".."}
 )
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One key of a client; the key itself was shown once and is not known here."""
+    """An API key of a client: its id and the hash of its text."""
 
     key_id: str
     key_hash: str
@@ -36,7 +36,7 @@ class ApiKey:
 
 
 class Client(AggregateRoot):
-    """A caller. Its key in the log is its name."""
+    """A caller of the API. Its key in the log is its name."""
 
     KIND: ClassVar[str] = "client"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -44,14 +44,14 @@ class Client(AggregateRoot):
     roles: tuple[str, ...]
     keys: tuple[ApiKey, ...]
     registered_at: datetime
-    removed: bool
+    deleted: bool
     drm: DrmSettings
 
     def begin(self) -> None:
         self.roles = ()
         self.keys = ()
         self.registered_at = self.created_on
-        self.removed = False
+        self.deleted = False
         self.drm = DrmSettings()
 
     # --- deciding
@@ -59,24 +59,24 @@ class Client(AggregateRoot):
     @classmethod
     def register(cls, name: str, roles: Iterable[str], *, at: datetime) -> Self:
         check_name(name)
-        return cls._begin(events.Registered, name, at, roles=ordered(roles))
+        return cls._begin(events.Registered, name, at, roles=checked_roles(roles))
 
-    def reinstate(self, roles: Iterable[str], *, at: datetime) -> None:
-        if not self.removed:
+    def restore(self, roles: Iterable[str], *, at: datetime) -> None:
+        if not self.deleted:
             raise Conflict(f"there is a client {self.key} already")
-        self._trigger(events.Reinstated, at=at, roles=ordered(roles))
+        self._trigger(events.Restored, at=at, roles=checked_roles(roles))
 
     def change_roles(self, roles: Iterable[str], *, other_admins: bool, at: datetime) -> None:
-        self._must_stand()
-        wanted = ordered(roles)
-        if "admin" in self.roles and "admin" not in wanted and not other_admins:
+        self._check_not_deleted()
+        new = checked_roles(roles)
+        if "admin" in self.roles and "admin" not in new and not other_admins:
             raise Refused("the last admin keeps its role")
-        if wanted != self.roles:
-            self._trigger(events.RolesChanged, at=at, roles=wanted)
+        if new != self.roles:
+            self._trigger(events.RolesChanged, at=at, roles=new)
 
     def issue_key(self, key_id: str, key_hash: str, *, at: datetime, expire_others_after: int | None = None) -> None:
-        """A new key beside the others; with `expire_others_after` seconds those end then, if they do not end sooner."""
-        self._must_stand()
+        """Add a key. After `expire_others_after` seconds the others expire, if they do not expire sooner."""
+        self._check_not_deleted()
         others = self.keys
         self._trigger(events.KeyIssued, at=at, key_id=key_id, key_hash=key_hash)
         if expire_others_after is None:
@@ -87,7 +87,7 @@ class Client(AggregateRoot):
                 self._trigger(events.KeyExpirySet, at=at, key_id=other.key_id, expires_at=end)
 
     def revoke_key(self, key_id: str, *, other_admins: bool, at: datetime) -> ApiKey:
-        self._must_stand()
+        self._check_not_deleted()
         key = next((key for key in self.keys if key.key_id == key_id), None)
         if key is None:
             raise NotFound("client key", key_id)
@@ -97,19 +97,19 @@ class Client(AggregateRoot):
         self._trigger(events.KeyRevoked, at=at, key_id=key_id)
         return key
 
-    def configure_drm(self, wanted: DrmSettings, *, at: datetime) -> None:
-        self._must_stand()
-        if wanted != self.drm:
-            self._trigger(events.DrmConfigured, at=at, **asdict(wanted))
+    def configure_drm(self, new: DrmSettings, *, at: datetime) -> None:
+        self._check_not_deleted()
+        if new != self.drm:
+            self._trigger(events.DrmConfigured, at=at, **asdict(new))
 
-    def remove(self, *, other_admins: bool, at: datetime) -> None:
-        self._must_stand()
+    def delete(self, *, other_admins: bool, at: datetime) -> None:
+        self._check_not_deleted()
         if "admin" in self.roles and not other_admins:
             raise Refused("the last admin stays")
-        self._trigger(events.Removed, at=at)
+        self._trigger(events.Deleted, at=at)
 
-    def _must_stand(self) -> None:
-        if self.removed:
+    def _check_not_deleted(self) -> None:
+        if self.deleted:
             raise NotFound(self.KIND, self.key)
 
     # --- applying
@@ -117,10 +117,10 @@ class Client(AggregateRoot):
     def _when_registered(self, event: events.Registered) -> None:
         self.roles = event.roles
 
-    def _when_reinstated(self, event: events.Reinstated) -> None:
+    def _when_restored(self, event: events.Restored) -> None:
         self.roles = event.roles
         self.registered_at = event.timestamp
-        self.removed = False
+        self.deleted = False
 
     def _when_roles_changed(self, event: events.RolesChanged) -> None:
         self.roles = event.roles
@@ -137,30 +137,26 @@ class Client(AggregateRoot):
     def _when_drm_configured(self, event: events.DrmConfigured) -> None:
         self.drm = DrmSettings(**{name: getattr(event, name) for name in _DRM})
 
-    def _when_removed(self, event: events.Removed) -> None:
+    def _when_deleted(self, event: events.Deleted) -> None:
         self.keys = ()
         self.drm = DrmSettings()
-        self.removed = True
+        self.deleted = True
 
     # --- remembering
 
-    def snapshot(self) -> dict[str, Any]:
+    def _kept(self) -> dict[str, Any]:
         keys = [
             (k.key_id, k.key_hash, k.created_at.isoformat(), k.expires_at.isoformat() if k.expires_at else None) for k in self.keys
         ]
         return {
-            "created_on": self.created_on.isoformat(),
-            "modified_on": self.modified_on.isoformat(),
-            "details": {
-                "roles": self.roles,
-                "keys": keys,
-                "registered_at": self.registered_at.isoformat(),
-                "removed": self.removed,
-                "drm": asdict(self.drm),
-            },
+            "roles": self.roles,
+            "keys": keys,
+            "registered_at": self.registered_at.isoformat(),
+            "deleted": self.deleted,
+            "drm": asdict(self.drm),
         }
 
-    def _restore(self, details: dict[str, Any]) -> None:
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
         moment = datetime.fromisoformat
         self.roles = tuple(details["roles"])
         self.keys = tuple(
@@ -168,26 +164,16 @@ class Client(AggregateRoot):
             for key_id, key_hash, created, expires in details["keys"]
         )
         self.registered_at = moment(details["registered_at"])
-        self.removed = details["removed"]
+        self.deleted = details["deleted"]
         self.drm = DrmSettings(**details.get("drm", {}))  # a snapshot may be older than the settings
 
 
 def check_name(name: str) -> None:
-    """contract.md, Addresses: 1–64 of `A-Za-z0-9._-`, and not the first path segment of something else."""
+    """A name is the first path segment of the key provider, so it must not be that of another address."""
     if not _NAME.fullmatch(name):
         raise Malformed.at("name", "1 to 64 of A-Z a-z 0-9 . _ -")
     if name in RESERVED:
         raise Malformed.at("name", "is reserved")
-
-
-def ordered(roles: Iterable[str]) -> tuple[str, ...]:
-    """Roles without twins, in the order of the contract; none or an unknown one is bad input."""
-    wanted = set(roles)
-    if not wanted:
-        raise Malformed.at("roles", "at least one role is required")
-    if unknown := wanted - set(ROLES):
-        raise Malformed.at("roles", f"{sorted(unknown)[0]} is not one of {', '.join(ROLES)}")
-    return tuple(role for role in ROLES if role in wanted)
 
 
 events.Registered.AGGREGATE = Client

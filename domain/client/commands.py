@@ -1,4 +1,4 @@
-"""All that can be asked of a client. contract.md, "Callers"."""
+"""Commands on clients: docs/reference/api/clients.md#calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _ClientCommand(Command[Client]):
 
 @dataclass(frozen=True)
 class NewKey:
-    """A key to be issued: its public id and the hash of the secret."""
+    """A key to be issued: its public id and the hash of its text."""
 
     key_id: str
     key_hash: str
@@ -30,7 +30,7 @@ class NewKey:
 
 @dataclass(frozen=True)
 class RegisterClient(_ClientCommand):
-    """POST /client/: a new client with its first key."""
+    """Register a client with its first key. A deleted name may be registered again."""
 
     roles: tuple[str, ...]
     first: NewKey
@@ -39,14 +39,14 @@ class RegisterClient(_ClientCommand):
         if root is None:
             root = Client.register(self.key, self.roles, at=at)
         else:
-            root.reinstate(self.roles, at=at)
+            root.restore(self.roles, at=at)
         root.issue_key(self.first.key_id, self.first.key_hash, at=at)
         return root
 
 
 @dataclass(frozen=True)
 class ChangeClientRoles(_ClientCommand):
-    """PUT /client/{name}."""
+    """Replace the roles."""
 
     roles: tuple[str, ...]
     other_admins: bool
@@ -57,7 +57,7 @@ class ChangeClientRoles(_ClientCommand):
 
 @dataclass(frozen=True)
 class IssueClientKey(_ClientCommand):
-    """POST /client/{name}/keys/."""
+    """Issue another key."""
 
     new: NewKey
     expire_others_after: int | None = None
@@ -68,7 +68,7 @@ class IssueClientKey(_ClientCommand):
 
 @dataclass(frozen=True)
 class RevokeClientKey(_ClientCommand):
-    """DELETE /client/{name}/keys/{keyId}."""
+    """Revoke a key."""
 
     key_id: str
     other_admins: bool
@@ -78,27 +78,28 @@ class RevokeClientKey(_ClientCommand):
 
 
 @dataclass(frozen=True)
-class RemoveClient(_ClientCommand):
-    """DELETE /client/{name}."""
+class DeleteClient(_ClientCommand):
+    """Delete the client with its keys."""
 
     other_admins: bool
 
     def act(self, root: Client, *, at: datetime) -> None:
-        root.remove(other_admins=self.other_admins, at=at)
+        root.delete(other_admins=self.other_admins, at=at)
 
 
 @dataclass(frozen=True)
 class ConfigureClientDrm(_ClientCommand):
-    """PUT /client/{name}/drm/. What is not in `changes` stays; None is the default."""
+    """Change DRM settings. A setting that is not in `changes` stays; None sets its default."""
 
     changes: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        self._on(DrmSettings())
+        """Fails early for values that are wrong whatever the present settings are."""
+        self._changed(DrmSettings())
 
     def act(self, root: Client, *, at: datetime) -> None:
-        root.configure_drm(self._on(root.drm), at=at)
+        root.configure_drm(self._changed(root.drm), at=at)
 
-    def _on(self, settings: DrmSettings) -> DrmSettings:
+    def _changed(self, settings: DrmSettings) -> DrmSettings:
         default = DrmSettings()
         return checked(replace(settings, **{k: getattr(default, k) if v is None else v for k, v in self.changes.items()}))

@@ -1,9 +1,9 @@
-"""What can happen to a client of the product. A key is never here, only its hash."""
+"""Events of clients. They hold hashes of API keys, never a key."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from domain.kernel.event import DomainEvent, FirstEvent
 
@@ -30,7 +30,7 @@ class KeyIssued(DomainEvent):
 
 
 class KeyExpirySet(DomainEvent):
-    """The key stops working at that time: a rotation with an overlap."""
+    """The key expires at that time. During a rotation two keys work for a while."""
 
     TOPIC: ClassVar[str] = "client.key_expiry_set"
 
@@ -44,30 +44,37 @@ class KeyRevoked(DomainEvent):
     key_id: str
 
 
-class Removed(DomainEvent):
-    """The client is gone and so are its keys. Its name may be used again."""
+class Deleted(DomainEvent):
+    """The client and its keys were deleted. The name may be registered again."""
 
-    TOPIC: ClassVar[str] = "client.removed"
+    TOPIC: ClassVar[str] = "client.deleted"
 
 
-class Reinstated(DomainEvent):
-    """A removed name is in use again, by a client without keys."""
+class Restored(DomainEvent):
+    """A deleted name was registered again, as a client without keys."""
 
-    TOPIC: ClassVar[str] = "client.reinstated"
+    TOPIC: ClassVar[str] = "client.restored"
 
     roles: tuple[str, ...]
 
 
 class DrmConfigured(DomainEvent):
-    """What its content keys' answers shall say, all of it. Document 1; reference/drm.md, c."""
+    """All DRM settings of the client, after a change: docs/reference/api/clients.md#drm-settings."""
 
     TOPIC: ClassVar[str] = "client.drm_configured"
+    class_version: ClassVar[int] = 2
 
     playready_la_url: str | None
     widevine_provider: str | None
     content_id_in_pssh: bool
     fairplay_uri_template: str
     fairplay_key_format_versions: str
+    fairplay_direct_plain_value: bool = False
+    fairplay_hex_form: bool = False
+
+    @staticmethod
+    def upcast_v1_v2(state: dict[str, Any]) -> None:
+        """Version 2 added the last two settings. Their defaults describe the behaviour before."""
 
 
 EVENTS: tuple[type[DomainEvent], ...] = (
@@ -76,7 +83,7 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     KeyIssued,
     KeyExpirySet,
     KeyRevoked,
-    Removed,
-    Reinstated,
+    Deleted,
+    Restored,
     DrmConfigured,
 )

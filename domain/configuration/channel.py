@@ -1,5 +1,7 @@
-"""The configuration of a channel (decisions.md, "Channel"). Everything in it is optional, null counts as absent, other keys are
-allowed at every level; what is there has the right type."""
+"""The schema of a channel's configuration: docs/reference/api/channels.md.
+
+Every member is optional and null counts as absent. Other members are allowed at every level. A member that is present must have the
+right type."""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from domain.configuration.schema import Section, WriteOnly, checked, named
-from domain.media_event.playback.stream import StreamProtocol
+from domain.configuration.streams import StreamProtocol
+from domain.kernel.json_document import Section, WriteOnly, checked, named
 
 
 class StatusCheckStrategy(IntEnum):
-    """Which of a channel's servers are asked whether it is on the air."""
+    """Which servers of a channel are asked whether it is on the air."""
 
     ALL = 0
     SRVA_ARCHIVE = 1
@@ -89,7 +91,7 @@ class ChannelDocument(Section):
 
 
 def resource_names(text: str) -> tuple[str, ...]:
-    """The resources that a channel runs on: per encoder its own, then those of its publishing points; each once."""
+    """The names of the resources of a channel, each once: per encoder its own, then those of its publishing points."""
     encoders = checked(ChannelDocument, text).encoders or ()
     return tuple(dict.fromkeys(name for encoder in encoders for name in _resources(encoder) if name))
 

@@ -1,5 +1,4 @@
-"""Whether an infrastructure profile has what a channel runs on (document 2, "Provision Comparison"; decisions.md,
-"Infrastructure and provisioning")."""
+"""Comparison of the resources of a channel with those of an infrastructure profile."""
 
 from __future__ import annotations
 
@@ -7,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from domain.configuration.profile import ProfileDocument
-from domain.configuration.schema import checked
+from domain.kernel.json_document import checked
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Valid: nothing is undefined. Optimal: nothing is unused either."""
+    """The result of a comparison. Valid: no resource is undefined. Optimal: valid, and no resource is unused."""
 
     undefined_channel_resources: tuple[str, ...]
     unused_infrastructure_resources: tuple[str, ...]
@@ -27,7 +26,7 @@ class Comparison:
 
 
 def compare(used: Iterable[str], profile_text: str) -> Comparison:
-    """`used` are the names of a channel's resources, see `channel.resource_names`."""
+    """Compare the names of a channel's resources (`channel.resource_names`) with a profile."""
     used = dict.fromkeys(used)
     defined = dict.fromkeys(resource.name for resource in checked(ProfileDocument, profile_text).request.resources)
     return Comparison(

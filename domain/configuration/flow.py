@@ -1,12 +1,14 @@
-"""The configuration of a flow: how the platform reaches a job engine, a streaming server and the streams (document 3, "Flow")."""
+"""The schema of a flow's configuration: docs/reference/api/flows.md."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Discriminator, Field, StrictStr, Tag
 
-from domain.configuration.schema import (
+from domain.configuration.secrets import Step, entry_steps, path_of
+from domain.configuration.streams import StreamProtocol
+from domain.kernel.json_document import (
     FILLED,
     UNSEEN,
     ClosedSection,
@@ -18,10 +20,9 @@ from domain.configuration.schema import (
     named,
     one_of,
 )
-from domain.configuration.secrets import Step, entry_steps, path_of
-from domain.media_event.playback.stream import StreamProtocol
 
-TASK_ENGINE: Final = 0  # the one flow type, as a number: document 3, "the service object"
+TASK_ENGINE: Final = 0
+"""The only flow type, as a number."""
 
 _POINTS: Final = ("primaryPublishingPoint", "secondaryPublishingPoint")
 _SRVA: Final = f"{UNSEEN}SRVA"
@@ -49,7 +50,7 @@ class SrvbSettings(ClosedSection):
 
 
 def _kind(settings: object) -> str:
-    """What can be SRVB settings is; all else is judged as SRVA settings, whose keys the messages then name."""
+    """Settings that fit SRVB are SRVB settings. All others are checked as SRVA settings, whose keys an error message names."""
     if isinstance(settings, SrvbSettings) or (isinstance(settings, dict) and settings.keys() <= {"not set"}):
         return _SRVB
     return _SRVA
@@ -86,51 +87,23 @@ class FlowDocument(Section):
     flows: Annotated[tuple[FlowConfiguration, ...], FILLED]
 
 
-def task_engine(text: str) -> dict[str, Any]:
-    """The service object of `/flow/taskengines/{id}`: the first flow configuration, without its keys (decisions.md,
-    "Infrastructure and provisioning")."""
-    flow = checked(FlowDocument, text).flows[0]
-    engine, server = flow.task_engine_specific, flow.streaming_server
-    settings = server.streaming_server_specific
-    srva = settings if isinstance(settings, SrvaSettings) else None
-    return {
-        "name": flow.name,
-        "flowType": TASK_ENGINE,
-        "flowDetails": {"apiUrl": engine.api_url, "flowGuiUrl": engine.flow_gui_url},
-        "streamingServerDetails": {
-            "type": server.type,
-            "primaryPublishingPoint": {"srvaApi": srva.primary_publishing_point.srva_api} if srva else None,
-            "secondaryPublishingPoint": {"srvaApi": srva.secondary_publishing_point.srva_api} if srva else None,
-        },
-        "outputStreams": [_output_stream(stream) for stream in flow.output_urls],
-        "callbackUrls": list(engine.callback_urls),
-        "ismUrl": flow.ism_url,
-    }
+def first_flow(text: str) -> FlowConfiguration:
+    """The first flow configuration of a checked text."""
+    return checked(FlowDocument, text).flows[0]
 
 
 def callback_urls(text: str) -> list[str]:
-    """Where jobs of the flow's Events are told to, by every flow configuration."""
+    """The callback addresses of all flow configurations: where the jobs of the flow's Events are reported."""
     return [url for flow in checked(FlowDocument, text).flows for url in flow.task_engine_specific.callback_urls]
 
 
 def required_secrets(text: str) -> list[str]:
-    """The paths, as in `secrets`, of the `srvaApiKey`s that must be there: both of every flow configuration with SRVA settings."""
+    """The paths of required secrets, spelled as in `secrets`: both `srvaApiKey`s of every flow configuration with SRVA settings."""
     checked(FlowDocument, text)
-    found: list[str] = []
+    required: list[str] = []
     entries = json_object(text)["flows"]
     for step, flow in zip(entry_steps(entries), entries, strict=True):
         if _kind(flow["streamingServer"]["streamingServerSpecific"]) == _SRVA:
             server: tuple[Step, ...] = ("flows", step, "streamingServer", "streamingServerSpecific")
-            found.extend(path_of((*server, point, "srvaApiKey")) for point in _POINTS)
-    return found
-
-
-def _output_stream(stream: Stream) -> dict[str, Any]:
-    return {
-        "streamProtocol": int(stream.stream_protocol),
-        "vodCdnPrimaryUrl": stream.vod_cdn_primary_url,
-        "vodCdnSecondaryUrl": stream.vod_cdn_secondary_url,
-        "vodOriginPrimaryUrl": stream.vod_origin_primary_url,
-        "vodOriginSecondaryUrl": stream.vod_origin_secondary_url,
-        "vodPrivateUrl": stream.vod_private_url,
-    }
+            required.extend(path_of((*server, point, "srvaApiKey")) for point in _POINTS)
+    return required

@@ -1,5 +1,6 @@
-"""The configuration of an infrastructure profile: what is provisioned for an Event, and when it ends (document 2,
-"Infrastructure Profile"; decisions.md, "Infrastructure and provisioning"). Other keys are allowed at every level."""
+"""The schema of an infrastructure profile's configuration: docs/reference/api/infrastructure-profiles.md.
+
+It says what is provisioned for an Event, and when that is terminated. Other members are allowed at every level."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, StrictBool, StrictStr
 from pydantic_core import PydanticCustomError
 
-from domain.configuration.schema import OptionalText, Section, checked, json_object, one_of
+from domain.kernel.json_document import OptionalText, Section, checked, json_object, one_of
 
 
 class Options(Section):
@@ -24,7 +25,7 @@ def _text_or_number(value: object) -> object:
 
 
 def _tags(value: object) -> object:
-    """The document names tags and does not say which of the two usual shapes they have."""
+    """Both usual shapes of tags are accepted: a list and a mapping."""
     items = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         raise PydanticCustomError("tags", "must be an array of strings or an object of strings")
@@ -77,7 +78,7 @@ class ProfileDocument(Section):
 
 
 def resources(text: str) -> list[dict[str, Any]]:
-    """The resources as they were sent, keys that nobody here knows included."""
+    """The resources as they were sent, unknown members included."""
     checked(ProfileDocument, text)
-    found: list[dict[str, Any]] = json_object(text)["request"]["resources"]
-    return found
+    sent: list[dict[str, Any]] = json_object(text)["request"]["resources"]
+    return sent

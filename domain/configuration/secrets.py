@@ -1,7 +1,8 @@
-"""Write-only members of a configuration text (decisions.md, "Everywhere"): taken out before anything is kept, and found again.
+"""Write-only members of a configuration: removed from the text before it is stored, and matched with the stored secrets later.
 
-A secret is known by its path, a compact JSON array of steps such as `["encoders",{"name":"enc-1"},"streamingServer","apiKey"]`.
-An entry of an array goes by its name where it has one of its own, so that a secret follows its owner when entries change places.
+A secret is identified by its path, a compact JSON array of steps: `["encoders",{"name":"enc-1"},"streamingServer","apiKey"]`. The
+step of an array entry is its name, if no other entry has the same one; otherwise its index. So a secret stays with its object when
+entries change places.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
-from domain.configuration.schema import json_object
 from domain.kernel.errors import Malformed
+from domain.kernel.json_document import MEMBER, json_object
 from domain.kernel.strict_json import path_inside
 
 T = TypeVar("T")
@@ -27,19 +28,16 @@ WRITE_ONLY: Final = frozenset(_SPELLINGS)
 
 _NAMING: Final = ("name", "id", "serverAddress")
 _LONGEST_NAME: Final = 200
-_LONGEST_PATH: Final = 600  # like every text that is looked up by: it must fit an index entry of PostgreSQL, in any script
+_LONGEST_PATH: Final = 600  # a path must fit an index entry of PostgreSQL, in any script
 _ROOT: Final = "[]"
-
-_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<colon>\s*+:\s*+)(?P<value>{_STRING}|null)?|{_STRING}", re.DOTALL)
-"""Finds the members of every object in a checked text, in order, and passes over all other strings. `value` is that of a string or
-null, and None of all else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A text without its secrets, the secrets that were sent (`""` to clear one), by path, the paths of those that are null, and
-    the paths of all objects that are there, each of which may hold one."""
+    """A configuration text and its secrets, separated.
+
+    `text` has null in place of each secret. `sent` holds the secrets by path; `""` clears one. `nulls` are the paths of secrets
+    that are null in the text, `holders` the paths of all objects in it: each may hold a secret."""
 
     text: str
     sent: Mapping[str, str] = field(repr=False)
@@ -48,7 +46,8 @@ class Split:
 
 
 def split(text: str, *, field: str = "configurationJson") -> Split:
-    """Character for character the same text, with null for each secret. Of a key that is repeated the last counts."""
+    """Separate a text from its secrets. Apart from these it stays as it is, character for character. If a key is repeated, the last
+    one counts."""
     json_object(text, field=field)
     found = _Finder()
     found.visit(json.loads(text, object_pairs_hook=_members), _ROOT, field)
@@ -56,34 +55,36 @@ def split(text: str, *, field: str = "configurationJson") -> Split:
 
 
 def settled(stored: Mapping[str, T], sent: Mapping[str, T | None], *, holders: AbstractSet[str]) -> dict[str, T]:
-    """The secrets that a record has after a write: those sent, and those stored of holders that are still there. None clears."""
+    """The secrets of a record after a write: those that were sent, and the stored ones whose object is still there. None clears."""
     kept = {path: secret for path, secret in stored.items() if path not in sent and holder_of(path) in holders}
     return kept | {path: secret for path, secret in sent.items() if secret is not None}
 
 
 def holder_of(path: str) -> str:
+    """The path of the object that a secret belongs to."""
     return path_of(json.loads(path)[:-1])
 
 
 def entries_of(holders: Iterable[str]) -> Entries:
-    """The named entries of every array of a text, by the array's path."""
-    found: dict[str, list[Step]] = {}
+    """The named entries of all arrays of a text, by the array's path."""
+    named: dict[str, list[Step]] = {}
     for holder in holders:
         *array, last = json.loads(holder) or [None]
         if isinstance(last, dict):
-            found.setdefault(path_of(array), []).append(last)
-    return found
+            named.setdefault(path_of(array), []).append(last)
+    return named
 
 
 def after_renaming(path: str, *, old: Entries, new: Entries) -> str:
-    """Where something of an old text lies in a new one: an entry that is the only one gone from its array has become the only one
-    that has come there."""
+    """The path in a new text of what has `path` in the old one. If exactly one entry of an array is missing and exactly one is new,
+    the entry was renamed."""
     before: list[Step] = []
     after: list[Step] = []
     for step in json.loads(path):
-        there, here = old.get(path_of(before), ()), new.get(path_of(after), ())
-        gone, come = [one for one in there if one not in here], [one for one in here if one not in there]
-        after.append(come[0] if gone == [step] and len(come) == 1 else step)
+        old_entries, new_entries = old.get(path_of(before), ()), new.get(path_of(after), ())
+        removed = [entry for entry in old_entries if entry not in new_entries]
+        added = [entry for entry in new_entries if entry not in old_entries]
+        after.append(added[0] if removed == [step] and len(added) == 1 else step)
         before.append(step)
     return path_of(after)
 
@@ -93,10 +94,10 @@ def path_of(steps: Iterable[Step]) -> str:
 
 
 def entry_steps(entries: Sequence[object]) -> list[Step]:
-    """How the entries of an array are addressed: by a name that no other has, else by the index."""
+    """The steps of the entries of an array: a name that no other entry has, else the index."""
     names = [_names(entry) for entry in entries]
     shared = Counter(pair for pairs in names for pair in pairs)
-    return [_first_own(pairs, shared) or index for index, pairs in enumerate(names)]
+    return [_unique_name(pairs, shared) or index for index, pairs in enumerate(names)]
 
 
 def _names(entry: object) -> list[tuple[str, str]]:
@@ -106,12 +107,12 @@ def _names(entry: object) -> list[tuple[str, str]]:
     return [(key, name) for key, name in pairs if isinstance(name, str) and name and len(_compact(name)) <= _LONGEST_NAME]
 
 
-def _first_own(pairs: Iterable[tuple[str, str]], shared: Mapping[tuple[str, str], int]) -> dict[str, str] | None:
+def _unique_name(pairs: Iterable[tuple[str, str]], shared: Mapping[tuple[str, str], int]) -> dict[str, str] | None:
     return next(({key: name} for key, name in pairs if shared[key, name] == 1), None)
 
 
 class _Finder:
-    """Walks a parsed text. A path that has grown too long is None: nothing below it can be addressed."""
+    """Collects secrets from a parsed text. The path of what lies too deep is None: it would be too long to be stored."""
 
     def __init__(self) -> None:
         self.sent: dict[str, str] = {}
@@ -139,7 +140,7 @@ class _Finder:
         if not isinstance(value, str):
             raise Malformed.at(place, "must be a string")
         if path is None:
-            raise Malformed.at(place, "lies below too long names for a key or password")
+            raise Malformed.at(place, "the names above a key or password are too long")
         self.sent[path] = value
 
 
@@ -153,7 +154,7 @@ def _masked(text: str, field: str) -> str:
         key = found["key"]
         if key is None or json.loads(key).casefold() not in WRITE_ONLY:
             return found[0]
-        if found["value"] is None:  # of a repeated key, or below one: the walk through the parsed text does not see it
+        if found["value"] is None:  # of a repeated key, or below one: the parsed text does not have it
             raise Malformed.at(field, f"must have a string wherever it has {_SPELLINGS[json.loads(key).casefold()]}")
         return f"{key}{found['colon']}null"
 

@@ -1,7 +1,6 @@
-"""ContentKey: a key that media is encrypted with, what it was issued for and how it was given out. spec/1, issue 6.
+"""ContentKey: a key that media is encrypted with, its purpose and its usage: docs/reference/api/key-provider.md#keys.
 
-A key given once never changes, so little can happen to it. How often it was given out is kept as totals: however long it is in
-use, the aggregate does not grow.
+An issued key never changes. Its usage is kept as totals, so the aggregate does not grow.
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from uuid import UUID
 
 from domain.content_key import events
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Conflict, Malformed
 from domain.kernel.event import DomainEvent
-from domain.kernel.sealed import SecretRef
 
 KEY_BYTES = 16
 IV_BYTES = 16
 LONGEST_ID = 256
 
 
-class KidElsewhere(Conflict):
-    """The kid belongs to another content id of the same client. To give its key would open one content with the other's; to make
-    a second would break "one kid never has two keys". So neither."""
+class KidTaken(Conflict):
+    """The kid belongs to another content id of the same client. The same key would decrypt both contents, and one kid must not
+    have two keys."""
 
     def __init__(self, kid: UUID) -> None:
         super().__init__(f"the kid {kid} belongs to another content id")
         self.kid = kid
 
 
-class KeyDiffers(Conflict):
-    """A key was brought along for a kid that has another one. What was given out stays."""
+class KeyMismatch(Conflict):
+    """A key was imported for a kid that has another key. An issued key is never replaced."""
 
     def __init__(self, kid: UUID) -> None:
         super().__init__(f"the kid {kid} has another key")
@@ -42,7 +41,7 @@ class KeyDiffers(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a key is for. The period is that of the first request: a kid that comes again in another period is the same key."""
+    """What a key is for. The period is that of the first request: the same kid in another period gets the same key."""
 
     client: str
     content_id: str
@@ -51,8 +50,8 @@ class Purpose:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """How a key was given out: the totals of some time, or of all."""
+class Usage:
+    """How often, when and for what a key was used: totals of an interval, or of all time."""
 
     count: int
     first_at: datetime
@@ -60,8 +59,8 @@ class Answers:
     systems: tuple[str, ...]
     speke_versions: tuple[str, ...]
 
-    def __add__(self, other: Answers) -> Answers:
-        return Answers(
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
             self.count + other.count,
             min(self.first_at, other.first_at),
             max(self.last_at, other.last_at),
@@ -71,7 +70,7 @@ class Answers:
 
 
 class ContentKey(AggregateRoot):
-    """A content key; its key in the log is made of its client and kid (`identity.key_of`)."""
+    """A content key. Its key in the log is computed from its client and kid (`identity.key_of`)."""
 
     KIND: ClassVar[str] = "content_key"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -80,10 +79,10 @@ class ContentKey(AggregateRoot):
     iv: str
     sealed_key: SecretRef
     imported: bool
-    answers: Answers | None
+    usage: Usage | None
 
     def begin(self) -> None:
-        self.answers = None
+        self.usage = None
 
     # --- deciding
 
@@ -105,20 +104,20 @@ class ContentKey(AggregateRoot):
 
     def must_be_of(self, content_id: str) -> None:
         if content_id != self.purpose.content_id:
-            raise KidElsewhere(self.purpose.kid)
+            raise KidTaken(self.purpose.kid)
 
-    def record(self, answers: Answers, *, at: datetime) -> None:
+    def record_usage(self, usage: Usage, *, at: datetime) -> None:
         self._trigger(
-            events.Answered,
+            events.Delivered,
             at=at,
             client=self.purpose.client,
             content_id=self.purpose.content_id,
             kid=self.purpose.kid,
-            systems=answers.systems,
-            speke_versions=answers.speke_versions,
-            count=answers.count,
-            first_at=answers.first_at,
-            last_at=answers.last_at,
+            systems=usage.systems,
+            speke_versions=usage.speke_versions,
+            count=usage.count,
+            first_at=usage.first_at,
+            last_at=usage.last_at,
         )
 
     # --- applying
@@ -129,9 +128,9 @@ class ContentKey(AggregateRoot):
         self.sealed_key = event.sealed_key
         self.imported = event.imported
 
-    def _when_answered(self, event: events.Answered) -> None:
-        these = Answers(event.count, event.first_at, event.last_at, event.systems, event.speke_versions)
-        self.answers = these if self.answers is None else self.answers + these
+    def _when_delivered(self, event: events.Delivered) -> None:
+        usage = Usage(event.count, event.first_at, event.last_at, event.systems, event.speke_versions)
+        self.usage = usage if self.usage is None else self.usage + usage
 
     # --- holding
 
@@ -140,41 +139,37 @@ class ContentKey(AggregateRoot):
 
     # --- remembering
 
-    def snapshot(self) -> dict[str, Any]:
-        purpose, answers = self.purpose, self.answers
+    def _kept(self) -> dict[str, Any]:
+        purpose, usage = self.purpose, self.usage
         return {
-            "created_on": self.created_on.isoformat(),
-            "modified_on": self.modified_on.isoformat(),
-            "details": {
-                "purpose": (purpose.client, purpose.content_id, purpose.period, str(purpose.kid)),
-                "iv": self.iv,
-                "sealed_key": self.sealed_key.model_dump(mode="json"),
-                "imported": self.imported,
-                "answers": answers
-                and (
-                    answers.count,
-                    answers.first_at.isoformat(),
-                    answers.last_at.isoformat(),
-                    answers.systems,
-                    answers.speke_versions,
-                ),
-            },
+            "purpose": (purpose.client, purpose.content_id, purpose.period, str(purpose.kid)),
+            "iv": self.iv,
+            "sealed_key": self.sealed_key.model_dump(mode="json"),
+            "imported": self.imported,
+            "usage": usage
+            and (
+                usage.count,
+                usage.first_at.isoformat(),
+                usage.last_at.isoformat(),
+                usage.systems,
+                usage.speke_versions,
+            ),
         }
 
-    def _restore(self, details: dict[str, Any]) -> None:
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
         client, content_id, period, kid = details["purpose"]
         self.purpose = Purpose(client, content_id, period, UUID(kid))
         self.iv = details["iv"]
         self.sealed_key = SecretRef.model_validate(details["sealed_key"])
         self.imported = details["imported"]
-        if details["answers"] is not None:
-            count, first, last, systems, versions = details["answers"]
+        if details["usage"] is not None:
+            count, first, last, systems, versions = details["usage"]
             moment = datetime.fromisoformat
-            self.answers = Answers(count, moment(first), moment(last), tuple(systems), tuple(versions))
+            self.usage = Usage(count, moment(first), moment(last), tuple(systems), tuple(versions))
 
 
 def check(purpose: Purpose, *, iv: bytes) -> None:
-    """reference/drm.md, a.1: any content id that is not empty, up to 256 characters."""
+    """A content id is any text of 1 to 256 characters."""
     if not 1 <= len(purpose.content_id) <= LONGEST_ID or "\0" in purpose.content_id:
         raise Malformed.at("contentId", f"1 to {LONGEST_ID} characters")
     if len(purpose.period) > LONGEST_ID or "\0" in purpose.period:

@@ -1,4 +1,4 @@
-"""All that can be asked of a content key. spec/1, "What the service does"."""
+"""Commands on content keys."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from domain.content_key.aggregate import Answers, ContentKey, Purpose
+from domain.content_key.aggregate import ContentKey, Purpose, Usage
 from domain.kernel.command import Command
-from domain.kernel.sealed import Sealed
+from domain.kernel.encryption import EncryptedSecret
 
 
 @dataclass(frozen=True)
@@ -22,41 +22,41 @@ class _ContentKeyCommand(Command[ContentKey]):
 
 @dataclass(frozen=True)
 class IssueContentKey(_ContentKeyCommand):
-    """A first request, or a key brought along. Who comes second finds the key that is there and takes nothing from it.
+    """Issue a key, or import one. Where the key exists already, it stays as it is.
 
-    A request is answered with the key that it issues, for `systems`, in `speke_version`; that is recorded at once."""
+    With a `speke_version` the first use, for `systems`, is recorded too."""
 
     purpose: Purpose
     iv: bytes
-    secret: Sealed
+    secret: EncryptedSecret
     imported: bool = False
     systems: tuple[str, ...] = ()
     speke_version: str = ""
 
     @property
-    def fresh(self) -> bool:
-        """It was looked for and not found. Who was overtaken since is told by the stream, and looks again."""
+    def creates(self) -> bool:
+        """The handler has not found it. Where it was issued since, the append fails and the key is loaded."""
         return True
 
     @property
-    def sealed(self) -> Sequence[Sealed]:
+    def sealed(self) -> Sequence[EncryptedSecret]:
         return (self.secret,)
 
     def decide(self, root: ContentKey | None, *, at: datetime) -> ContentKey:
         if root is None:
-            made = ContentKey.issue(self.key, self.purpose, iv=self.iv, sealed_key=self.secret.ref, imported=self.imported, at=at)
+            issued = ContentKey.issue(self.key, self.purpose, iv=self.iv, sealed_key=self.secret.ref, imported=self.imported, at=at)
             if self.speke_version:
-                made.record(Answers(1, at, at, self.systems, (self.speke_version,)), at=at)
-            return made
+                issued.record_usage(Usage(1, at, at, self.systems, (self.speke_version,)), at=at)
+            return issued
         root.must_be_of(self.purpose.content_id)
         return root
 
 
 @dataclass(frozen=True)
-class RecordAnswers(_ContentKeyCommand):
-    """The key was given out, some times since this was last recorded."""
+class RecordUsage(_ContentKeyCommand):
+    """Record the uses of a key since the last record."""
 
-    answers: Answers
+    usage: Usage
 
     def act(self, root: ContentKey, *, at: datetime) -> None:
-        root.record(self.answers, at=at)
+        root.record_usage(self.usage, at=at)

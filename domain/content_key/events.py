@@ -1,4 +1,4 @@
-"""What can happen to a content key. The key is never here: it lies in the vault, and an event holds a reference to it."""
+"""Events of content keys. The key itself is in the vault; an event holds a reference to it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
+from domain.kernel.encryption import SecretRef
 from domain.kernel.event import DomainEvent, FirstEvent
-from domain.kernel.sealed import SecretRef
 
 
 class Issued(FirstEvent):
-    """A key was made for a client, or brought along (`imported`). `iv` is in hex: no secret, playlists show it."""
+    """A key was issued for a client, or imported. `iv` is in hex; it is not secret, playlists show it."""
 
     TOPIC: ClassVar[str] = "content_key.issued"
 
@@ -24,10 +24,10 @@ class Issued(FirstEvent):
     imported: bool
 
 
-class Answered(DomainEvent):
-    """The key was given out `count` times in a short while, for these DRM systems, by these versions of SPEKE."""
+class Delivered(DomainEvent):
+    """The key was given out `count` times within some seconds, for these DRM systems, by these versions of SPEKE."""
 
-    TOPIC: ClassVar[str] = "content_key.answered"
+    TOPIC: ClassVar[str] = "content_key.delivered"
 
     client: str
     content_id: str
@@ -39,4 +39,4 @@ class Answered(DomainEvent):
     last_at: datetime
 
 
-EVENTS: tuple[type[DomainEvent], ...] = (Issued, Answered)
+EVENTS: tuple[type[DomainEvent], ...] = (Issued, Delivered)

@@ -1,6 +1,7 @@
-"""FairPlay's data: the URI by which a player asks for its licence. reference/drm.md, c.4. There is no box to fill.
+"""FairPlay: the key URI, by which a player requests its licence: docs/reference/api/key-provider.md#systems.
 
-The licence carries the key and the IV, so the URI need only name the key, in the words of the client's licence server.
+FairPlay has no pssh box. The licence carries the key and the IV, so the URI only has to name the key as the client's licence server
+expects.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _PLACEHOLDER: Final = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
 def uri(material: KeyMaterial, settings: DrmSettings, *, client: str, content_id: str, host: str) -> str:
-    """The client's template, filled. Values are percent-encoded, so that none ends a part of the URI or the attribute around it."""
+    """The client's template with its placeholders replaced. Values are percent-encoded, so none can end a part of the URI."""
     if material.iv is None:
         raise ValueError("a FairPlay key has an IV")
     values = {

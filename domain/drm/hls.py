@@ -1,4 +1,4 @@
-"""What an HLS playlist says of a key: RFC 8216, sections 4.3.2.4 (EXT-X-KEY, media) and 4.3.4.5 (EXT-X-SESSION-KEY, master).
+"""Key lines of HLS playlists: RFC 8216, sections 4.3.2.4 (EXT-X-KEY, media) and 4.3.4.5 (EXT-X-SESSION-KEY, master).
 
 Attributes and their order are those of Shaka Packager. There is no IV: the sample groups or the FairPlay licence carry it.
 """
@@ -25,7 +25,7 @@ def key_line(system: DrmSystem, scheme: Scheme, *, uri: str, kid: UUID, versions
 
 
 def session_key_line(system: DrmSystem, scheme: Scheme, *, uri: str, kid: UUID, versions: str = "1") -> str:
-    """With the very attributes of the media playlists' line, by which a player knows the key again."""
+    """Its attributes equal those of the media playlists, so that a player recognizes the key."""
     return f"#EXT-X-SESSION-KEY:{_attributes(system, scheme, uri, kid, versions)}"
 
 

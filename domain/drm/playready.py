@@ -1,8 +1,7 @@
-"""PlayReady's data: the PlayReady Object and the header in it. reference/drm.md, c.3; Microsoft, "PlayReady Header Specification"
-and "PlayReady Object".
+"""PlayReady: the PlayReady Object and its header: Microsoft, "PlayReady Header Specification" and "PlayReady Object".
 
-Header 4.0 for counter mode reaches the oldest players; block chaining needs 4.3. A header names one key. The kid is a GUID here,
-with its first three parts in little-endian order, as nowhere else.
+Counter mode uses header 4.0, which the oldest players understand; block chaining needs 4.3. A header names one key. Only here the
+kid is a GUID, with its first three parts in little-endian order.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ def kid_text(kid: UUID) -> str:
 
 
 def checksum(material: KeyMaterial) -> str:
-    """The kid, encrypted with the key, tells a player that it has the right key before it decodes anything."""
-    first_block = Cipher(AES(material.key), CBC(bytes(16))).encryptor()  # of one block, what the ECB that is asked for gives
+    """The kid encrypted with the key. A player checks with it whether it has the right key."""
+    first_block = Cipher(AES(material.key), CBC(bytes(16))).encryptor()  # for one block, CBC with a zero IV equals the required ECB
     return b64encode(first_block.update(material.kid.bytes_le)[:_CHECKSUM_BYTES]).decode()
 
 

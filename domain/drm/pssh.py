@@ -1,6 +1,6 @@
-"""The Protection System Specific Header box, in which players find their DRM system's data: ISO/IEC 23001-7, section 8.1.
+"""The Protection System Specific Header box (pssh), which holds the data of a DRM system: ISO/IEC 23001-7, section 8.1.
 
-reference/drm.md, c.1. Widevine and PlayReady have version 0 here, as packagers write them; version 1 lists the kids as well.
+Widevine and PlayReady have version 0 here, as packagers write them; version 1 also lists the kids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FLAG_BITS: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Pssh:
-    """What a box says."""
+    """The content of a box."""
 
     system_id: UUID
     data: bytes
@@ -36,7 +36,7 @@ def box(system_id: UUID, data: bytes, *, version: int = 0, kids: Sequence[UUID] 
 
 
 def parsed(given: bytes) -> Pssh:
-    """One box and nothing else. A size must be exactly right: half a box in a player is a failure that nobody sees."""
+    """Parses exactly one box. A wrong size is an error: with half a box playback would fail without a message."""
     if len(given) < _HEAD.size:
         raise ValueError("shorter than a pssh box")
     size, kind, word, system_id = _HEAD.unpack_from(given)

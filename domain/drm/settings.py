@@ -1,4 +1,4 @@
-"""What a client's DRM data shall say beyond its keys: reference/drm.md, c.2 to c.4. Nothing of it is secret."""
+"""DRM settings of a client: docs/reference/api/clients.md#drm-settings. They are not secret."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.kernel.errors import FieldError, Malformed
-from domain.webhook.address import check_url
+from domain.kernel.urls import url_fault
 
 PLACEHOLDERS: Final = ("host", "client", "content_id", "kid", "iv")
 LONGEST_LA_URL: Final = 512
-"""A player skips the licence request when the address is too long, and a header is best under 1 KB: drm.md, c.3."""
+"""A player skips the licence request when the address is too long, and a header should be under 1 KB."""
 LONGEST_TEMPLATE: Final = 512
 LONGEST_PROVIDER: Final = 128
 
@@ -22,15 +22,22 @@ _VERSIONS: Final = re.compile(r"[1-9][0-9]{0,3}(?:/[1-9][0-9]{0,3}){0,7}")
 
 @dataclass(frozen=True, slots=True)
 class DrmSettings:
+    """DRM settings with their defaults.
+
+    `fairplay_direct_plain_value`: a FairPlay key is also written directly below its ContentKey. `fairplay_hex_form`: for a FairPlay
+    key and its IV the 32 hexadecimal characters are encoded, not the 16 bytes. Both are for packagers that need them."""
+
     playready_la_url: str | None = None
     widevine_provider: str | None = None
     content_id_in_pssh: bool = False
     fairplay_uri_template: str = "skd://{host}/{client}/{content_id}?kid={kid}"
     fairplay_key_format_versions: str = "1"
+    fairplay_direct_plain_value: bool = False
+    fairplay_hex_form: bool = False
 
 
 def checked(settings: DrmSettings) -> DrmSettings:
-    """The settings, if every key's data can be made from them; else all that is wrong with them."""
+    """The settings, when they are valid. Raises `Malformed` with all errors."""
     found = (
         ("playreadyLaUrl", _la_url_fault(settings.playready_la_url)),
         ("widevineProvider", _provider_fault(settings.widevine_provider)),
@@ -50,11 +57,7 @@ def _la_url_fault(url: str | None) -> str | None:
         return f"must have at most {LONGEST_LA_URL} characters"
     if "&amp;" in url:
         return "is escaped for XML already; it is escaped when it is written"
-    try:
-        check_url(url)
-    except Malformed as fault:
-        return fault.errors[0].message
-    return None
+    return url_fault(url)
 
 
 def _provider_fault(provider: str | None) -> str | None:

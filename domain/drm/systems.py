@@ -1,4 +1,4 @@
-"""The DRM systems that are served, the ways of encrypting, and the key that both speak of: document 1, "DRM system IDs"."""
+"""DRM systems, encryption schemes and the key that both use: docs/reference/api/key-provider.md#systems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEY_BYTES: Final = 16
 
 
 class DrmSystem(Enum):
-    """DASH-IF's registry of system ids, as document 1 names the three."""
+    """Supported DRM systems, with their ids in the registry of DASH-IF."""
 
     WIDEVINE = UUID("edef8ba9-79d6-4ace-a3c8-27dcd51d21ed")
     PLAYREADY = UUID("9a04f079-9840-4286-ab92-e65be0885f95")
@@ -45,7 +45,7 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
-    """A content key and its name. The IV is needed by FairPlay alone, whose licence carries it."""
+    """A content key and its kid. Only FairPlay needs the IV, which its licence carries."""
 
     kid: UUID
     key: bytes = field(repr=False)

@@ -1,7 +1,7 @@
-"""Widevine's data: WidevinePsshData, a protocol buffer. reference/drm.md, c.2; Shaka Packager's widevine_pssh_data.proto.
+"""Widevine: WidevinePsshData, a protocol buffer: widevine_pssh_data.proto of Shaka Packager.
 
-Four fields of it are written, in ascending order as protocol buffer libraries do, so that our boxes equal theirs byte by byte.
-The protection scheme is always said: a player takes its absence for cenc.
+Four of its fields are written, in ascending order as protocol buffer libraries do, so that our boxes equal theirs byte by byte.
+The protection scheme is always written: for a player its absence means cenc.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Job: work that a client handed in, and its tasks. Document 3, "Job" and "States and transitions"; ADR 0021.
+"""Job: work that a client submits, and its tasks. States and transitions: docs/reference/api/job-engine.md#states; ADR 0021.
 
-Who may begin is settled here and in the append, not by those who ask: a job starts once, in a slot that no other job holds, and of
-the runs of a task only the present one may say how it ended.
+The aggregate and the append decide what may start: a job starts once, in a slot that no other job holds, and only the current run
+of a task may report how it ended.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
 from domain.job import events
-from domain.job.state import JobAsItStands
+from domain.job.state import JobBase
 from domain.job.task import Task
 from domain.job.values import (
     Fenced,
@@ -26,23 +26,23 @@ from domain.job.values import (
 from domain.kernel.errors import Refused
 
 MOST_LOST: Final = 2
-"""So many lost workers in a row, and it is the task that kills them."""
+"""After so many lost workers in a row the task is given up: it seems to kill them."""
 
 _OPEN = frozenset({JobState.QUEUED, JobState.PENDING, JobState.SCHEDULED, JobState.PAUSED})
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a failed task is tried again, and how long after. Document 3, "Settings": `retry_limit`, `retry_delay`."""
+    """How often a failed task is tried again, and after which delay: the settings `retry_limit` and `retry_delay`."""
 
     limit: int
     delay: timedelta
 
 
-class Job(JobAsItStands):
+class Job(JobBase):
     """A job, by its number."""
 
-    # --- deciding: what clients want
+    # --- decisions: commands of clients
 
     @classmethod
     def accept(
@@ -61,8 +61,8 @@ class Job(JobAsItStands):
         check_graph(submission.tasks)
         facts: dict[str, Any] = {"run_at": run_at, "gate": gate, "rerun_of": rerun_of, "headers": headers}
         facts["transaction_id"] = transaction_id
-        told = {name: value for name, value in facts.items() if value}
-        return cls._begin(events.Accepted, key, at, submission=submission, priority=priority, **told)
+        given = {name: value for name, value in facts.items() if value}
+        return cls._begin(events.Accepted, key, at, submission=submission, priority=priority, **given)
 
     def prioritise(self, priority: int, *, at: datetime) -> None:
         if priority != self.priority:
@@ -93,16 +93,16 @@ class Job(JobAsItStands):
         if self.state is not JobState.BROKEN:
             self._trigger(events.Broken, at=at, **({} if rerun_as is None else {"rerun_as": rerun_as}))
 
-    # --- deciding: what the engine does
+    # --- decisions: commands of the engine
 
     def queue(self, *, run_at: datetime | None, gate: Gate | None, at: datetime) -> None:
-        """It is due and its gate is open, as the scheduler saw them; if they have been changed since, it is looked at again."""
+        """`run_at` and `gate` are those that the scheduler checked. If they changed since, nothing happens: it checks again."""
         if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, gate) == (self.run_at, self.gate):
             self._trigger(events.Queued, at=at)
 
     def start(self, *, priority: int, slot: int, low_slot: int | None, at: datetime) -> None:
-        """`priority` is the one that the slots were chosen for; if it has been changed since, the job is looked at again. A job
-        that was resumed while a step of it still ran has its slot already."""
+        """`priority` is the one that the slots were chosen for. If it was changed since, nothing happens: the controller chooses
+        again. A job that was resumed while one of its steps still ran has its slot already."""
         if self.state is not JobState.QUEUED or priority != self.priority:
             return
         if self.holds_slot and self.slot is not None:
@@ -111,7 +111,7 @@ class Job(JobAsItStands):
         self._complete_if_done(at)
 
     def start_task(self, task_id: int, *, run: int, worker: str, at: datetime) -> None:
-        """Its own worker may say so again, if it was not told that it had been heard."""
+        """The same worker may repeat it, after an answer that was lost."""
         task = self._task(task_id, run)
         if (task.state, task.run, task.worker) == (TaskState.RUNNING, run, worker):
             return
@@ -128,13 +128,13 @@ class Job(JobAsItStands):
             )
 
     def complete_task(self, task_id: int, *, run: int, result: Result | None = None, at: datetime) -> None:
-        """Of a task with outputs: they are all in their places. Whoever comes second with that has nothing to add."""
+        """A task with outputs is completed when all are in their places. A repeat changes nothing."""
         task = self._task(task_id, run)
         if task.state is TaskState.COMPLETED and task.run == run:
             return
         task = self._present(task_id, run)
-        told = {} if result is None else {"result": result}
-        self._trigger(events.TaskCompleted, at=at, task=task_id, name=task.plan.name, run=run, **told)
+        given = {} if result is None else {"result": result}
+        self._trigger(events.TaskCompleted, at=at, task=task_id, name=task.plan.name, run=run, **given)
         self._complete_if_done(at)
 
     def fail_task(self, task_id: int, *, run: int, error: str, retries: Retries, final: bool, at: datetime) -> None:
@@ -155,7 +155,7 @@ class Job(JobAsItStands):
             self._abandon(f"the task {task.plan.name} failed{tries}: {error}", at)
 
     def expire_lease(self, task_id: int, *, run: int, retries: Retries, at: datetime) -> None:
-        """Nothing was heard of the run's worker for too long. Who finds that out second has nothing to add."""
+        """The run's worker has not renewed its lease. A repeat changes nothing."""
         task = self._task(task_id, run)
         if task.state is not TaskState.RUNNING or task.run != run:
             return

@@ -1,4 +1,4 @@
-"""All that can be asked of a job: by its client, the controller, the scheduler and the workers. Document 3, "Job engine"."""
+"""Commands to a job, from its client, the controller, the scheduler and the workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from domain.job.aggregate import Job, Retries
 from domain.job.values import DEFAULT_PRIORITY, Gate, JobState, Output, Result, Submission
 from domain.kernel.command import Command
-from domain.kernel.sealed import Sealed
+from domain.kernel.encryption import EncryptedSecret
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class JobCommand(Command[Job]):
 
 @dataclass(frozen=True)
 class AcceptJob(JobCommand):
-    """POST /job, and the second half of POST /jobs/<id>/rerun. The number was drawn for it."""
+    """Accept a job under a new number."""
 
     submission: Submission
     priority: int = DEFAULT_PRIORITY
@@ -33,14 +33,14 @@ class AcceptJob(JobCommand):
     rerun_of: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     transaction_id: str = ""
-    sealed: Sequence[Sealed] = field(default=(), kw_only=True)
+    sealed: Sequence[EncryptedSecret] = field(default=(), kw_only=True)
 
     @property
-    def fresh(self) -> bool:
+    def creates(self) -> bool:
         return True
 
     def decide(self, root: Job | None, *, at: datetime) -> Job:
-        if root is not None:  # a number is drawn once, so this very command was carried out
+        if root is not None:  # a number is drawn once, so this is a repeat of the same command
             return root
         return Job.accept(
             self.key,
@@ -57,11 +57,10 @@ class AcceptJob(JobCommand):
 
 @dataclass(frozen=True)
 class UpdateJob(JobCommand):
-    """PUT /job/<id>. What is not in `changes` stays: `queue_state` (a JobState), `run_at`, `priority`, `gate` (None takes it
-    away)."""
+    """`changes` may hold `queue_state` (a JobState), `run_at`, `priority` and `gate` (None removes it)."""
 
     changes: Mapping[str, object]
-    sealed: Sequence[Sealed] = field(default=(), kw_only=True)
+    sealed: Sequence[EncryptedSecret] = field(default=(), kw_only=True)
 
     def act(self, root: Job, *, at: datetime) -> None:
         match self.changes.get("priority"):
@@ -85,7 +84,7 @@ class UpdateJob(JobCommand):
 
 @dataclass(frozen=True)
 class BreakJob(JobCommand):
-    """The first half of POST /jobs/<id>/rerun."""
+    """Break a job off. `rerun_as` is the job that repeats it."""
 
     rerun_as: int | None = None
 
@@ -95,7 +94,7 @@ class BreakJob(JobCommand):
 
 @dataclass(frozen=True)
 class QueueJob(JobCommand):
-    """The job's time has come and its gate is open. `run_at` and `gate` are as they were when that was seen."""
+    """The job's time has come and its semaphore is open. `run_at` and `gate` are those that were checked."""
 
     run_at: datetime | None
     gate: Gate | None
@@ -106,7 +105,7 @@ class QueueJob(JobCommand):
 
 @dataclass(frozen=True)
 class StartJob(JobCommand):
-    """The controller has a slot for it, as its priority then was."""
+    """The controller has a slot for the job. `priority` is the one that the slot was chosen for."""
 
     slot: int
     low_slot: int | None
@@ -118,7 +117,7 @@ class StartJob(JobCommand):
 
 @dataclass(frozen=True)
 class _TaskCommand(JobCommand):
-    """Of a run of a task; `Fenced` when it is not the present one."""
+    """About a run of a task; `Fenced` when it is not the current one."""
 
     task: int
     run: int
@@ -134,7 +133,7 @@ class StartTask(_TaskCommand):
 
 @dataclass(frozen=True)
 class CommitOutputs(_TaskCommand):
-    """The step has ended: these files of this run are the ones to be published."""
+    """The step has ended: these files of this run are published."""
 
     outputs: tuple[Output, ...]
     result: Result
@@ -145,7 +144,7 @@ class CommitOutputs(_TaskCommand):
 
 @dataclass(frozen=True)
 class CompleteTask(_TaskCommand):
-    """`result` None: it is known since its outputs were committed, and they have been published."""
+    """`result` is None for a task with outputs: `CommitOutputs` had it, and the files have been published."""
 
     result: Result | None = None
 
@@ -155,7 +154,7 @@ class CompleteTask(_TaskCommand):
 
 @dataclass(frozen=True)
 class FailTask(_TaskCommand):
-    """`final`: the step itself says that trying again is of no use."""
+    """`final`: the step reports that another try would fail too."""
 
     error: str
     retries: Retries
@@ -167,7 +166,7 @@ class FailTask(_TaskCommand):
 
 @dataclass(frozen=True)
 class ExpireLease(_TaskCommand):
-    """The run's worker has not been heard of for too long."""
+    """The run's worker has not renewed its lease."""
 
     retries: Retries
 
@@ -177,7 +176,7 @@ class ExpireLease(_TaskCommand):
 
 @dataclass(frozen=True)
 class InterruptTask(_TaskCommand):
-    """The worker is asked to stop and gives the task back."""
+    """The worker stops and gives the task back."""
 
     def act(self, root: Job, *, at: datetime) -> None:
         root.interrupt_task(self.task, run=self.run, at=at)

@@ -1,6 +1,6 @@
-"""What can happen to a job and its tasks. Document 3, "Job" and "States and transitions".
+"""Domain events of a job and its tasks.
 
-Heartbeats and progress are not among them: they are nobody's facts a minute later.
+Heartbeats and progress are not among them: they are of no interest a minute later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from domain.kernel.event import DomainEvent, FirstEvent
 
 class Accepted(FirstEvent):
     """`run_at`: not before then. `rerun_of` is the job that this one repeats. `headers` are those of the request, without
-    credentials, and `transaction_id` is its: whatever the engine then does for the job goes under it."""
+    credentials; `transaction_id` is that of the request, and of everything that the engine does for the job."""
 
     TOPIC: ClassVar[str] = "job.accepted"
 
@@ -30,7 +30,7 @@ class Accepted(FirstEvent):
 
 
 class Scheduled(DomainEvent):
-    """It waits for a later time than it did."""
+    """The job waits for a later time."""
 
     TOPIC: ClassVar[str] = "job.scheduled"
 
@@ -38,7 +38,7 @@ class Scheduled(DomainEvent):
 
 
 class RunTimeChanged(DomainEvent):
-    """`run_at` is another, and lies in the past: it is due."""
+    """`run_at` has a new value in the past: the job is due."""
 
     TOPIC: ClassVar[str] = "job.run_time_changed"
 
@@ -59,7 +59,7 @@ class GateChanged(DomainEvent):
 
 
 class Queued(DomainEvent):
-    """It is due, its gate is open, or somebody resumed it."""
+    """The job is due and its semaphore is open, or a client resumed it."""
 
     TOPIC: ClassVar[str] = "job.queued"
 
@@ -67,7 +67,7 @@ class Queued(DomainEvent):
 
 
 class Started(DomainEvent):
-    """The controller gave it a slot; `low_slot` as well, where its priority does not reach the reserved ones."""
+    """The controller gave the job a slot, and a `low_slot` too where its priority is not below the threshold."""
 
     TOPIC: ClassVar[str] = "job.started"
 
@@ -76,13 +76,13 @@ class Started(DomainEvent):
 
 
 class Paused(DomainEvent):
-    """A step that runs may end; no other begins."""
+    """A running step may end; no other starts."""
 
     TOPIC: ClassVar[str] = "job.paused"
 
 
 class Broken(DomainEvent):
-    """Steps that run are stopped at once. `rerun_as` is the job that repeats it, if that is why."""
+    """Running steps are stopped at once. `rerun_as` is the job that repeats it, after a rerun."""
 
     TOPIC: ClassVar[str] = "job.broken"
 
@@ -90,7 +90,7 @@ class Broken(DomainEvent):
 
 
 class Completed(DomainEvent):
-    """`failed`: it was abandoned, for this `reason`."""
+    """`failed`: the job was abandoned, for this `reason`."""
 
     TOPIC: ClassVar[str] = "job.completed"
 
@@ -99,7 +99,7 @@ class Completed(DomainEvent):
 
 
 class TaskStarted(DomainEvent):
-    """A worker began a run of a task. `worker` is its host's name and a mark of the process."""
+    """A worker started a run of a task. `worker` is the name of its host with an id of the process."""
 
     TOPIC: ClassVar[str] = "job.task_started"
 
@@ -111,7 +111,7 @@ class TaskStarted(DomainEvent):
 
 
 class OutputsCommitted(DomainEvent):
-    """The step has ended; of all runs of this task it is this one whose files are published."""
+    """The step has ended. Of all runs of the task, the files of this one are published."""
 
     TOPIC: ClassVar[str] = "job.outputs_committed"
 
@@ -123,7 +123,7 @@ class OutputsCommitted(DomainEvent):
 
 
 class TaskCompleted(DomainEvent):
-    """Of a task with outputs the result is in `outputs_committed` already."""
+    """`result` is None for a task with outputs: it is in `outputs_committed`."""
 
     TOPIC: ClassVar[str] = "job.task_completed"
 
@@ -134,7 +134,7 @@ class TaskCompleted(DomainEvent):
 
 
 class TaskFailed(DomainEvent):
-    """A run failed. `retry_at` is when the next one may begin; None: the task is given up."""
+    """A run failed. `retry_at` is when the next run may start; None: the task is given up."""
 
     TOPIC: ClassVar[str] = "job.task_failed"
 
@@ -147,7 +147,7 @@ class TaskFailed(DomainEvent):
 
 
 class TaskLeaseExpired(DomainEvent):
-    """Nothing was heard of a run's worker for too long. Counts as a failed attempt."""
+    """The worker of a run did not renew its lease. Counts as a failed attempt."""
 
     TOPIC: ClassVar[str] = "job.task_lease_expired"
 
@@ -159,7 +159,7 @@ class TaskLeaseExpired(DomainEvent):
 
 
 class TaskInterrupted(DomainEvent):
-    """The worker was asked to stop and gave the task back. Counts as no attempt."""
+    """The worker stopped and gave the task back. Does not count as an attempt."""
 
     TOPIC: ClassVar[str] = "job.task_interrupted"
 

@@ -1,12 +1,13 @@
-"""What a job is after all that happened to it: how its events are applied, what it holds, how it is remembered. ADR 0021.
+"""State of a job: how events are applied, which slots it holds, and its snapshot. ADR 0021.
 
-Nothing is decided here; that is in `aggregate.py`.
+Decisions are in `aggregate.py`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from domain.job import events
@@ -22,12 +23,12 @@ def slots_of(client: str) -> str:
 
 
 def low_slots_of(client: str) -> str:
-    """The same for those that may not take the reserved slots."""
+    """The same for jobs that may not take the slots reserved for urgent ones."""
     return f"job.low_slot.{client}"
 
 
-class JobAsItStands(AggregateRoot):
-    """Base of the aggregate."""
+class JobBase(AggregateRoot):
+    """Base of the aggregate: state, without decisions."""
 
     KIND: ClassVar[str] = "job"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -46,6 +47,11 @@ class JobAsItStands(AggregateRoot):
         self.slot: int | None = None
         self.low_slot: int | None = None
 
+    def copy(self) -> Self:
+        twin = super().copy()
+        twin.tasks = {number: replace(task) for number, task in self.tasks.items()}
+        return twin
+
     @property
     def number(self) -> int:
         return int(self.key)
@@ -55,13 +61,13 @@ class JobAsItStands(AggregateRoot):
         return self.state in TERMINAL
 
     def state_of(self, task: Task) -> TaskState:
-        """`READY` is what a waiting task is while its job is started and all before it are done."""
+        """A waiting task is `READY` while its job is started and all tasks before it are completed."""
         if task.state is not TaskState.WAITING or self.state is not JobState.STARTED:
             return task.state
-        behind = all(self.tasks[before].state is TaskState.COMPLETED for before in task.plan.after)
-        return TaskState.READY if behind else task.state
+        completed = all(self.tasks[before].state is TaskState.COMPLETED for before in task.plan.after)
+        return TaskState.READY if completed else task.state
 
-    # --- applying: what clients want
+    # --- events of commands of clients
 
     def _when_accepted(self, event: events.Accepted) -> None:
         self.submission = event.submission
@@ -98,15 +104,15 @@ class JobAsItStands(AggregateRoot):
     def _when_broken(self, event: events.Broken) -> None:
         self._end(JobState.BROKEN, event.timestamp)
 
-    # --- applying: what the engine does
+    # --- events of commands of the engine
 
     def _when_queued(self, event: events.Queued) -> None:
-        """What was given up or cancelled before somebody resumed the job is tried anew."""
+        """After a resume, failed and cancelled tasks are tried again."""
         self.state = JobState.QUEUED
         self.failed, self.reason = False, ""
         for task in self.tasks.values():
             if task.state in (TaskState.FAILED, TaskState.CANCELLED):
-                task.begin_again()
+                task.reset()
 
     def _when_started(self, event: events.Started) -> None:
         self.state = JobState.STARTED
@@ -165,11 +171,11 @@ class JobAsItStands(AggregateRoot):
             if task.state in (TaskState.WAITING, TaskState.RUNNING, TaskState.PUBLISHING):
                 task.state, task.ended_at = TaskState.CANCELLED, at
 
-    # --- holding
+    # --- slots and secrets
 
     @property
     def holds_slot(self) -> bool:
-        """A paused job keeps its slot until the step that runs has ended."""
+        """A paused job keeps its slot until its running step has ended."""
         if self.slot is None or self.state in TERMINAL:
             return False
         return self.state is JobState.STARTED or any(task.under_way for task in self.tasks.values())
@@ -186,26 +192,22 @@ class JobAsItStands(AggregateRoot):
         refs = (self.submission.sealed_parameters, None if self.gate is None else self.gate.sealed_url)
         return frozenset(ref.reference for ref in refs if ref is not None)
 
-    # --- remembering
+    # --- snapshot
 
-    def snapshot(self) -> dict[str, Any]:
+    def _kept(self) -> dict[str, Any]:
         return {
-            "created_on": self.created_on.isoformat(),
-            "modified_on": self.modified_on.isoformat(),
-            "details": {
-                "submission": self.submission.model_dump(mode="json"),
-                "state": int(self.state),
-                "priority": self.priority,
-                "run_at": self.run_at and self.run_at.isoformat(),
-                "gate": self.gate and self.gate.model_dump(mode="json"),
-                "transaction_id": self.transaction_id,
-                "ended": (self.failed, self.reason),
-                "slots": (self.slot, self.low_slot),
-                "tasks": [task.remembered() for task in self.tasks.values()],
-            },
+            "submission": self.submission.model_dump(mode="json"),
+            "state": int(self.state),
+            "priority": self.priority,
+            "run_at": self.run_at and self.run_at.isoformat(),
+            "gate": self.gate and self.gate.model_dump(mode="json"),
+            "transaction_id": self.transaction_id,
+            "ended": (self.failed, self.reason),
+            "slots": (self.slot, self.low_slot),
+            "tasks": [task.to_snapshot() for task in self.tasks.values()],
         }
 
-    def _restore(self, details: dict[str, Any]) -> None:
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
         self.submission = Submission.model_validate(details["submission"])
         self.state = JobState(details["state"])
         self.priority = details["priority"]
@@ -214,4 +216,4 @@ class JobAsItStands(AggregateRoot):
         self.transaction_id = details["transaction_id"]
         self.failed, self.reason = details["ended"]
         self.slot, self.low_slot = details["slots"]
-        self.tasks = {kept["plan"]["id"]: Task.restored(kept) for kept in details["tasks"]}
+        self.tasks = {kept["plan"]["id"]: Task.from_snapshot(kept) for kept in details["tasks"]}

@@ -1,4 +1,4 @@
-"""A task of a job as it now stands: one step of the workflow, and its runs so far."""
+"""A task of a job: one step of the workflow, with its current run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from domain.job.values import Output, Result, TaskPlan, TaskState
 
 @dataclass(slots=True)
 class Task:
-    """`run` numbers the runs ever begun: the present one's number keeps the others from writing. `attempts` are those of them that
-    count; `lost` how many of the last were lost with their worker."""
+    """`run` is the number of the current run; reports of other runs are refused. `attempts` counts the runs that were not
+    interrupted; `lost` how many of the latest runs were lost with their worker."""
 
     plan: TaskPlan
     state: TaskState = TaskState.WAITING
@@ -34,13 +34,13 @@ class Task:
     def wait(self, due_at: datetime | None = None) -> None:
         self.state, self.due_at = TaskState.WAITING, due_at
 
-    def begin_again(self) -> None:
-        """Somebody wants what was given up or cancelled to be tried anew."""
+    def reset(self) -> None:
+        """For a failed or cancelled task that is tried again."""
         self.wait()
         self.attempts = self.lost = 0
         self.error = ""
 
-    def remembered(self) -> dict[str, Any]:
+    def to_snapshot(self) -> dict[str, Any]:
         return {
             "plan": self.plan.model_dump(mode="json"),
             "state": int(self.state),
@@ -53,7 +53,7 @@ class Task:
         }
 
     @classmethod
-    def restored(cls, kept: dict[str, Any]) -> Task:
+    def from_snapshot(cls, kept: dict[str, Any]) -> Task:
         run, attempts, lost = kept["counts"]
         due, started, ended = (moment and datetime.fromisoformat(moment) for moment in kept["times"])
         return cls(

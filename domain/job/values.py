@@ -1,4 +1,4 @@
-"""What a job and its tasks are made of. Document 3, "Job (job engine)"; ADR 0021."""
+"""Values of a job and its tasks: docs/reference/api/job-engine.md#job; ADR 0021."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Conflict
-from domain.kernel.sealed import SecretRef
 
 HIGHEST_PRIORITY: Final = 1
 LOWEST_PRIORITY: Final = 10
@@ -18,7 +18,7 @@ DEFAULT_PRIORITY: Final = 5
 
 
 class JobState(IntEnum):
-    """The queue states of document 3, with the numbers that its `state` filter takes."""
+    """The states of a job, with the numbers that the filter `state` takes."""
 
     QUEUED = 0
     STARTED = 1
@@ -33,7 +33,7 @@ TERMINAL: Final = frozenset({JobState.COMPLETED, JobState.BROKEN})
 
 
 class Severity(IntEnum):
-    """How grave a line of a job's log is. Document 3: 1 is INFO; decisions.md: 0 DEBUG to 4 FATAL."""
+    """Severity of a record in a job's log."""
 
     DEBUG = 0
     INFO = 1
@@ -43,7 +43,7 @@ class Severity(IntEnum):
 
 
 class TaskState(IntEnum):
-    """`PUBLISHING`: the step has ended and what it made is decided; the files are on their way to their places."""
+    """`PUBLISHING`: the step has ended, and its files are being moved to their places."""
 
     WAITING = 0
     READY = 1
@@ -64,7 +64,7 @@ class Value(BaseModel):
 
 
 class TaskPlan(Value):
-    """A step of the workflow as it was when the job was accepted. `after` are the ids of the tasks that come before it."""
+    """A step of the workflow as of the job's acceptance. `after` holds the ids of the tasks that must be completed before it."""
 
     id: int
     name: str
@@ -73,7 +73,7 @@ class TaskPlan(Value):
 
 
 class Output(Value):
-    """A file that a step made: `path` in the workspace of its run, `name` its place below the media root. `size` in bytes."""
+    """A file of a step: `path` in the workspace of its run, `name` its path below the media root. `size` is in bytes."""
 
     path: str
     name: str
@@ -82,7 +82,7 @@ class Output(Value):
 
 
 class Result(Value):
-    """What a step says of what it did. `files` are the names of what it published; `metadata` is any JSON object."""
+    """The result of a step. `files` are the names of the files that it published; `metadata` is any JSON object."""
 
     message: str = ""
     files: tuple[str, ...] = ()
@@ -90,9 +90,9 @@ class Result(Value):
 
 
 class Submission(Value):
-    """What a client asked for. Everything in it may be shown: what is secret is masked, and lies sealed in the vault.
+    """The request of a client. All of it may be shown: secrets are masked here and encrypted in the vault.
 
-    `callbacks` are the webhooks that are told of the job."""
+    `callbacks` are the webhooks that are notified of the job."""
 
     client: str
     workflow: str
@@ -104,26 +104,27 @@ class Submission(Value):
 
 
 class Gate(Value):
-    """An address that must answer 2xx or 3xx before a job may be queued. `url` is shown; `sealed_url` holds the whole, if more."""
+    """A semaphore: an address that must answer 2xx or 3xx before a job may be queued. `url` is shown; `sealed_url` is the secret of
+    the whole URL, if that has more."""
 
     url: str
     sealed_url: SecretRef | None = None
 
     @property
     def mark(self) -> tuple[str, str]:
-        """The same for the same address: a secret that is sealed again lies elsewhere."""
+        """Equal for equal addresses: a secret that is encrypted again has another reference and the same fingerprint."""
         return self.url, "" if self.sealed_url is None else self.sealed_url.fingerprint
 
 
 class Fenced(Conflict):
-    """Somebody speaks of a run of a task that is not its present one: it was lost, given to another or has ended."""
+    """A command about a run of a task that is not the current run: that was lost, given to another worker, or has ended."""
 
     def __init__(self, job: str, task: int, run: int) -> None:
-        super().__init__(f"run {run} of task {task} of job {job} is not the present one")
+        super().__init__(f"run {run} of task {task} of job {job} is not the current one")
 
 
 def check_graph(tasks: Iterable[TaskPlan]) -> None:
-    """Every task comes after tasks that stand before it, so there is no circle and one can begin."""
+    """Each task depends on earlier tasks only, so there is no cycle and at least one task can start."""
     known: set[int] = set()
     for task in tasks:
         assert known.issuperset(task.after), f"task {task.name} comes after one that is not before it"

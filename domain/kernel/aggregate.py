@@ -27,26 +27,36 @@ NO_SECRETS: frozenset[UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What an aggregate, as it now is, has a hold on beyond itself. The append takes and lets go of the difference."""
+class References:
+    """The claims, links and secrets of an aggregate. The append writes the difference to the state before."""
 
     claims: frozenset[Claim] = NO_CLAIMS
     links: frozenset[str] = NO_LINKS
     secrets: frozenset[UUID] = NO_SECRETS
-    stands: bool = False
+    linkable: bool = False
 
 
-NOTHING_HELD = Holding()
+NO_REFERENCES = References()
 
 
 class AggregateRoot(BaseAggregate[str]):
     """An aggregate of the eventsourcing library, with our events and streams.
 
-    A stream is named `<kind>:<key>` (`event:1f0c…`, `client:admin`), so that things of two kinds may share a key.
+    A stream is named `<kind>:<key>` (`event:1f0c…`, `client:admin`), so that aggregates of two kinds may share a key.
+
+    `shown_version` and `shown_on` are the version and the time of the last change that a GET shows: the ETag and the modification
+    time. `version` and `modified_on` count every event.
     """
 
     KIND: ClassVar[str] = ""
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = ()
+
+    shown_version: int
+    shown_on: datetime
+
+    def __base_init__(self, originator_id: Any, originator_version: int, timestamp: datetime) -> None:
+        super().__base_init__(originator_id, originator_version, timestamp)
+        self.shown_version, self.shown_on = originator_version, timestamp
 
     @classmethod
     def stream(cls, key: object) -> str:
@@ -59,6 +69,13 @@ class AggregateRoot(BaseAggregate[str]):
     def begin(self) -> None:
         """Set up the empty state that the first event fills."""
 
+    def copy(self) -> Self:
+        """An equal aggregate that changes by itself. A class whose appliers change something in place copies that too."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._pending_events = []
+        return twin
+
     @classmethod
     def _begin(cls, event: type[FirstEvent], key: object, at: datetime, /, **facts: Any) -> Self:
         first = event(originator_id=cls.stream(key), originator_version=cls.INITIAL_VERSION, timestamp=at, **facts)
@@ -67,7 +84,7 @@ class AggregateRoot(BaseAggregate[str]):
         return root
 
     def _trigger(self, event: type[DomainEvent], *, at: datetime, **facts: Any) -> None:
-        """Record that something happened now. `at` never runs backwards within a stream, whatever the clocks do."""
+        """Add an event and apply it. Times never run backwards within a stream, whatever the clocks do."""
         happened = event(originator_id=self.id, originator_version=self.version + 1, timestamp=max(at, self.modified_on), **facts)
         happened.mutate(self)
         self.pending_events.append(happened)
@@ -75,38 +92,49 @@ class AggregateRoot(BaseAggregate[str]):
     def when(self, event: DomainEvent) -> None:
         getattr(self, f"_when_{event.verb()}")(event)
 
-    def holding(self) -> Holding:
-        return Holding(self.claims(), self.links(), self.secrets(), self.stands())
+    def references(self) -> References:
+        return References(self.claims(), self.links(), self.secrets(), self.linkable())
 
     def claims(self) -> frozenset[Claim]:
         """The values that this aggregate holds against all others."""
         return NO_CLAIMS
 
     def links(self) -> frozenset[str]:
-        """The streams that this aggregate points at, as long as it counts as their user."""
+        """The streams that this aggregate links to, as long as it counts as their user."""
         return NO_LINKS
 
     def secrets(self) -> frozenset[UUID]:
-        """References to what lies for this aggregate in the vault."""
+        """References to the secrets of this aggregate in the vault."""
         return NO_SECRETS
 
-    def stands(self) -> bool:
-        """Whether others may point at it. What does not stand, or no longer does, cannot be linked to."""
+    def linkable(self) -> bool:
+        """Whether others may link to it. An aggregate that is deleted cannot be linked to."""
         return False
 
     def snapshot(self) -> dict[str, Any]:
-        """The whole state as JSON-able data, to be stored beside the log and given back to `restored`."""
+        """The whole state as JSON-able data, to be stored beside the log and given back to `from_snapshot`. The base makes the
+        envelope; a subclass makes the rest in `_kept`."""
+        return {
+            "created_on": self.created_on.isoformat(),
+            "modified_on": self.modified_on.isoformat(),
+            "shown_version": self.shown_version,
+            "shown_on": self.shown_on.isoformat(),
+            "details": self._kept(),
+        }
+
+    def _kept(self) -> dict[str, Any]:
         raise NotImplementedError(type(self).__name__)
 
     @classmethod
-    def restored(cls, *, stream: str, version: int, state: dict[str, Any]) -> Self:
-        """The aggregate as `snapshot` left it. The base takes the envelope; a subclass takes the rest in `_restore`."""
+    def from_snapshot(cls, *, stream: str, version: int, state: dict[str, Any]) -> Self:
+        """The aggregate as `snapshot` left it. The base takes the envelope; a subclass takes the rest in `_load_snapshot`."""
         root = cls.__new__(cls)
         root.__base_init__(stream, version, datetime.fromisoformat(state["created_on"]))
         root.modified_on = datetime.fromisoformat(state["modified_on"])
+        root.shown_version, root.shown_on = state["shown_version"], datetime.fromisoformat(state["shown_on"])
         root.begin()
-        root._restore(state["details"])
+        root._load_snapshot(state["details"])
         return root
 
-    def _restore(self, details: dict[str, Any]) -> None:
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
         raise NotImplementedError(type(self).__name__)

@@ -1,4 +1,4 @@
-"""Who made a change, on whose behalf and because of what: carried by every domain event."""
+"""The cause of a change: who made it, in which request, after which event. Every domain event carries it."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class Cause:
         return cls(actor, correlation_id or str(command_id), command_id, causation_id)
 
     def event_id(self, index: int) -> UUID:
-        """The id of the command's `index`-th event: the same each time the command is tried, so a repeat can be told."""
+        """The id of the command's `index`-th event: the same each time the command is tried, so a repeat is recognised."""
         return UUID(int=self.command_id.int ^ index) if index else self.command_id

@@ -1,4 +1,4 @@
-"""A command: what somebody wants of one aggregate, as a value. Its `decide` is pure and knows no storage."""
+"""A command: a request to change one aggregate, as a value. Its `decide` is pure and knows no storage."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import NotFound
-from domain.kernel.sealed import Sealed
 
 R = TypeVar("R", bound=AggregateRoot)
 
 
 @dataclass(frozen=True)
 class Command(Generic[R]):
-    """Base of all commands: `key` names the aggregate that is meant, `kind` its class."""
+    """Base of all commands: `key` names the aggregate, `kind` is its class."""
 
     key: object
 
     @property
-    def fresh(self) -> bool:
-        """Whether the key was made for this very command, so that there can be nothing to load under it."""
+    def creates(self) -> bool:
+        """Whether the key is new, made for this command: then there is no aggregate to load."""
         return False
 
     @property
-    def sealed(self) -> Sequence[Sealed]:
-        """Secrets that came with the command; those that the aggregate takes are kept in the vault, in the same append."""
+    def sealed(self) -> Sequence[EncryptedSecret]:
+        """Encrypted secrets of the command. Those that the aggregate keeps are stored in the vault, in the same append."""
         return ()
 
     @property
-    def forgiving(self) -> bool:
-        """Whether links to what is gone are let be: something comes back as it was."""
+    def ignore_missing_links(self) -> bool:
+        """Whether links whose targets no longer exist are accepted, as for a command that restores an aggregate."""
         return False
 
     def kind(self) -> type[R]:
@@ -43,12 +43,12 @@ class Command(Generic[R]):
         return self.kind().stream(self.key)
 
     def decide(self, root: R | None, *, at: datetime) -> R:
-        """Give the aggregate back with what happened pending on it, or refuse with a `DomainError`."""
+        """Return the aggregate with its new events pending, or refuse with a `DomainError`."""
         if root is None:
             raise NotFound(self.kind().KIND, str(self.key))
         self.act(root, at=at)
         return root
 
     def act(self, root: R, *, at: datetime) -> None:
-        """What a command on something that exists does; one that may create overrides `decide` instead."""
+        """Change an existing aggregate. A command that may create one overrides `decide` instead."""
         raise NotImplementedError(type(self).__name__)

@@ -1,6 +1,4 @@
-"""Names that speak of a credential: one list of words for headers, parameters and settings. decisions.md, "Job engine", last line;
-contract.md, "Webhook delivery".
-"""
+"""Names that may mean a credential: one list of words for headers, parameters and settings."""
 
 from __future__ import annotations
 
@@ -14,13 +12,13 @@ _HARMLESS: Final = re.compile(
     r"\b(?:key ?(?:art|board|frame|note|point|stone|word)s?|(?:chroma|luma) ?key|(?:don|hoc|joc|mon|tur|turn|whis)keys?"
     r"|author(?:s|ed|ing|ship)?|authorit(?:y|ies)|secretar(?:y|ies|iat)|(?:first|multi|one|second|single|two|\d+) ?pass)\b"
 )
-"""Words of the trade and of every day that only look like one of the above."""
+"""Ordinary words that only look like one of the above."""
 
 _SEAMS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])|[^A-Za-z0-9]+")
 
 
 def hints_at_credential(name: str) -> bool:
-    """For names in which a harmless word is rare, such as headers: rather one too many than one too few."""
+    """For names in which a harmless word is rare, such as headers: rather mask too much than too little."""
     return _WORD.search(name.lower()) is not None
 
 

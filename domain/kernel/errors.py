@@ -1,9 +1,11 @@
-"""Why a command or a question was refused, as data. Words and status codes are made at the edge, in `api`."""
+"""Errors of commands and queries, as data. `api` makes status codes and texts of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from domain.kernel.aggregate import Claim
 
 
 class DomainError(Exception):
@@ -12,7 +14,7 @@ class DomainError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with one field. `field` is a path as the caller spelled it, such as `scheduledStart` or `tags[2].name`."""
+    """One error in one field. `field` is a path as the caller spelled it, such as `scheduledStart` or `tags[2].name`."""
 
     field: str
     message: str
@@ -31,7 +33,7 @@ class Malformed(DomainError):
 
 
 class NotFound(DomainError):
-    """There is no such thing. `kind` is an aggregate name (`event`, `room`), `key` what was asked for."""
+    """There is no such aggregate. `kind` is its name (`event`, `room`), `key` the key that was requested."""
 
     def __init__(self, kind: str, key: str) -> None:
         super().__init__(f"no {kind} {key}")
@@ -40,38 +42,71 @@ class NotFound(DomainError):
 
 
 class Refused(DomainError):
-    """A rule says no to a well-formed command. `rule` is one sentence for the person who sent it."""
+    """A rule forbids a well-formed command. `rule` is one sentence for the person who sent it."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
         self.rule = rule
 
 
+class InUse(Refused):
+    """An aggregate cannot be deleted because others link to it. `users` lists them, each as a person knows it."""
+
+    def __init__(self, users: Sequence[str]) -> None:
+        super().__init__(f"it is in use by {', '.join(users)}")
+        self.users = users
+
+
 class Conflict(DomainError):
-    """Somebody else was first: a name is taken, a version moved on, a race was lost."""
+    """A conflict with another change: a name is taken, a version is newer, a race was lost."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-class Overtaken(Conflict):
-    """What a plan was made from has changed since: it must be made again."""
+class PlanOutdated(Conflict):
+    """The state that a plan was made from has changed: the plan must be made again."""
 
     def __init__(self, kind: str, key: str) -> None:
         super().__init__(f"the {kind.replace('_', ' ')} {key} was changed by somebody else at the same time")
 
 
-class StaleVersion(Conflict):
-    """The version that the caller insists on (`If-Match`) is not the current one."""
+class PreconditionFailed(Conflict):
+    """The version that the caller requires (`If-Match`) is not the current one."""
 
     def __init__(self, current: int) -> None:
         super().__init__(f"the current version is {current}")
         self.current = current
 
 
+class ConcurrencyConflict(Conflict):
+    """Another process appended to the stream first: load again and decide again."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(f"{stream} was changed by somebody else at the same time")
+        self.stream = stream
+
+
+class ClaimTaken(Conflict):
+    """A value that must be unique belongs to another aggregate."""
+
+    def __init__(self, claims: Sequence[Claim]) -> None:
+        named = (f"the {claim.scope.replace('.', ' ').replace('_', ' ')} {claim.value!r}" for claim in claims)
+        super().__init__(" or ".join(named) + " is taken")
+        self.claims = claims
+
+
+class LinkBroken(Conflict):
+    """The target of a new link was deleted, or a target that others link to would be deleted (`no_longer_linkable`)."""
+
+    def __init__(self, no_longer_linkable: Sequence[str] = ()) -> None:
+        super().__init__("something that this points at was deleted at the same time")
+        self.no_longer_linkable = no_longer_linkable
+
+
 class Unavailable(DomainError):
-    """Something that we depend on is down or overloaded; try again after `retry_after` seconds."""
+    """A service that we depend on is down or overloaded; try again after `retry_after` seconds."""
 
     def __init__(self, what: str, *, retry_after: int = 1) -> None:
         super().__init__(what)

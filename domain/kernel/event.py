@@ -37,9 +37,20 @@ class DomainEvent(BaseModel, CanMutateAggregate[str]):
         return cls.TOPIC.partition(".")[2]
 
     def facts(self) -> dict[str, Any]:
-        """What this event says beyond its envelope: only the members that it was given."""
+        """The members of this event without its envelope: only those that it was given."""
         own = self.__dict__
         return {name: own[name] for name in self.model_fields_set if name not in ENVELOPE and name != "timestamp"}
+
+    @property
+    def shown(self) -> bool:
+        """Whether a GET of the aggregate shows the change. Only then its ETag and modification time change."""
+        return True
+
+    def mutate(self, aggregate: Any) -> Any | None:
+        mutated: Any = super().mutate(aggregate)
+        if self.shown:
+            mutated.shown_version, mutated.shown_on = self.originator_version, self.timestamp
+        return mutated
 
     def apply(self, aggregate: Any) -> None:
         """Hand the event to the aggregate's applier of the same name. Appliers never refuse."""

@@ -44,7 +44,7 @@ def canonical(key: str) -> str:
 
 
 def hashed(*parts: str) -> UUID:
-    """A GUID of version 8 (RFC 9562) made of texts: 122 bits of SHA-256. Parts are hashed with their lengths, so that no two lists
-    of them are one."""
-    told = b"".join(len(part).to_bytes(4) + part for part in (part.encode() for part in parts))
-    return UUID(int=int.from_bytes(sha256(told).digest()[:16]) & _RANDOM | _VERSION_8)
+    """A GUID of version 8 (RFC 9562) made of texts: 122 bits of SHA-256. Parts are hashed with their lengths, so that
+    two different lists of parts give different ids."""
+    hashed = b"".join(len(part).to_bytes(4) + part for part in (part.encode() for part in parts))
+    return UUID(int=int.from_bytes(sha256(hashed).digest()[:16]) & _RANDOM | _VERSION_8)

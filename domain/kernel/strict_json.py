@@ -1,4 +1,4 @@
-"""JSON as every part of the product takes it, from a body or from a text inside one.
+"""Strict JSON, for bodies and for JSON texts inside them.
 
 Strict: no NaN or infinity (not even as 1e400), no NUL, no half of a surrogate pair, nesting below 200 levels. What passes can be
 stored by PostgreSQL and sent on as JSON.
@@ -19,7 +19,7 @@ _INFINITE: Final = (float("inf"), float("-inf"))
 
 
 class NotStrict(ValueError):
-    """`message` says what is wrong, never what was sent; `steps` say where, and are empty when it is no JSON at all."""
+    """`message` says what is wrong, never the sent text; `steps` say where, and are empty when it is not JSON at all."""
 
     def __init__(self, message: str, steps: tuple[Step, ...] = ()) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ def path_inside(field: str, steps: Iterable[Step], *, longest: int = 200) -> str
 
 
 def _finite(data: Any) -> bool:
-    """One quick pass; the parser turns a number that is too large for a float into infinity without a word."""
+    """One quick pass: the parser silently turns a number that is too large for a float into infinity."""
     pending = [data]
     while pending:
         node = pending.pop()
@@ -65,7 +65,7 @@ def _finite(data: Any) -> bool:
 
 
 def _fault(node: object) -> tuple[tuple[Step, ...], str] | None:
-    """Where something is that PostgreSQL cannot hold or JSON cannot carry on, and what."""
+    """The place and kind of a value that PostgreSQL cannot store or JSON cannot hold."""
     if isinstance(node, str):
         return ((), "may not have a NUL character") if "\0" in node else None
     if isinstance(node, float):

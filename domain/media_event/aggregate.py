@@ -1,4 +1,4 @@
-"""MediaEvent: the aggregate that the wire calls *Event* (the eventsourcing library reserves the nested name `Event`)."""
+"""The aggregate of an Event. It is called MediaEvent because the eventsourcing library reserves the nested name `Event`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from domain.media_event.values import LIVE, ON_DEMAND, STREAMING, EventDetails, 
 
 _FACTS_OF = {facet: tuple(name for name in facet.model_fields if name not in DomainEvent.model_fields) for facet in events.FACETS}
 _EMPTY = EventDetails()
-HELD_WHILE_STREAMING = ("channel_id", "infrastructure_profile_id")
+FIXED_WHILE_STREAMING = ("channel_id", "infrastructure_profile_id")
 _NOTES = ("previous", "trigger")
 
 
@@ -27,37 +27,47 @@ class MediaEvent(AggregateRoot):
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
 
     details: EventDetails
+    left_unchanged: tuple[str, ...] = ()
+    """The fields that the last command could not change, because the Event streams."""
 
     def begin(self) -> None:
         self.details = EventDetails.blank()
 
-    # --- deciding
+    def copy(self) -> Self:
+        copy = super().copy()
+        copy.details = self.details.model_copy()
+        copy.__dict__.pop("left_unchanged", None)
+        return copy
+
+    # --- decisions
 
     @classmethod
     def register(cls, key: UUID, changes: Mapping[str, Any], *, at: datetime) -> Self:
-        known = {name: value for name, value in changes.items() if value != getattr(_EMPTY, name)}
-        return cls._begin(events.Registered, key, at, **known)
+        values = {name: value for name, value in changes.items() if value != getattr(_EMPTY, name)}
+        return cls._begin(events.Registered, key, at, **values)
 
     def amend(self, changes: Mapping[str, Any], *, at: datetime, provisioning: bool = False) -> None:
-        """Set the facts that `changes` names, each to its new value; one domain event for every facet that really changes.
+        """Set the fields that `changes` names, with one domain event for each facet that changes.
 
-        Document 2, POST /event/: a Channel or Infrastructure Profile may not be changed under a running stream; it is left as it
-        is and the rest applies.
+        The channel and the infrastructure profile of a running stream must not change: they are left unchanged, and the rest of
+        the changes applies.
         """
-        self._must_live()
-        held = HELD_WHILE_STREAMING if provisioning or self.details.state in STREAMING else ()
+        self._must_exist()
+        fixed = FIXED_WHILE_STREAMING if provisioning or self.details.state in STREAMING else ()
+        if left := tuple(name for name in fixed if name in changes and changes[name] != getattr(self.details, name)):
+            self.left_unchanged = left
         for facet, names in _FACTS_OF.items():
-            real = {
+            changed = {
                 name: changes[name]
                 for name in names
-                if name in changes and name not in held and changes[name] != getattr(self.details, name)
+                if name in changes and name not in fixed and changes[name] != getattr(self.details, name)
             }
-            if real:
-                self._trigger(facet, at=at, **real)
+            if changed:
+                self._trigger(facet, at=at, **changed)
 
     def change_state(self, state: EventState, *, trigger: Trigger, at: datetime) -> None:
-        """Go to any state at once; to the same one: nothing. Sets the times that decisions.md, Events, names."""
-        self._must_live()
+        """Change to any state; the same state changes nothing. Sets the times of docs/reference/api/events.md."""
+        self._must_exist()
         if state == self.details.state:
             return
         self._trigger(
@@ -70,15 +80,15 @@ class MediaEvent(AggregateRoot):
         )
 
     def force_stop(self, *, at: datetime) -> None:
-        """Always recorded: it is an order to the encoder too, which may be running although the Event is stopped."""
-        self._must_live()
+        """Stop the Event. Always recorded, because the encoder may run although the Event is stopped."""
+        self._must_exist()
         stopped = self.details.state is EventState.STOPPED
         times = {} if stopped else self._times_of(EventState.STOPPED, at=at)
         self._trigger(events.ForceStopped, at=at, previous=self.details.state, **times)
 
     def change_protection(self, state: EventState, *, at: datetime) -> None:
-        """Document 2, PUT /event/flow/protection: between VOD_PRIVATE and VOD_PUBLIC only."""
-        self._must_live()
+        """Change between VOD_PRIVATE and VOD_PUBLIC, and no other states."""
+        self._must_exist()
         if state not in ON_DEMAND:
             raise Refused(f"protection is VOD_PRIVATE or VOD_PUBLIC, not {state.name}")
         if self.details.state not in ON_DEMAND:
@@ -86,17 +96,17 @@ class MediaEvent(AggregateRoot):
         self.change_state(state, trigger=Trigger.PROTECTION, at=at)
 
     def change_mp4_state(self, mp4_state: Mp4State, *, at: datetime) -> None:
-        self._must_live()
+        self._must_exist()
         if mp4_state != self.details.mp4_state:
             self._trigger(events.Mp4StateChanged, at=at, mp4_state=mp4_state, previous=self.details.mp4_state)
 
     def force_notification(self, *, at: datetime) -> None:
-        """Always recorded: each order is a notification."""
-        self._must_live()
+        """Request a notification. Always recorded, because each request is a notification of its own."""
+        self._must_exist()
         self._trigger(events.NotificationForced, at=at)
 
     def delete(self, *, at: datetime) -> None:
-        self._must_live()
+        self._must_exist()
         self._trigger(events.Deleted, at=at)
 
     def restore(self, *, at: datetime) -> None:
@@ -107,17 +117,17 @@ class MediaEvent(AggregateRoot):
     def deleted(self) -> bool:
         return self.details.date_deleted is not None
 
-    def _must_live(self) -> None:
+    def _must_exist(self) -> None:
         if self.deleted:
             raise NotFound(self.KIND, self.key)
 
     def must_not_be_deleted(self) -> None:
-        """A POST with a deleted Event's Id is a conflict, not a new Event."""
+        """Raise `Conflict` for a deleted Event: an update with its id must not add a new one."""
         if self.deleted:
             raise Conflict(f"the Event {self.key} is deleted; restore it first")
 
     def _times_of(self, state: EventState, *, at: datetime) -> dict[str, datetime]:
-        at = max(at, self.modified_on)  # as the event's own time: an end never lies before its start, whatever the clocks do
+        at = max(at, self.modified_on)  # as for the domain event: an end is never before its start, even if a clock goes back
         details = self.details
         times: dict[str, datetime] = {}
         if state in LIVE and details.actual_live_start is None:
@@ -130,7 +140,7 @@ class MediaEvent(AggregateRoot):
                 times["published_end"] = at
         return times
 
-    # --- applying
+    # --- state
 
     def when(self, event: DomainEvent) -> None:
         applier = getattr(self, f"_when_{event.verb()}", None)
@@ -150,23 +160,19 @@ class MediaEvent(AggregateRoot):
     def _when_restored(self, event: events.Restored) -> None:
         self.details.date_deleted = None
 
-    # --- holding
+    # --- links
 
     def links(self) -> frozenset[str]:
-        """A deleted Event is nobody's user: what it pointed at may go."""
-        pointed = () if self.deleted else links_of(self.details)
-        return frozenset(f"{kind}:{key}" for kind, key in pointed) if pointed else NO_LINKS
+        """The records that must not be deleted; none for a deleted Event."""
+        targets = () if self.deleted else links_of(self.details)
+        return frozenset(f"{kind}:{key}" for kind, key in targets) if targets else NO_LINKS
 
-    # --- remembering
+    # --- snapshots
 
-    def snapshot(self) -> dict[str, Any]:
-        return {
-            "created_on": self.created_on.isoformat(),
-            "modified_on": self.modified_on.isoformat(),
-            "details": self.details.model_dump(mode="json", exclude_none=True),
-        }
+    def _kept(self) -> dict[str, Any]:
+        return self.details.model_dump(mode="json", exclude_none=True)
 
-    def _restore(self, details: dict[str, Any]) -> None:
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
         self.details = EventDetails.model_validate(details)
 
 

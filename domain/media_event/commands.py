@@ -1,4 +1,4 @@
-"""All that can be asked of a media Event. The index of document 2, "Events", in commands."""
+"""The commands of media Events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _EventCommand(Command[MediaEvent]):
 
 @dataclass(frozen=True)
 class AddOrUpdateEvent(_EventCommand):
-    """POST /event/. `changes` maps names of `EventDetails` to values; absent names are left as they are."""
+    """POST /event/. `changes` maps names of `EventDetails` to values; absent names do not change."""
 
     changes: Mapping[str, Any]
     state: EventState | None = None
@@ -37,7 +37,7 @@ class AddOrUpdateEvent(_EventCommand):
     new: bool = False
 
     @property
-    def fresh(self) -> bool:
+    def creates(self) -> bool:
         return self.new
 
     def decide(self, root: MediaEvent | None, *, at: datetime) -> MediaEvent:
@@ -53,14 +53,14 @@ class AddOrUpdateEvent(_EventCommand):
 
 @dataclass(frozen=True)
 class AddFlowTask(_EventCommand):
-    """POST /event/flow/add/ on an Event that exists; without an Id the task comes with a new Event (`AddOrUpdateEvent`)."""
+    """POST /event/flow/add/ for an existing Event. Without an id the task is part of a new Event (`AddOrUpdateEvent`)."""
 
     task_engine_json: str
     state: EventState | None = None
     mp4_state: Mp4State | None = None
 
     def decide(self, root: MediaEvent | None, *, at: datetime) -> MediaEvent:
-        check({"task_engine_json": self.task_engine_json})  # bad input is told before an Event that is not there
+        check({"task_engine_json": self.task_engine_json})  # bad input is reported before a missing Event
         return super().decide(root, at=at)
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
@@ -70,7 +70,7 @@ class AddFlowTask(_EventCommand):
 
 @dataclass(frozen=True)
 class Expectation:
-    """A JSON Patch `test`: the field must hold this value at this point of the patch."""
+    """A JSON Patch `test`: at this point of the patch the field must have this value."""
 
     name: str
     value: Any
@@ -95,7 +95,7 @@ class AmendEvent(_EventCommand):
         return super().decide(root, at=at)
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
-        if root.deleted:  # before any test, which would say what a deleted Event holds
+        if root.deleted:  # before any test, whose result would reveal values of a deleted Event
             raise NotFound(root.KIND, root.key)
         changes: dict[str, Any] = {}
         for step in self.steps:
@@ -110,7 +110,7 @@ class AmendEvent(_EventCommand):
 
 @dataclass(frozen=True)
 class ChangeEventState(_EventCommand):
-    """PUT /event/state/{id}: the operator's order, which the encoder follows."""
+    """PUT /event/state/{id}: an operator's order, which the encoder follows."""
 
     state: EventState
 
@@ -138,7 +138,7 @@ class ChangeEventProtection(_EventCommand):
 
 @dataclass(frozen=True)
 class ForceNotification(_EventCommand):
-    """POST /webhook/notify/{eventId} (ours): the only source of IsForced."""
+    """POST /webhook/notify/{eventId}: the only source of IsForced in notifications."""
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
         root.force_notification(at=at)
@@ -146,7 +146,7 @@ class ForceNotification(_EventCommand):
 
 @dataclass(frozen=True)
 class DeleteEvent(_EventCommand):
-    """DELETE /event/{id} (ours)."""
+    """DELETE /event/{id}."""
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
         root.delete(at=at)
@@ -154,10 +154,10 @@ class DeleteEvent(_EventCommand):
 
 @dataclass(frozen=True)
 class RestoreEvent(_EventCommand):
-    """PUT /event/restore/{id} (ours); a living Event stays as it is. What it pointed at may be gone by now."""
+    """PUT /event/restore/{id}. An Event that is not deleted does not change. Its link targets may have been deleted."""
 
     @property
-    def forgiving(self) -> bool:
+    def ignore_missing_links(self) -> bool:
         return True
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
@@ -165,7 +165,7 @@ class RestoreEvent(_EventCommand):
 
 
 def check(changes: Mapping[str, Any]) -> None:
-    """Refuse values that no Event may hold, whatever surface they came from. Fields are named as `EventDetails` names them."""
+    """Raise `Malformed` for values that no Event may have. The API checks too; this covers commands of workers and the CLI."""
     wrong = [
         FieldError(name, "must not be negative")
         for name in _NOT_NEGATIVE

@@ -1,9 +1,9 @@
-"""What can happen to a media Event. Topics are frozen: a changed meaning is a new event or an upcast, never an edit."""
+"""The domain events of media Events. Topics are frozen: a changed meaning needs a new event or an upcast."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from domain.kernel.event import DomainEvent, FirstEvent
 from domain.media_event import values
@@ -11,7 +11,7 @@ from domain.media_event.values import EventState, Mp4State, Trigger
 
 
 class Registered(FirstEvent, values.Particulars):
-    """The Event exists. Holds whatever was known of it at that moment."""
+    """The Event was added, with the values that were given."""
 
     TOPIC: ClassVar[str] = "event.registered"
 
@@ -44,8 +44,8 @@ class AutomationChanged(DomainEvent, values.Automation):
     TOPIC: ClassVar[str] = "event.automation_changed"
 
 
-class ProvisioningPlanned(DomainEvent, values.ProvisioningPlan):
-    TOPIC: ClassVar[str] = "event.provisioning_planned"
+class ProvisioningPlanChanged(DomainEvent, values.ProvisioningPlan):
+    TOPIC: ClassVar[str] = "event.provisioning_plan_changed"
 
 
 class RoomAssigned(DomainEvent, values.RoomLink):
@@ -76,12 +76,12 @@ class StreamingConfigured(DomainEvent, values.Streaming):
     TOPIC: ClassVar[str] = "event.streaming_configured"
 
 
-class FlowTaskSet(DomainEvent, values.FlowTask):
-    TOPIC: ClassVar[str] = "event.flow_task_set"
+class FlowTaskChanged(DomainEvent, values.FlowTask):
+    TOPIC: ClassVar[str] = "event.flow_task_changed"
 
 
 class StateChanged(DomainEvent):
-    """The Event moved from `previous` to `state`; the times are those that the move set, absent where it set none."""
+    """The state changed from `previous` to `state`. The times that this change set are present, the others absent."""
 
     TOPIC: ClassVar[str] = "event.state_changed"
 
@@ -95,13 +95,19 @@ class StateChanged(DomainEvent):
 
 
 class ForceStopped(DomainEvent):
-    """An operator stopped the Event and its encoder channel, whoever else may be running on it."""
+    """An operator stopped the Event and its encoder channel, even if other Events use the channel.
+
+    If the Event was stopped before, nothing that is shown changes: the order is for the encoder."""
 
     TOPIC: ClassVar[str] = "event.force_stopped"
 
     previous: EventState
     actual_live_end: datetime | None = None
     published_end: datetime | None = None
+
+    @property
+    def shown(self) -> bool:
+        return self.previous is not EventState.STOPPED
 
 
 class Mp4StateChanged(DomainEvent):
@@ -112,19 +118,13 @@ class Mp4StateChanged(DomainEvent):
 
 
 class NotificationForced(DomainEvent):
-    """An operator wants the webhooks to be told of the Event as it is. Document 2, "Events", IsForced.
-
-    Nothing of the Event changed, so the time of its last change stays too. Its version, which is its ETag, moves like with every
-    domain event.
-    """
+    """An operator requested a notification to the webhooks. The Event did not change."""
 
     TOPIC: ClassVar[str] = "event.notification_forced"
 
-    def mutate(self, aggregate: Any) -> Any:
-        modified_on = aggregate.modified_on
-        super().mutate(aggregate)
-        aggregate.modified_on = modified_on
-        return aggregate
+    @property
+    def shown(self) -> bool:
+        return False
 
 
 class Deleted(DomainEvent):
@@ -143,7 +143,7 @@ FACETS: tuple[type[DomainEvent], ...] = (
     InstantVodWindowChanged,
     ArchiverWindowChanged,
     AutomationChanged,
-    ProvisioningPlanned,
+    ProvisioningPlanChanged,
     RoomAssigned,
     Classified,
     Tagged,
@@ -151,7 +151,7 @@ FACETS: tuple[type[DomainEvent], ...] = (
     FlowsAssigned,
     DrmConfigured,
     StreamingConfigured,
-    FlowTaskSet,
+    FlowTaskChanged,
 )
 
 EVENTS: tuple[type[DomainEvent], ...] = (

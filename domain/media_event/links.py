@@ -1,14 +1,12 @@
-"""What a media Event points at: each link by its name in `EventDetails`, and the kind of record at its other end."""
+"""The links of an Event: the fields of `EventDetails` that refer to a record, and the kind of that record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from domain.kernel.links import Link
 from domain.media_event.values import EventDetails
-
-Link = tuple[str, str]
-"""A kind and an id."""
 
 LINKS: Mapping[str, str] = {
     "room_id": "room",
@@ -24,13 +22,13 @@ LINKS: Mapping[str, str] = {
 
 
 def links(name: str, value: Any) -> Iterable[Link]:
-    """What one detail points at; nothing when it is not set."""
+    """The links in the value of one field."""
     if not value:
         return ()
     return [(LINKS[name], str(key)) for key in (value if isinstance(value, tuple) else (value,))]
 
 
 def links_of(details: EventDetails) -> list[Link]:
-    """Everything that an Event points at."""
-    known = details.__dict__
-    return [link for name in LINKS if (value := known[name]) for link in links(name, value)]
+    """All links of an Event."""
+    values = details.__dict__
+    return [link for name in LINKS if (value := values[name]) for link in links(name, value)]

@@ -1,7 +1,7 @@
-"""The values of a media Event: its numbers and its facts, grouped as the trade groups them.
+"""Values of a media Event: enumerations, and its fields grouped into facets.
 
-Each facet is declared once and used three times: as the body of the domain event that changes it, as part of the first event, and
-as part of the aggregate's state. Names are snake case of document 2, "Event object".
+A facet is declared once and used three times: as the body of the domain event that changes it, as a part of the first event, and
+as a part of the aggregate's state. Names are those of the API in snake case.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 
 class EventState(IntEnum):
-    """contract.md, "Numbers that spec/ leaves open"."""
+    """The states of an Event. See docs/reference/api/events.md."""
 
     PRE_LIVE = 0
     LIVE_UNPUBLISHED = 1
@@ -58,7 +58,7 @@ class Mp4State(IntEnum):
 
 
 class ProvisionState(IntEnum):
-    """Document 2, "Provisioning objects"."""
+    """The states of provisioning, values of a list filter. No Event has one."""
 
     SCHEDULED = 0
     PROVISIONING = 1
@@ -71,7 +71,7 @@ class ProvisionState(IntEnum):
 
 
 class Trigger(StrEnum):
-    """Why a state changed. Only an operator's order (and the schedule, which gives it for them) starts or stops the encoder."""
+    """The cause of a state change. Only an operator's order starts or stops the encoder."""
 
     OPERATOR = "operator"
     METADATA = "metadata"
@@ -185,7 +185,7 @@ class Particulars(
     Streaming,
     FlowTask,
 ):
-    """Everything about an Event that a caller may write, except its states."""
+    """All fields of an Event that a caller writes, except its states."""
 
 
 class EventDetails(Particulars):
@@ -199,18 +199,18 @@ class EventDetails(Particulars):
 
     @classmethod
     def blank(cls) -> Self:
-        """Nothing is known yet. The same as `EventDetails()`, without validating sixty defaults for every Event."""
+        """The same as `EventDetails()`, without the validation of sixty defaults for every Event."""
         details = cls.__new__(cls)
-        setting = object.__setattr__
-        setting(details, "__dict__", _BLANK.__dict__.copy())
-        setting(details, "__pydantic_fields_set__", set())
-        setting(details, "__pydantic_extra__", None)
-        setting(details, "__pydantic_private__", None)
+        set_attribute = object.__setattr__
+        set_attribute(details, "__dict__", _BLANK.__dict__.copy())
+        set_attribute(details, "__pydantic_fields_set__", set())
+        set_attribute(details, "__pydantic_extra__", None)
+        set_attribute(details, "__pydantic_private__", None)
         return details
 
     @property
     def display_start(self) -> datetime | None:
-        """decisions.md, Events: publishedStart, else scheduledStart, else actualLiveStart."""
+        """The start to show to viewers: publishedStart, else scheduledStart, else actualLiveStart."""
         return self.published_start or self.scheduled_start or self.actual_live_start
 
     @property

@@ -1,4 +1,5 @@
-"""Records with a JSON text whose write-only members lie in the vault: channels and flows. decisions.md, "Everywhere"."""
+"""Records with a JSON text whose write-only members are in the vault: channels and flows; see
+docs/reference/api/conventions.md#write-only-members."""
 
 from __future__ import annotations
 
@@ -10,18 +11,18 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.configuration.schema import Section
 from domain.configuration.secrets import after_renaming, entries_of, holder_of, settled, split
 from domain.kernel.aggregate import NO_SECRETS
+from domain.kernel.encryption import SecretRef, kept_or_new
 from domain.kernel.errors import FieldError, Malformed
-from domain.kernel.sealed import SecretRef
+from domain.kernel.json_document import Section
 from domain.kernel.strict_json import path_inside
 from domain.records.record import Record
 
 
 class ConfiguredDetails(BaseModel):
-    """`configuration_json` is the text as it was sent, with null in place of every secret; `secrets` says, by place, where the
-    secrets lie."""
+    """`configuration_json` is the text as it was sent, with null in place of every secret; `secrets` has their
+    references, by place."""
 
     name: str
     configuration_json: str
@@ -30,9 +31,9 @@ class ConfiguredDetails(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SentConfiguration:
-    """A text as a command brings it: `text` without its secrets, `sent` those secrets (None: cleared), `holders` the places of
-    all objects in the text, `nulls` those of secrets that are null in it, `required` the places where there must be a secret once
-    their holder is there."""
+    """The JSON text of a command: `text` without its secrets; `sent`, those secrets (None: cleared); `holders`, the places of all
+    objects in the text; `nulls`, the places of secrets that are null in it; `required`, the places that must have a secret when
+    their object is in the text."""
 
     text: str
     sent: Mapping[str, SecretRef | None]
@@ -42,7 +43,7 @@ class SentConfiguration:
 
 
 class ConfiguredRecord(Record):
-    """In a write null or absent keeps the secret that is stored, "" clears it; what a GET shows can be sent back."""
+    """In a write, a secret that is null or absent stays as it is, and "" clears it: the answer of a GET can be sent back."""
 
     SCHEMA: ClassVar[type[Section]]
 
@@ -53,63 +54,58 @@ class ConfiguredRecord(Record):
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
-        brought = values.get("configuration_json")
-        if brought is None:
+        sent_text = values.get("configuration_json")
+        if sent_text is None:
             return values
-        assert isinstance(brought, SentConfiguration)
-        held = _held(stored, brought)
-        sent = {place: known_again(held.get(place), ref) for place, ref in brought.sent.items()}
-        kept = settled(held, sent, holders=brought.holders)
-        missing = [place for place in brought.required if place not in kept and place not in sent]
+        assert isinstance(sent_text, SentConfiguration)
+        stored_secrets = _stored_secrets(stored, sent_text)
+        sent = {place: kept_or_new(stored_secrets.get(place), ref) for place, ref in sent_text.sent.items()}
+        kept = settled(stored_secrets, sent, holders=sent_text.holders)
+        missing = [place for place in sent_text.required if place not in kept and place not in sent]
         if missing:
-            _check_new(missing, brought, stored=stored)
-        return {**values, "configuration_json": brought.text, "secrets": kept}
+            _check_new(missing, sent_text, stored=stored)
+        return {**values, "configuration_json": sent_text.text, "secrets": kept}
 
     def secrets(self) -> frozenset[UUID]:
-        if self.withdrawn or not self.details.secrets:
+        if self.deleted or not self.details.secrets:
             return NO_SECRETS
         return frozenset(ref.reference for ref in self.details.secrets.values())
 
 
-def _held(stored: Any, brought: SentConfiguration) -> Mapping[str, SecretRef]:
-    """The secrets that are stored, by their places in the new text. What was renamed keeps its secret where the text has null for
-    it, as a GET shows it; an entry that says nothing of a secret may be another one, and gets none."""
+def _stored_secrets(stored: Any, sent_text: SentConfiguration) -> Mapping[str, SecretRef]:
+    """The stored secrets by their places in the new text. A renamed entry keeps its secret if the text has null for it, as a GET
+    shows it; an entry without that member may be a different one and gets none."""
     if stored is None:
         return {}
-    held: Mapping[str, SecretRef] = stored.secrets
-    if all(holder_of(place) in brought.holders for place in held):
-        return held
-    old, new = entries_of(split(stored.configuration_json).holders), entries_of(brought.holders)
-    places = ((place, after_renaming(place, old=old, new=new)) for place in held)
-    return {moved if moved in brought.nulls else place: held[place] for place, moved in places}
+    stored_secrets: Mapping[str, SecretRef] = stored.secrets
+    if all(holder_of(place) in sent_text.holders for place in stored_secrets):
+        return stored_secrets
+    old, new = entries_of(split(stored.configuration_json).holders), entries_of(sent_text.holders)
+    places = ((place, after_renaming(place, old=old, new=new)) for place in stored_secrets)
+    return {moved if moved in sent_text.nulls else place: stored_secrets[place] for place, moved in places}
 
 
-def _check_new(missing: Sequence[str], brought: SentConfiguration, *, stored: Any) -> None:
-    """A required secret must come with its holder. One that was cleared since is not asked for again, or what a GET shows could
-    not be sent back."""
-    known = split(stored.configuration_json).holders if stored is not None else frozenset()
-    old, new = entries_of(known), entries_of(brought.holders)
+def _check_new(missing: Sequence[str], sent_text: SentConfiguration, *, stored: Any) -> None:
+    """A required secret must come with its object. One that was cleared later is not required again: otherwise the answer of a GET
+    could not be sent back."""
+    old_holders = split(stored.configuration_json).holders if stored is not None else frozenset()
+    old, new = entries_of(old_holders), entries_of(sent_text.holders)
 
-    def was_there(place: str) -> bool:
+    def existed(place: str) -> bool:
         holder = holder_of(place)
-        return holder in known or (place in brought.nulls and after_renaming(holder, old=new, new=old) in known)
+        return holder in old_holders or (place in sent_text.nulls and after_renaming(holder, old=new, new=old) in old_holders)
 
-    asked = [place for place in missing if not was_there(place)]
-    if asked:
-        fields = (path_inside("configurationJson", _counted(place, brought.text)) for place in asked)
+    unmet = [place for place in missing if not existed(place)]
+    if unmet:
+        fields = (path_inside("configurationJson", _counted(place, sent_text.text)) for place in unmet)
         raise Malformed(*(FieldError(field, "is required") for field in fields))
 
 
 def _counted(place: str, text: str) -> Iterator[int | str]:
-    """The steps of a place as all other messages spell them, entries of arrays by their index."""
+    """The steps of a place as in other messages: entries of arrays by their index."""
     node: Any = json.loads(text)
     for step in json.loads(place):
         if isinstance(step, dict):
             step = next(index for index, entry in enumerate(node) if isinstance(entry, dict) and step.items() <= entry.items())
         yield step
         node = node.get(step) if isinstance(node, dict) else node[step]
-
-
-def known_again(held: SecretRef | None, sent: SecretRef | None) -> SecretRef | None:
-    """The same secret sent again stays where it lies."""
-    return held if held is not None and sent is not None and held.fingerprint == sent.fingerprint else sent

@@ -1,2 +1,1 @@
-"""What a webhook is made of besides its fields: where it leads, what it sends along, how it signs. Document 2, "Webhook
-objects"."""
+"""Webhooks: the record with its secrets, its address, the headers that it adds, its signing secret, and its use cases."""

@@ -1,7 +1,7 @@
-"""Callbacks: the addresses that a client's jobs are told to. Document 3, "Job engine", its notes on callbacks; decisions.md, "Job
-engine": user info and query of a URL are not shown.
+"""Callbacks: webhooks for the jobs of one client. docs/reference/api/webhooks.md#callbacks.
 
-The webhook of an address goes by its client and the address, so that each job that names it again finds the same one.
+The id of a callback is made of its client and its address, so every job that names the address finds the same callback.
+User info and query of an address may hold secrets: they are stored encrypted and never shown.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from uuid import UUID
 
 from domain.kernel.errors import Malformed
 from domain.kernel.ids import hashed
-from domain.webhook.address import LONGEST_URL, check_url
+from domain.kernel.urls import LONGEST_URL, check_url
 
-MOST: Final = 16
-"""So many callbacks may one job have: each of them is told of each step."""
+MOST_CALLBACKS: Final = 16
+"""Callbacks of one job: each is called for each step of the job."""
 
 _AUTHORITY: Final = re.compile(r"(?P<scheme>[^:/?#]*://)(?P<user>[^/?#]*)@(?P<rest>.*)", re.DOTALL)
 _ODD_USER: Final = re.compile(r"[^/]*//(?:[^/?#]*[^\x21-\x7e]|[^/?#]*\\|[^:/?#]*%3[Aa])")
@@ -27,37 +27,39 @@ _CREDENTIALS: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
 
 @dataclass(frozen=True, slots=True)
 class CallbackUrl:
-    """`shown` is the address without user info and query; `whole` as it was written."""
+    """`shown` is the address without user info and query; `whole` as it was sent."""
 
     shown: str
     whole: str = field(repr=False)
 
     @property
-    def hides(self) -> bool:
+    def has_secret_part(self) -> bool:
         return self.shown != self.whole
 
 
-def taken_apart(url: str, *, field: str) -> CallbackUrl:
-    """Messages never repeat the address."""
+def parse_callback_url(url: str, *, field: str) -> CallbackUrl:
+    """Raises `Malformed`; messages never repeat the address."""
     if len(url) > LONGEST_URL:
         raise Malformed.at(field, f"must have at most {LONGEST_URL} characters")
-    called, credentials = parted(url)
-    check_url(called, field=field)
+    address, credentials = split_user_info(url)
+    check_url(address, field=field)
     if credentials is not None and (_ODD_USER.match(url) or not _CREDENTIALS.fullmatch(credentials)):
         raise Malformed.at(field, "has a user name or password that HTTP basic authentication cannot take")
-    return CallbackUrl(called.partition("?")[0], url)
+    return CallbackUrl(address.partition("?")[0], url)
 
 
-def parted(url: str) -> tuple[str, str | None]:
-    """The address to call, and `user:password` where it was written with user info."""
-    found = _AUTHORITY.fullmatch(url)
-    if found is None:
+def split_user_info(url: str) -> tuple[str, str | None]:
+    """The URL without user info, and `user:password`; None when it has no user info."""
+    match = _AUTHORITY.fullmatch(url)
+    if match is None:
         return url, None
-    user, _, password = found["user"].partition(":")
-    return found["scheme"] + found["rest"], f"{unquote(user)}:{unquote(password)}"
+    user, _, password = match["user"].partition(":")
+    return match["scheme"] + match["rest"], f"{unquote(user)}:{unquote(password)}"
 
 
 def callback_key(*, client: str, url: str, mark: str = "") -> UUID:
-    """The key of a callback's webhook: a GUID of version 8 (RFC 9562). `url` is the shown one; `mark` stands for what is hidden,
-    and is made with a key, since whoever sees the GUID could try passwords on a plain hash."""
+    """The id of a callback: a GUID of version 8 (RFC 9562).
+
+    `url` is the address as it is shown. `mark` is a keyed hash of the whole address where a part of it is secret: with a plain
+    hash, everybody who sees the id could try passwords on it."""
     return hashed("callback", client, url, mark)

@@ -1,7 +1,7 @@
-"""`additionalPropertiesJson`: the request headers that a webhook sends besides its own. Document 2, "Webhook objects" and
-"Authentication"; decisions.md, "Webhooks".
+"""Request headers of a webhook's own: the text `additionalPropertiesJson`. docs/reference/api/webhooks.md#headers-of-your-own.
 
-The text is kept as it was sent, with null for each value that is a credential: those lie in the vault, by their header's name.
+The text is stored as it was sent, with null in place of each credential. Credentials are stored in the vault, by the names of their
+headers.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.configuration.schema import ClosedSection, checked
-from domain.configuration.secrets import MEMBER
 from domain.kernel.credentials import hints_at_credential
 from domain.kernel.errors import FieldError, Malformed
+from domain.kernel.json_document import MEMBER, ClosedSection, checked
 
 FIELD: Final = "additionalPropertiesJson"
 MOST: Final = 64
@@ -29,7 +28,7 @@ _RESERVED_BEGINNINGS: Final = ("content-", "webhook-", "proxy-")
 
 
 class Header(ClosedSection):
-    """A null value stands for the credential that is stored."""
+    """A null value means the stored credential."""
 
     name: str
     value: str | None
@@ -40,15 +39,15 @@ class _HeaderDocument(ClosedSection):
 
 
 @dataclass(frozen=True, slots=True)
-class SentHeaders:
-    """A text as it may be kept, and the credentials that were sent in it, by their names in the vault."""
+class SplitHeaders:
+    """The text that may be stored, and the credentials that were in it, by their names in the vault."""
 
     text: str
     credentials: Mapping[str, str] = field(repr=False)
 
 
-def taken_apart(text: str) -> SentHeaders:
-    """A checked text. `Malformed` names the path inside it, and never says what was sent."""
+def split_credentials(text: str) -> SplitHeaders:
+    """Raises `Malformed`, which names the path in the text and never repeats what was sent."""
     headers = _read(text)
     faults = [fault for index, header in enumerate(headers) for fault in _faults(header, index)]
     seen: set[str] = set()
@@ -59,12 +58,16 @@ def taken_apart(text: str) -> SentHeaders:
             seen.add(secret_name(header.name))
     if faults:
         raise Malformed(*faults)
-    sent = {secret_name(one.name): one.value for one in headers if one.value is not None and hints_at_credential(one.name)}
-    return SentHeaders(_masked(text, headers), sent)
+    credentials = {
+        secret_name(header.name): header.value
+        for header in headers
+        if header.value is not None and hints_at_credential(header.name)
+    }
+    return SplitHeaders(_masked(text, headers), credentials)
 
 
 def headers_in(text: str | None) -> tuple[Header, ...]:
-    """The headers of a text that was kept."""
+    """The headers of a stored text."""
     return _HeaderDocument.model_validate_json(text).headers if text is not None else ()
 
 
@@ -78,13 +81,13 @@ def place(index: int, member: str) -> str:
 
 def _read(text: str) -> tuple[Header, ...]:
     headers = checked(_HeaderDocument, text, field=FIELD).headers
-    json.loads(text, object_pairs_hook=_each_once)
+    json.loads(text, object_pairs_hook=_unique_keys)
     if len(headers) > MOST:
         raise Malformed.at(f"{FIELD}.headers", f"may have at most {MOST} entries")
     return headers
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         raise Malformed.at(FIELD, "has an object with the same key twice")
@@ -98,19 +101,20 @@ def _faults(header: Header, index: int) -> Iterator[FieldError]:
     elif name in _RESERVED or name.startswith(_RESERVED_BEGINNINGS):
         yield FieldError(place(index, "name"), "is a header that the delivery sets itself")
     if header.value is not None and not (len(header.value) <= LONGEST_VALUE and _VALUE.fullmatch(header.value)):
-        what = f"1 to {LONGEST_VALUE} characters of visible ASCII, with blanks inside only"
-        yield FieldError(place(index, "value"), f"must be {what}")
+        allowed = f"1 to {LONGEST_VALUE} characters of visible ASCII, with blanks inside only"
+        yield FieldError(place(index, "value"), f"must be {allowed}")
 
 
 def _masked(text: str, headers: tuple[Header, ...]) -> str:
-    """Character for character the same text. Every entry has two members, so that the order of members says whose they are."""
-    members = iter([one for one in headers for _ in range(2)])
+    """The same text, with null in place of each credential. Each entry has two members, so their order says which header they
+    belong to."""
+    members = iter([header for header in headers for _ in range(2)])
 
-    def mask(found: re.Match[str]) -> str:
-        if found["value"] is None:  # the key of the whole array, or no key
-            return found[0]
+    def mask(member: re.Match[str]) -> str:
+        if member["value"] is None:  # the key of the whole array, or no key
+            return member[0]
         header = next(members)
-        hidden = json.loads(found["key"]) == "value" and hints_at_credential(header.name)
-        return f"{found['key']}{found['colon']}null" if hidden else found[0]
+        hidden = json.loads(member["key"]) == "value" and hints_at_credential(header.name)
+        return f"{member['key']}{member['colon']}null" if hidden else member[0]
 
     return MEMBER.sub(mask, text)

@@ -1,4 +1,4 @@
-"""The secret that a webhook signs with, as the Standard Webhooks specification words it. contract.md, "Webhook delivery"."""
+"""Signing secrets of webhooks, in the form of the Standard Webhooks specification: docs/reference/api/webhooks.md#secret."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 
 BYTES: Final = 32
 OVERLAP: Final = timedelta(hours=24)
-"""How long a secret that was replaced still signs along."""
+"""How long requests also carry a signature of the secret that was replaced."""
 
 _PREFIX: Final = "whsec_"
 
 
-def worded(random: bytes) -> str:
-    """What the subscriber is shown, once."""
-    return _PREFIX + b64encode(random).decode()
+def encode_secret(key: bytes) -> str:
+    """The text that the subscriber gets, once."""
+    return _PREFIX + b64encode(key).decode()
 
 
-def key_of(secret: str) -> bytes:
+def decode_secret(secret: str) -> bytes:
     """The bytes to sign with."""
     return b64decode(secret.removeprefix(_PREFIX), validate=True)

@@ -1,8 +1,8 @@
-"""Questions about the log itself: who changed what, when and why, and how anything stood at any moment. contract.md, "Audit"."""
+"""Queries of the event log for the audit: who changed what, when and why, and past states of aggregates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,18 +12,19 @@ from pydantic_core import from_json
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
+from domain.kernel.stream_name import StreamName
 from projections.kernel.database import Database
 from projections.kernel.where import Part, where
 from projections.log.streams import Streams
 
-_COLUMNS = (
-    "SELECT position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, link FROM events"
-)
+_COLUMNS = """
+SELECT position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, chain_hash FROM events
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One domain event, as the audit shows it. `aggregate` is a kind, `version` counts from 1."""
+    """An event of the log. `aggregate` is the kind, `version` counts from 1."""
 
     position: int
     aggregate: str
@@ -40,8 +41,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """An aggregate as it stood, and the log position and time at which it came to stand so."""
+class PastState:
+    """A past state of an aggregate, with the log position and time of its last event."""
 
     root: AggregateRoot
     position: int
@@ -50,7 +51,7 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryFilter:
-    """`after` and `before` are positions and exclusive; everything given must hold."""
+    """`after` and `before` are positions and exclusive. All conditions must hold."""
 
     after: int | None = None
     before: int | None = None
@@ -66,49 +67,51 @@ class EntryFilter:
 
 
 class AuditQueries:
-    """Reads the log directly, so the audit is never behind it."""
+    """Reads the event log itself, so the audit is always up to date."""
 
     def __init__(self, database: Database, streams: Streams, catalogue: Catalogue) -> None:
         self._database = database
         self._streams = streams
         self._catalogue = catalogue
 
-    async def entries(self, wanted: EntryFilter) -> list[Entry]:
-        """One more than `limit`, where there is more: how the caller knows that there is a next page."""
-        conditions, parameters = where(self._parts(wanted))
-        asked = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        order = "ASC" if wanted.ascending else "DESC"
+    async def entries(self, selection: EntryFilter) -> list[Entry]:
+        """One more than `limit` if there are more: this tells the caller that there is a next page."""
+        conditions, parameters = where(self._parts(selection))
+        condition = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        order = "ASC" if selection.ascending else "DESC"
         rows = await self._database.rows(
-            f"{_COLUMNS}{asked} ORDER BY position {order} LIMIT %(limit)s", {**parameters, "limit": wanted.limit + 1}
+            f"{_COLUMNS}{condition} ORDER BY position {order} LIMIT %(limit)s", {**parameters, "limit": selection.limit + 1}
         )
         return [_entry(row) for row in rows]
 
-    def _parts(self, wanted: EntryFilter) -> list[Part]:
+    def _parts(self, selection: EntryFilter) -> list[Part]:
         streams = None
-        if wanted.id is not None:
-            kinds = [wanted.aggregate] if wanted.aggregate else list(self._catalogue.aggregates)
-            streams = [f"{kind}:{wanted.id}" for kind in kinds]
+        if selection.id is not None:
+            kinds = [selection.aggregate] if selection.aggregate else list(self._catalogue.aggregates)
+            streams = [f"{kind}:{selection.id}" for kind in kinds]
         return [
-            ("after", wanted.after, "position > %(after)s"),
-            ("before", wanted.before, "position < %(before)s"),
+            ("after", selection.after, "position > %(after)s"),
+            ("before", selection.before, "position < %(before)s"),
             ("streams", streams, "originator_id = ANY(%(streams)s)"),
-            ("kind", wanted.aggregate, "split_part(originator_id, ':', 1) = %(kind)s"),
-            ("type", wanted.type, "topic = %(type)s"),
-            ("actor", wanted.actor, "metadata->>'actor' = %(actor)s"),
-            ("transaction_id", wanted.transaction_id, "metadata->>'correlation_id' = %(transaction_id)s"),
-            ("recorded_from", wanted.recorded_from, "recorded_at >= %(recorded_from)s"),
-            ("recorded_to", wanted.recorded_to, "recorded_at <= %(recorded_to)s"),
+            ("kind", selection.aggregate, "split_part(originator_id, ':', 1) = %(kind)s"),
+            ("type", selection.type, "topic = %(type)s"),
+            ("actor", selection.actor, "metadata->>'actor' = %(actor)s"),
+            ("transaction_id", selection.transaction_id, "metadata->>'correlation_id' = %(transaction_id)s"),
+            ("recorded_from", selection.recorded_from, "recorded_at >= %(recorded_from)s"),
+            ("recorded_to", selection.recorded_to, "recorded_at <= %(recorded_to)s"),
         ]
 
     async def history(self, aggregate: str, key: str) -> list[Entry]:
-        """Everything that ever happened to one aggregate, oldest first."""
+        """All events of one aggregate, oldest first."""
         rows = await self._database.rows(
             _COLUMNS + " WHERE originator_id = %s ORDER BY originator_version", (f"{aggregate}:{key}",)
         )
         return [_entry(row) for row in rows]
 
-    async def moment(self, aggregate: str, key: str, *, version: int | None = None, at: datetime | None = None) -> Moment | None:
-        """One aggregate at a version, at a time, or now; None where it did not exist then."""
+    async def past_state(
+        self, aggregate: str, key: str, *, version: int | None = None, at: datetime | None = None
+    ) -> PastState | None:
+        """An aggregate at a version, at a time, or now; None if it did not exist then."""
         rows = await self._database.rows(
             "SELECT originator_id, originator_version, topic, state, position, recorded_at FROM events"
             " WHERE originator_id = %(stream)s"
@@ -119,24 +122,12 @@ class AuditQueries:
         if not rows or (version is not None and rows[-1][1] < version):
             return None
         root = self._streams.folded(row[:4] for row in rows)[rows[0][0]]
-        return Moment(root, rows[-1][4], rows[-1][5])
-
-    async def those_at(self, streams: Iterable[str], position: int) -> dict[str, AggregateRoot]:
-        """Other aggregates as they stood when the log had reached a position: the names that links had then."""
-        wanted: Sequence[str] = list(dict.fromkeys(streams))
-        if not wanted:
-            return {}
-        rows = await self._database.rows(
-            "SELECT originator_id, originator_version, topic, state FROM events"
-            " WHERE originator_id = ANY(%s) AND position <= %s ORDER BY 1, 2",
-            (wanted, position),
-        )
-        return self._streams.folded(rows)
+        return PastState(root, rows[-1][4], rows[-1][5])
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    position, stream, version, topic, event_id, recorded_at, metadata, state, link = row
-    kind, _, key = stream.partition(":")
+    position, stream, version, topic, event_id, recorded_at, metadata, state, chain_hash = row
+    kind, key = StreamName.read(stream)
     cause = from_json(metadata)
     return Entry(
         position=position,
@@ -150,5 +141,5 @@ def _entry(row: Sequence[Any]) -> Entry:
         transaction_id=cause.get("correlation_id", ""),
         causation_id=cause.get("causation_id"),
         data=from_json(state),
-        hash=link.hex(),
+        hash=chain_hash.hex(),
     )

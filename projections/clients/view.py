@@ -1,4 +1,4 @@
-"""The view of clients: roles, keys (hashes) and DRM settings, for authentication, key answers and administration."""
+"""The view of clients: roles, hashes of API keys and DRM settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def row(client: Client) -> tuple[Any, ...]:
     return (
         client.key,
         client.version,
-        client.removed,
+        client.deleted,
         client.registered_at,
         to_json(client.roles).decode(),
         to_json(client.keys).decode(),
@@ -29,7 +29,7 @@ CLIENT_VIEW = View(
     columns=(
         Column("name", "text"),
         Column("version", "bigint"),
-        Column("removed", "boolean"),
+        Column("deleted", "boolean"),
         Column("registered_at", "timestamptz"),
         Column("roles", "text"),
         Column("keys", "text"),

@@ -1,6 +1,7 @@
-"""Records that a consumer could not take in. They wait in the table until a person has them replayed; the rest of the log goes on.
+"""Parked records (dead letters): events that a consumer could not process.
 
-Behind a parked record all later ones of the same aggregate are parked too, so that their order is kept.
+They stay in a table until an operator requests a replay. After a parked record all later ones
+of the same aggregate are parked too, so that their order is kept. All others go on.
 """
 
 from __future__ import annotations
@@ -12,28 +13,29 @@ from datetime import datetime
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from domain.kernel.stream_name import StreamName
 from projections.kernel.arrays import bigints, texts
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST
-from projections.log.tail import LoggedEvent
+from projections.log.reader import LoggedEvent
 
 _PARK = """
-INSERT INTO parked (consumer, position, stream, topic, error)
+INSERT INTO parked_records (consumer, position, stream, topic, error)
 SELECT %s, p.* FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS p (position, stream, topic, error)
 ON CONFLICT (consumer, position)
-DO UPDATE SET error = excluded.error, attempts = parked.attempts + 1, replay = false, parked_at = clock_timestamp()
+DO UPDATE SET error = excluded.error, attempts = parked_records.attempts + 1, replay = false, parked_at = clock_timestamp()
 """
-_COLUMNS = "SELECT consumer, position, stream, topic, error, attempts, replay, parked_at FROM parked "
+_COLUMNS = "SELECT consumer, position, stream, topic, error, attempts, replay, parked_at FROM parked_records "
 _PAGE = _COLUMNS + "WHERE consumer = %s AND position > %s ORDER BY position LIMIT %s"
 _ASK = """
-UPDATE parked SET replay = true WHERE consumer = %(consumer)s AND (%(stream)s::text IS NULL OR stream = %(stream)s)
+UPDATE parked_records SET replay = true WHERE consumer = %(consumer)s AND (%(stream)s::text IS NULL OR stream = %(stream)s)
 """
 _LONGEST = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ParkedRecord:
-    """`attempts` counts the tries that failed; `replay`: somebody has asked for another one."""
+    """An event that could not be processed. `attempts` counts the failed tries; `replay`: another one was requested."""
 
     consumer: str
     position: int
@@ -46,43 +48,47 @@ class ParkedRecord:
 
     @property
     def kind(self) -> str:
-        return self.stream.partition(":")[0]
+        return StreamName.read(self.stream).kind
 
     @property
     def key(self) -> str:
         """The aggregate's id."""
-        return self.stream.partition(":")[2]
+        return StreamName.read(self.stream).key
 
 
-class Parked:
-    """What is parked, for operators and for the consumer that is to try it again."""
+class ParkedRecords:
+    """The parked records, for operators and for the consumer that tries them again."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def page(self, consumer: str, *, after: int = 0, limit: int = LARGEST) -> Sequence[ParkedRecord]:
-        """Those behind a position, in the log's order."""
+        """The records after a position, by position."""
         return [ParkedRecord(*row) for row in await self._database.rows(_PAGE, (consumer, after, limit))]
 
-    async def ask_replay(self, consumer: str, *, stream: str | None = None) -> int:
-        """Have all parked records of a consumer, or of one aggregate, tried again by whoever runs it; how many."""
+    async def request_replay(self, consumer: str, *, stream: str | None = None) -> int:
+        """Have the parked records of a consumer, or of one aggregate, tried again. Returns their number."""
         return await self._database.execute(_ASK, {"consumer": consumer, "stream": stream})
 
     async def streams(self, consumer: str) -> set[str]:
+        """The streams that have parked records."""
         return {
-            stream for (stream,) in await self._database.rows("SELECT DISTINCT stream FROM parked WHERE consumer = %s", (consumer,))
+            stream
+            for (stream,) in await self._database.rows(
+                "SELECT DISTINCT stream FROM parked_records WHERE consumer = %s", (consumer,)
+            )
         }
 
-    async def wanted(self, consumer: str, *, limit: int = 500) -> Sequence[tuple[int, str]]:
-        """Positions and streams of what is to be tried again, in order."""
-        question = "SELECT position, stream FROM parked WHERE consumer = %s AND replay ORDER BY position LIMIT %s"
-        return [(position, stream) for position, stream in await self._database.rows(question, (consumer, limit))]
+    async def to_replay(self, consumer: str, *, limit: int = 500) -> Sequence[tuple[int, str]]:
+        """Positions and streams of the records that are to be tried again, by position."""
+        query = "SELECT position, stream FROM parked_records WHERE consumer = %s AND replay ORDER BY position LIMIT %s"
+        return [(position, stream) for position, stream in await self._database.rows(query, (consumer, limit))]
 
 
 async def park(
     connection: AsyncConnection[TupleRow], consumer: str, *, records: Sequence[LoggedEvent], errors: Sequence[str]
 ) -> None:
-    """In the caller's transaction. One that is parked already is kept with its new error."""
+    """Park records, in the caller's transaction. A record that is parked already gets the new error."""
     columns = (
         bigints([record.position for record in records]),
         texts([record.stream for record in records]),
@@ -93,6 +99,7 @@ async def park(
 
 
 async def unpark(connection: AsyncConnection[TupleRow], consumer: str, *, positions: Collection[int]) -> None:
+    """Remove parked records that were processed, in the caller's transaction."""
     await connection.execute(
-        "DELETE FROM parked WHERE consumer = %s AND position = ANY(%s::bigint[])", (consumer, bigints(list(positions)))
+        "DELETE FROM parked_records WHERE consumer = %s AND position = ANY(%s::bigint[])", (consumer, bigints(list(positions)))
     )

@@ -1,4 +1,4 @@
-"""What operators see of consumers: how far each one is, who runs it, and what it could not take in. Issue 5, "Operators see it"."""
+"""The state of consumers for operators: their positions, the processes that run them, and their parked records."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from projections.deliveries import ledger
+from projections.deliveries import store
 from projections.deliveries.queries import MOST_COUNTED
 from projections.kernel.database import Database
 
-_WITHOUT_POSITION: Final = (ledger.CONSUMER,)
+_WITHOUT_POSITION: Final = (store.CONSUMER,)
 _ALL = f"""
 SELECT c.consumer, c.shards, c.position, log.position, few.counted, few.oldest
 FROM (SELECT consumer, count(*) AS shards, min(position) AS position FROM consumer_shards GROUP BY consumer) AS c
 CROSS JOIN (SELECT position FROM log_head) AS log
 CROSS JOIN LATERAL (
     SELECT count(*) AS counted, min(parked_at) AS oldest
-    FROM (SELECT parked_at FROM parked p WHERE p.consumer = c.consumer ORDER BY position LIMIT {MOST_COUNTED}) AS first
+    FROM (SELECT parked_at FROM parked_records p WHERE p.consumer = c.consumer ORDER BY position LIMIT {MOST_COUNTED}) AS first
 ) AS few
 ORDER BY c.consumer
 """
@@ -29,7 +29,7 @@ _MEMBERS = "SELECT consumer, member, host, busy, seen_at FROM consumer_members O
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process that takes part; `busy` is how much it has under way."""
+    """A process that runs a consumer; `busy` is how much it has under way."""
 
     id: UUID
     host: str
@@ -39,8 +39,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatus:
-    """`position` is that of its slowest shard; None for one that takes its work from a table and not from the log. `head` is the
-    log's. `parked` records are counted up to `MOST_COUNTED`."""
+    """The state of a consumer. `position` is that of its slowest shard; None for a consumer that reads a table and not the log.
+    `head` is the last position of the log. `parked` records are counted up to `MOST_COUNTED`."""
 
     name: str
     shards: int
@@ -55,7 +55,7 @@ class ConsumerStatus:
 
 
 class ConsumerQueries:
-    """Asks the tables that consumers keep their work in; no consumer has to run for it."""
+    """Reads the tables of consumers; no consumer has to run."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -68,11 +68,11 @@ class ConsumerQueries:
         ]
 
     async def members(self) -> dict[str, list[Member]]:
-        """By consumer, also those that ended without a word not long ago."""
-        found: defaultdict[str, list[Member]] = defaultdict(list)
+        """By consumer. A process that crashed is shown for a while."""
+        by_consumer: defaultdict[str, list[Member]] = defaultdict(list)
         for consumer, *member in await self._database.rows(_MEMBERS):
-            found[consumer].append(Member(*member))
-        return found
+            by_consumer[consumer].append(Member(*member))
+        return by_consumer
 
-    async def known(self, name: str) -> bool:
+    async def exists(self, name: str) -> bool:
         return await self._database.row("SELECT FROM consumer_shards WHERE consumer = %s LIMIT 1", (name,)) is not None

@@ -1,5 +1,5 @@
--- Work that is shared among processes: who takes part, which shards of a consumer each one holds, and how far each shard has come.
--- All times are the database's own. An epoch grows with every change of owner, so that a former owner cannot write any more.
+-- Consumers that several processes share: the processes (members), the shards with their owners, and the position of each shard.
+-- All times are those of the database. The epoch is increased with each change of owner, so a former owner cannot write any more.
 CREATE TABLE consumer_members (
     consumer text        COLLATE "C" NOT NULL,
     member   uuid        NOT NULL,
@@ -19,8 +19,8 @@ CREATE TABLE consumer_shards (
     PRIMARY KEY (consumer, shard)
 ) WITH (fillfactor = 20);
 
--- Records that a consumer could not take in, and those of the same aggregate behind them. They wait for a person.
-CREATE TABLE parked (
+-- Records that a consumer could not process, and later ones of the same aggregate. They stay until an operator requests a replay.
+CREATE TABLE parked_records (
     consumer  text        COLLATE "C" NOT NULL,
     position  bigint      NOT NULL,
     stream    text        COLLATE "C" NOT NULL,
@@ -31,4 +31,4 @@ CREATE TABLE parked (
     parked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (consumer, position)
 );
-CREATE INDEX parked_replay ON parked (consumer, position) WHERE replay;
+CREATE INDEX parked_replay ON parked_records (consumer, position) WHERE replay;

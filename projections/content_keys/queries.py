@@ -1,14 +1,20 @@
-"""What an operator may know of content keys: which kids a content got, when, for whom, and how often they were given out."""
+"""Look-ups of content keys: for issuing by id, with the encrypted key; for operators by content id, without."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic_core import from_json
 
+from domain.content_key.aggregate import ContentKey
+from domain.content_key.ports import StoredKey
+from domain.kernel.encryption import EncryptedSecret
+from projections.kernel.arrays import uuids
+from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 from projections.kernel.page import FIRST_PAGE, Page, Window
 from projections.kernel.where import where
@@ -16,11 +22,15 @@ from projections.kernel.where import where
 _COLUMNS = """
 systems, speke_versions, id, client, content_id, period, kid, iv, imported, issued_at, answers, first_answered_at, last_answered_at
 """
+_STORED = """
+SELECT k.id, k.content_id, k.kid, k.iv, v.reference, v.key_id, v.fingerprint, v.nonce, v.ciphertext
+FROM content_key_view k JOIN vault v ON v.reference = k.sealed_key WHERE k.id = ANY(%s)
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentKeyRow:
-    """A content key without its key. `answers` and what follows were recorded up to some seconds ago."""
+    """A content key without its key. `answers` and the fields after it are some seconds late."""
 
     systems: tuple[str, ...]
     speke_versions: tuple[str, ...]
@@ -36,21 +46,57 @@ class ContentKeyRow:
     first_answered_at: datetime | None
     last_answered_at: datetime | None
 
+    @classmethod
+    def of(cls, content_key: ContentKey) -> Self:
+        """The row of an aggregate, also of a past state."""
+        purpose, usage = content_key.purpose, content_key.usage
+        return cls(
+            id=UUID(content_key.key),
+            client=purpose.client,
+            content_id=purpose.content_id,
+            period=purpose.period,
+            kid=purpose.kid,
+            iv=content_key.iv,
+            imported=content_key.imported,
+            issued_at=content_key.created_on,
+            answers=usage.count if usage else 0,
+            first_answered_at=usage.first_at if usage else None,
+            last_answered_at=usage.last_at if usage else None,
+            systems=usage.systems if usage else (),
+            speke_versions=usage.speke_versions if usage else (),
+        )
 
-async def of_content(
-    database: Database, content_id: str, *, client: str | None = None, window: Window = FIRST_PAGE
-) -> Page[ContentKeyRow]:
-    """The keys of a content id, of one client or of all, client by client in the order in which they were issued."""
-    conditions, parameters = where(
-        [("content_id", content_id, "content_id = %(content_id)s"), ("client", client, "client = %(client)s")]
-    )
-    found = f"FROM content_key_view WHERE {' AND '.join(conditions)}"
-    rows, total = await database.page(
-        f"SELECT {_COLUMNS} {found} ORDER BY client, issued_at, id LIMIT %(limit)s OFFSET %(offset)s",
-        f"SELECT count(*) {found}",
-        parameters={**parameters, "limit": window.limit, "offset": window.offset},
-    )
-    return Page(window.limit, total, [_row(*values) for values in rows])
+
+class ContentKeyQueries:
+    """Look-ups of content keys. Look-ups by id at the same moment share one query."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._loader = DataLoader[UUID, StoredKey](self._load)
+
+    async def stored(self, ids: Sequence[UUID]) -> Mapping[UUID, StoredKey]:
+        return await self._loader.many(ids)
+
+    async def of_content(self, content_id: str, *, client: str | None = None, window: Window = FIRST_PAGE) -> Page[ContentKeyRow]:
+        """The keys of a content id, of one client or of all, client by client in the order in which they were issued."""
+        conditions, parameters = where(
+            [("content_id", content_id, "content_id = %(content_id)s"), ("client", client, "client = %(client)s")]
+        )
+        matching = f"FROM content_key_view WHERE {' AND '.join(conditions)}"
+        rows, total = await self._database.page(
+            f"SELECT {_COLUMNS} {matching} ORDER BY client, issued_at, id LIMIT %(limit)s OFFSET %(offset)s",
+            f"SELECT count(*) {matching}",
+            parameters={**parameters, "limit": window.limit, "offset": window.offset},
+        )
+        return Page(window.limit, total, [_row(*values) for values in rows])
+
+    async def _load(self, ids: Sequence[UUID]) -> dict[UUID, StoredKey]:
+        """The owner is computed, not read: a row that was changed to refer to the secret of another key cannot be decrypted."""
+        rows = await self._database.rows(_STORED, (uuids(ids),))
+        return {
+            key: StoredKey(content_id, kid, bytes.fromhex(iv), EncryptedSecret(reference, ContentKey.stream(key), *secret))
+            for key, content_id, kid, iv, reference, *secret in rows
+        }
 
 
 def _row(systems: str, speke_versions: str, *plain: Any) -> ContentKeyRow:

@@ -1,4 +1,4 @@
-"""The view of content keys: found by kid for a packager, by content id for an operator. The key itself is in the vault."""
+"""The view of content keys, looked up by id and by content id. The keys themselves are in the vault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from domain.content_key.aggregate import ContentKey
 from projections.kernel.view import Column, View
 
-_NEVER = (0, None, None, "[]", "[]")
+_UNUSED = (0, None, None, "[]", "[]")
 
 
 def row(content_key: ContentKey) -> tuple[Any, ...]:
@@ -26,15 +26,15 @@ def row(content_key: ContentKey) -> tuple[Any, ...]:
         content_key.sealed_key.reference,
         content_key.imported,
         content_key.created_on,
-        *_answers(content_key),
+        *_usage(content_key),
     )
 
 
-def _answers(content_key: ContentKey) -> tuple[Any, ...]:
-    told = content_key.answers
-    if told is None:
-        return _NEVER
-    return told.count, told.first_at, told.last_at, to_json(told.systems).decode(), to_json(told.speke_versions).decode()
+def _usage(content_key: ContentKey) -> tuple[Any, ...]:
+    usage = content_key.usage
+    if usage is None:
+        return _UNUSED
+    return usage.count, usage.first_at, usage.last_at, to_json(usage.systems).decode(), to_json(usage.speke_versions).decode()
 
 
 CONTENT_KEY_VIEW = View(

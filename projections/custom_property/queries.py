@@ -1,31 +1,16 @@
-"""Questions about custom properties."""
+"""Queries of the custom property view."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from domain.records.kinds.custom_property import PropertyDetails
-from projections.kernel.coalesce import Coalesced
+from domain.records.ports import PropertyFilter
+from domain.records.row import RecordRow
+from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
-from projections.records.queries import RecordRow
-
-
-@dataclass(frozen=True, kw_only=True)
-class PropertyFilter:
-    """What is given must be equal; an empty text finds only what is empty."""
-
-    owner_id: str | None = None
-    category: str | None = None
-    key: str | None = None
-    value: str | None = None
-
-    @property
-    def empty(self) -> bool:
-        return self.owner_id is self.category is self.key is self.value is None
-
 
 _SELECT = (
     "SELECT kind, id, version, owner_id, category, key, value, date_created, date_modified "
@@ -41,11 +26,11 @@ _CONDITIONS = {
 
 
 class PropertyQueries:
-    """All reads of the custom property view. `kind` is that of the property, such as `category_property`."""
+    """Finds custom properties. `kind` is that of the property, such as `category_property`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._of_owner = Coalesced[tuple[str, str], list[RecordRow]](self._of_owners)
+        self._of_owner = DataLoader[tuple[str, str], list[RecordRow]](self._of_owners)
 
     async def of_owners(self, kind: str, owners: Iterable[object]) -> dict[str, list[RecordRow]]:
         """The properties of each owner, by category and key; an owner without any is not in the answer."""
@@ -60,21 +45,21 @@ class PropertyQueries:
     async def _of_owners(self, owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[RecordRow]]:
         found: dict[tuple[str, str], list[RecordRow]] = {}
         for kind in {kind for kind, _ in owners}:
-            wanted = [owner for of, owner in owners if of == kind]
-            for row in await self._rows("AND owner_id = ANY(%s) AND NOT withdrawn", kind, wanted):
+            wanted = [owner for owner_kind, owner in owners if owner_kind == kind]
+            for row in await self._rows("AND owner_id = ANY(%s) AND NOT deleted", kind, wanted):
                 found.setdefault((kind, str(row.details.owner_id)), []).append(row)
         return found
 
     async def ever_of_owner(self, kind: str, owner: object) -> list[str]:
-        """Ids of all properties that an owner has or had: where to look for how it stood once."""
+        """Ids of all properties that an owner has or had: reading a past state starts from them."""
         return [row.id for row in await self._rows("AND owner_id = %s", kind, str(owner))]
 
     async def find(self, kind: str, key: object) -> RecordRow | None:
-        rows = await self._rows("AND id = %s AND NOT withdrawn", kind, str(key))
+        rows = await self._rows("AND id = %s AND NOT deleted", kind, str(key))
         return rows[0] if rows else None
 
     async def matching(self, kind: str, wanted: PropertyFilter) -> list[RecordRow]:
-        """The properties that every part of the filter finds."""
+        """The properties that match every part of the filter."""
         conditions: list[str] = []
         parameters: list[str] = []
         for name, condition in _CONDITIONS.items():
@@ -82,7 +67,7 @@ class PropertyQueries:
             if value is not None:
                 conditions.append(f"AND {condition} ")
                 parameters += [value] * condition.count("%s")
-        return await self._rows("AND NOT withdrawn " + "".join(conditions), kind, *parameters)
+        return await self._rows("AND NOT deleted " + "".join(conditions), kind, *parameters)
 
     async def _rows(self, condition: str, *parameters: Any) -> list[RecordRow]:
         return [_row(row) for row in await self._database.rows(_SELECT + condition + _ORDER, parameters)]

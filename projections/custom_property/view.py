@@ -1,4 +1,4 @@
-"""The view of custom properties of every kind of owner: they are searched by fields that no other record has."""
+"""The view of custom properties of all kinds of owners, apart from other records: they are searched by fields of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLUMNS = (
     Column("kind", "text"),
     Column("id", "text"),
     Column("version", "bigint"),
-    Column("withdrawn", "boolean"),
+    Column("deleted", "boolean"),
     Column("owner_id", "text"),
     Column("category", "text"),
     Column("key", "text"),
@@ -21,19 +21,19 @@ _COLUMNS = (
 )
 
 
-def row(one: CustomProperty) -> tuple[Any, ...]:
-    details = one.details
+def row(property: CustomProperty) -> tuple[Any, ...]:
+    details = property.details
     return (
-        one.KIND,
-        one.key,
-        one.version,
-        one.withdrawn,
+        property.KIND,
+        property.key,
+        property.version,
+        property.deleted,
         str(details.owner_id),
         details.category,
         details.key,
         details.value,
-        one.created_on,
-        one.modified_on,
+        property.created_on,
+        property.modified_on,
     )
 
 
@@ -46,8 +46,8 @@ CUSTOM_PROPERTY_VIEW = View(
     key=("kind", "id"),
     indexes={
         "owner": "{table} (kind, owner_id)",
-        "category": "{table} (kind, category) WHERE NOT withdrawn",
-        "property_key": "{table} (kind, key) WHERE NOT withdrawn",
-        "value": "{table} (kind, md5(value)) WHERE NOT withdrawn AND value IS NOT NULL",
+        "category": "{table} (kind, category) WHERE NOT deleted",
+        "property_key": "{table} (kind, key) WHERE NOT deleted",
+        "value": "{table} (kind, md5(value)) WHERE NOT deleted AND value IS NOT NULL",
     },
 )

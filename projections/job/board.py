@@ -1,5 +1,4 @@
-"""What the dashboard shows: jobs that run, wait and are scheduled, and how far each step of those that run has come. Document 3,
-GET /dashboard; issue 7, "Operators"."""
+"""Queries of the dashboard: started, queued and scheduled jobs, and the progress of running steps."""
 
 from __future__ import annotations
 
@@ -11,24 +10,17 @@ from domain.job.values import JobState, TaskState
 from projections.job.queries import SUMMARY, JobRow, placed
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
+from projections.kernel.distinct import distinct
 
 LARGEST: Final = 1000
-"""So many jobs of each state are shown."""
+"""At most so many jobs of each state are shown."""
 
-_EVERY_CLIENT = """
-WITH RECURSIVE known (client) AS (
-    (SELECT client FROM job_view ORDER BY client LIMIT 1)
-    UNION ALL
-    SELECT (SELECT v.client FROM job_view v WHERE v.client > k.client ORDER BY v.client LIMIT 1)
-    FROM known k WHERE k.client IS NOT NULL
-)
-SELECT client FROM known WHERE client IS NOT NULL
-"""
+_EVERY_CLIENT = distinct("client", table="job_view")
 _ONE_CLIENT = "SELECT %(client)s::text"
 
 
 def _of_state(state: JobState, order: str) -> str:
-    """The first jobs of each client by an index, and of those the first of all."""
+    """The first jobs of each client by an index, and the first of all of these."""
     return f"""(
     SELECT {SUMMARY}, row_number() OVER (ORDER BY {order}) AS turn FROM clients c CROSS JOIN LATERAL (
         SELECT * FROM job_view v WHERE v.client = c.name AND v.state = {state} ORDER BY {order} LIMIT {LARGEST}
@@ -52,7 +44,7 @@ WHERE t.job = ANY(%s::bigint[]) ORDER BY t.job, t.task
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """`fraction` is from 0 to 1, of the present run."""
+    """Progress of the current run. `fraction` is from 0 to 1."""
 
     job: int
     task: int
@@ -65,7 +57,7 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Summaries: those that run by number, queued ones in the order in which they start, scheduled ones by their time."""
+    """Summaries: started jobs by number, queued jobs in the order in which they start, scheduled jobs by their time."""
 
     started: Sequence[JobRow]
     queued: Sequence[JobRow]
@@ -73,13 +65,13 @@ class Board:
 
 
 class BoardQueries:
-    """All clients' jobs, or one's."""
+    """Queries for all clients, or for one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def board(self, client: str | None) -> Board:
-        """As of one moment: no job is in two lists."""
+        """Read in one statement: no job is in two lists."""
         question = _question(_EVERY_CLIENT if client is None else _ONE_CLIENT)
         rows = [JobRow.of(row) for row in await self._database.rows(question, {"client": client} if client is not None else {})]
 

@@ -1,4 +1,4 @@
-"""How many jobs and tasks there are of each kind, and how busy queues are. Document 3, GET /health; decisions.md, "Job engine"."""
+"""Counts for the engine's health: jobs and tasks by state, and the load of each queue."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUEUES: Final = ("work", "windows_capture", "scheduler", "controller", "callback
 
 @dataclass(frozen=True, slots=True)
 class ClientCounts:
-    """Of a client's jobs and tasks by state. `failed` jobs are among the completed ones."""
+    """Jobs and tasks of a client by state. `failed` jobs are among the completed ones."""
 
     jobs: Mapping[JobState, int]
     failed: int
@@ -38,8 +38,8 @@ class ClientCounts:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """`workers` are processes that were seen a moment ago; `working` is how much they have under way; `pending` what waits for
-    one of them and could begin."""
+    """`workers` are processes seen in the last seconds; `working` is the number of items they work on; `pending` the number of
+    items that could start."""
 
     workers: int
     working: int
@@ -47,7 +47,7 @@ class QueueCounts:
 
 
 class JobCounts:
-    """Counts at the moment of the question."""
+    """Counts jobs, tasks and queues."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -55,15 +55,15 @@ class JobCounts:
     async def of(self, client: str) -> ClientCounts:
         jobs: Counter[JobState] = Counter()
         failed = 0
-        for state, in_vain, count in await self._database.rows(_JOBS, (client,)):
+        for state, job_failed, count in await self._database.rows(_JOBS, (client,)):
             jobs[JobState(state)] += count
-            if in_vain and state == JobState.COMPLETED:
+            if job_failed and state == JobState.COMPLETED:
                 failed += count
         tasks = {TaskState(state): count for state, count in await self._database.rows(_TASKS, (client,))}
         return ClientCounts(jobs, failed, Counter(tasks))
 
     async def queues(self) -> dict[str, QueueCounts]:
-        """Of all clients: workers do not belong to one."""
+        """For all clients together: workers serve all of them."""
         members = {name: (workers, busy) for name, workers, busy in await self._database.rows(_MEMBERS, (list(QUEUES),))}
         pending = dict(await self._database.rows(_PENDING))
         pending["callback"] = await callback_backlog(self._database)

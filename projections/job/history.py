@@ -1,6 +1,6 @@
-"""A job's history: what happened to it, as the log of events has it, and what its steps said. Document 3, "Job log record".
+"""A job's log: its domain events from the event log, and the lines that its steps wrote.
 
-Nothing is copied: the log of a job is read from where its facts lie.
+Nothing is stored twice: both are read where they are. Served at docs/reference/api/job-engine.md#job-log.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _EVENTS = """
 SELECT position, originator_version, topic, state, metadata::text, recorded_at FROM events
 WHERE originator_id = %s AND position > %s ORDER BY originator_version
 """
-_LINES = "SELECT id, task, severity, message, created_at FROM job_lines WHERE job = %s AND id > %s ORDER BY id"
+_LINES = "SELECT id, task, severity, message, created_at, program FROM job_log_lines WHERE job = %s AND id > %s ORDER BY id"
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """A domain event of the job, by its position in the log, and who caused it."""
+class LogEvent:
+    """A domain event of the job with its position in the event log. `actor` caused it."""
 
     position: int
     actor: str
@@ -34,50 +34,51 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A line that a step wrote, by its number."""
+class LogLine:
+    """A line that a step wrote, by its number. `program` is set where another program wrote it."""
 
     line: int
     task: int
     severity: int
     message: str
     at: datetime
+    program: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """How far a reader has come: the position of the last event and the number of the last line."""
+class LogCursor:
+    """How far a reader has read: the position of the last event and the number of the last line."""
 
     position: int = 0
     line: int = 0
 
-    def after(self, told: Happened | Said) -> Seen:
-        if isinstance(told, Happened):
-            return Seen(max(self.position, told.position), self.line)
-        return Seen(self.position, max(self.line, told.line))
+    def after(self, entry: LogEvent | LogLine) -> LogCursor:
+        if isinstance(entry, LogEvent):
+            return LogCursor(max(self.position, entry.position), self.line)
+        return LogCursor(self.position, max(self.line, entry.line))
 
 
-BEGINNING = Seen()
+BEGINNING = LogCursor()
 
 
 class JobHistory:
-    """Reads both, events first: with the end of a job come all lines that were written before it."""
+    """Reads the events first, then the lines: a reader who gets the end of a job also gets every line written before it."""
 
     def __init__(self, database: Database, mapper: EventMapper) -> None:
         self._database = database
         self._mapper = mapper
 
-    async def since(self, job: int, seen: Seen = BEGINNING) -> Sequence[Happened | Said]:
+    async def since(self, job: int, cursor: LogCursor = BEGINNING) -> Sequence[LogEvent | LogLine]:
         """In the order of time."""
         stream = Job.stream(job)
-        events = await self._database.rows(_EVENTS, (stream, seen.position))
-        lines = await self._database.rows(_LINES, (job, seen.line))
-        told: list[Happened | Said] = [
-            Happened(position, from_json(metadata).get("actor", "system"), self._read(stream, version, topic, state), at)
+        events = await self._database.rows(_EVENTS, (stream, cursor.position))
+        lines = await self._database.rows(_LINES, (job, cursor.line))
+        entries: list[LogEvent | LogLine] = [
+            LogEvent(position, from_json(metadata).get("actor", "system"), self._read(stream, version, topic, state), at)
             for position, version, topic, state, metadata, at in events
         ]
-        told.extend(Said(*line) for line in lines)
-        return sorted(told, key=lambda one: one.at)
+        entries.extend(LogLine(*line) for line in lines)
+        return sorted(entries, key=lambda entry: entry.at)
 
     def _read(self, stream: str, version: int, topic: str, state: bytes) -> DomainEvent:
         return self._mapper.read(topic, stream=stream, version=version, state=state)

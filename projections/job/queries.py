@@ -1,7 +1,7 @@
-"""Questions about jobs: one, those that a search finds, and where each stands in its client's queue. Document 3, "Job engine".
+"""Queries for single jobs and for searches, with the position of each job in its client's queue.
 
-A position is counted along the index of the queue, once for all jobs of an answer: with 100,000 queued jobs a page costs one walk
-up to its last job, whatever is in it.
+A position is counted along the index of the queue, once for all jobs of a page: with 100,000 queued jobs a page costs one scan up
+to its last job.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ ORDERS: Final[Mapping[str, str]] = {
     "queue_state": f"(ARRAY[{_STATE_NAMES}])[state + 1]",
     "failed": "failed",
 }
-"""By the name that document 3 gives a property of a job."""
+"""SQL expressions by the name of the field in the API."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as it stands. `position` is 1 for the next of its client to start, 0 for one that is not queued. `parameters` is JSON,
-    and None in a summary, as is `gate_text`."""
+    """A job. `position` is 1 for the client's next job to start, and 0 while a job is not queued. `parameters` is JSON;
+    it is None in a summary, and so is `gate_text`."""
 
     id: int
     version: int
@@ -70,7 +70,7 @@ class JobRow:
 
     @classmethod
     def past(cls, job: Job) -> JobRow:
-        """As it stood at some moment. Its place in the queue of that moment is not known: 0."""
+        """From an aggregate as of any moment. Its position in the queue is not known then: 0."""
         return cls(
             job.number,
             job.version,
@@ -94,7 +94,7 @@ class JobRow:
 
 @dataclass(frozen=True, kw_only=True)
 class JobFilter:
-    """Everything given must hold. `order_by` is one of `ORDERS`; `failed` finds completed jobs only, where a state is given too."""
+    """All filters must match. `order_by` is one of `ORDERS`. `failed` with a state other than completed finds nothing."""
 
     limit: int
     order_by: str = "id"
@@ -109,21 +109,21 @@ class JobFilter:
 
 
 class JobQueries:
-    """All reads of single jobs and of lists of them."""
+    """Queries for single jobs and for searches."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def by_id(self, number: int, client: str | None = None, *, place: bool = False) -> JobRow | None:
-        """The job, unless it is another client's than the one that is named. Its position is counted only for who asks `place`."""
+        """The job; with `client`, only if it belongs to that client. Its position is counted only with `place`."""
         parts: list[Part] = [("number", number, "id = %(number)s"), ("client", client, "client = %(client)s")]
         conditions, named = where(parts)
         page = f"SELECT {WHOLE}, 0 AS turn FROM job_view WHERE {' AND '.join(conditions)}"
         found = await self._database.row(placed(page) if place else page, named)
         return None if found is None else JobRow.of(found)
 
-    async def found(self, wanted: JobFilter) -> list[JobRow]:
-        """In the order that is wanted; nulls come last, and of equals the one whose id comes first in that direction."""
+    async def search(self, wanted: JobFilter) -> list[JobRow]:
+        """Nulls come last; equal values are ordered by id in the same direction."""
         if wanted.failed is not None and wanted.state not in (None, JobState.COMPLETED):
             return []
         conditions, named = where(_parts(wanted))
@@ -140,7 +140,7 @@ class JobQueries:
 
 
 def placed(page: str) -> str:
-    """A question for rows of jobs, in the order of their column `turn`, with the position of each put behind."""
+    """A query for job rows in the order of their column `turn`, with the position of each as the last column."""
     return f"""
 WITH RECURSIVE page AS ({page}), asked AS (
     SELECT client, priority, id, lag(priority, 1, 0::smallint) OVER w AS past_priority, lag(id, 1, 0::bigint) OVER w AS past_id

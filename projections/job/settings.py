@@ -1,5 +1,4 @@
-"""How clients have set the job engine. Asked at the moment it is needed, never remembered: settings take effect at once (document
-3, "Settings")."""
+"""The engine settings of clients. They are never cached: a change counts from the next decision."""
 
 from __future__ import annotations
 
@@ -10,11 +9,11 @@ from domain.records.kinds.schedule import Schedule, ScheduleDetails
 from domain.records.kinds.setting import EngineSettings, Setting, SettingDetails, Value
 from projections.kernel.database import Database
 
-_OF_CLIENTS = "SELECT document FROM record_view WHERE kind = %s AND parent = ANY(%s) AND NOT withdrawn"
+_OF_CLIENTS = "SELECT document FROM record_view WHERE kind = %s AND parent = ANY(%s) AND NOT deleted"
 
 
 class EngineSettingsQueries:
-    """Any number of clients in one query; one that never set anything has the defaults."""
+    """Reads the settings of any number of clients in one query. A client that set nothing has the defaults."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -24,7 +23,7 @@ class EngineSettingsQueries:
         return {client: EngineSettings.of(chosen[client]) for client in clients}
 
     async def chosen(self, clients: Sequence[str]) -> dict[str, dict[str, Value]]:
-        """What each client has set, by name, also under names of its own."""
+        """The settings that each client has set, by name, with its own names."""
         found: dict[str, dict[str, Value]] = defaultdict(dict)
         for (document,) in await self._database.rows(_OF_CLIENTS, (Setting.KIND, list(clients))):
             one = SettingDetails.model_validate_json(document)

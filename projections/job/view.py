@@ -1,6 +1,6 @@
-"""The views of jobs: a row per job for whoever asks, the controller and the scheduler; a row per task, which is the workers' queue.
+"""Views of jobs: a row for each job, and a row for each task, which is the queue of the workers.
 
-Both are written by the append that changes the job, so an accepted job is in its queue with the answer. Document 3, "Job".
+The append that changes a job writes both, so an accepted job is in its queue when the response is sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from projections.kernel.view import Column, View
 
 SEPARATOR = "\x1f"
 WAITING = f"({JobState.PENDING}, {JobState.SCHEDULED})"
-"""The states, as SQL, of those that the scheduler looks after; an index is made of them and of the next."""
+"""The states of jobs that wait for the scheduler, as SQL. An index uses them together with `DUE_FROM`."""
 DUE_FROM = "coalesce(run_at, '-infinity')"
 _LONGEST_SEARCHED = 8_000
 
@@ -44,7 +44,7 @@ def row(job: Job) -> tuple[Any, ...]:
 
 
 def search_text(job: Job) -> str:
-    """What `search` looks in, in lower case. decisions.md: content id, workflow and text parameters."""
+    """The text that `search` looks in, in lower case: content id, workflow and text parameters."""
     parts = (job.submission.content_id, job.submission.workflow, *_texts(job.submission.parameters))
     return SEPARATOR.join(parts).lower()[:_LONGEST_SEARCHED]
 
@@ -145,5 +145,5 @@ JOB_TASK_VIEW = View(
         "under_way": f"{{table}} (job, task) WHERE state IN ({TaskState.RUNNING}, {TaskState.PUBLISHING})",
         "state": "{table} (client, state)",
     },
-    several=True,
+    many_rows=True,
 )

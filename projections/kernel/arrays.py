@@ -32,7 +32,7 @@ def _eight(value: int) -> bytes:
 
 
 class PackedArray(bytes):
-    """One array parameter, ready to send. Subclasses say of what."""
+    """One array parameter, ready to send. Subclasses name the element type."""
 
     ELEMENT: int
     ARRAY: int

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: how they are made, and what their faults are called."""
+"""Connections to PostgreSQL, and the errors of a database that is down."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, psycop
 
 
 class Database:
-    """A pool for questions, and single connections for those who need one of their own (the appender, listeners).
+    """A pool for queries, and single connections for the appender and for listeners.
 
     `role`, when given, is taken on by every connection: it may append to the log and never change it.
     """
@@ -68,10 +68,10 @@ class Database:
             await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(self._role)))
 
     async def rows(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[TupleRow]:
-        """Ask one question; all its rows. A database that does not answer is `Unavailable`.
+        """All rows of one query. Raises `Unavailable` when the database does not answer.
 
-        A pooled connection may have died since it was last used (the database was started again): then the question is asked
-        once more, on another. It only reads, so asking twice does no harm.
+        A pooled connection may be broken since its last use (the database was started again): then the query is run once more,
+        on another connection. It only reads, so that does no harm.
         """
         with unavailable():
             try:
@@ -94,7 +94,7 @@ class Database:
     async def page(
         self, page: str, count: str, *, parameters: dict[str, Any], prepare: bool | None = None
     ) -> tuple[list[TupleRow], int]:
-        """The rows of a page and how many there are in all, asked in one round trip."""
+        """The rows of a page and the total, in one round trip."""
         with unavailable():
             async with self._pool.connection() as connection, connection.pipeline():
                 rows = await connection.execute(page, parameters, binary=True, prepare=prepare)
@@ -117,7 +117,7 @@ class Database:
 
 
 class unavailable:  # noqa: N801 - reads as a statement: `with unavailable():`
-    """Turns a database that is down into the domain's word for it."""
+    """Raises `Unavailable` when the database is down."""
 
     def __enter__(self) -> None:
         return None

@@ -1,9 +1,11 @@
-"""Brings the database to the schema that this code expects: once, whoever starts first, under an advisory lock."""
+"""Migrations: bring the database to the schema that this code expects, under an advisory lock."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -11,39 +13,72 @@ from psycopg.rows import TupleRow
 
 from projections.kernel.database import APP_ROLE, Database
 
+_PROJECTIONS = Path(__file__).parents[1]
 _LOCK = 0x6D656469616C6564  # "medialed"
+_MIGRATIONS = """
+CREATE TABLE IF NOT EXISTS migrations (
+    name       text        PRIMARY KEY,
+    sha256     text        NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+)
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step, applied once and for ever known by its name."""
+    """One step of the schema: applied once, identified by its name, and never edited."""
 
     name: str
     statements: str
 
+    @classmethod
+    def read(cls, name: str, path: str) -> Migration:
+        """`path` is that of the SQL file, from the package `projections`."""
+        return cls(name, (_PROJECTIONS / path).read_text())
+
+    @property
+    def sha256(self) -> str:
+        return sha256(self.statements.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The rights of the application's role on one table or sequence. Without a grant it may read and write a table, and not use
+    a sequence. `on` is such as `TABLE events`, `rights` such as `SELECT, INSERT`."""
+
+    on: str
+    rights: str
+
+
+class MigrationEdited(Exception):
+    """A migration was edited after it was applied to this database."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"migrations were edited after they were applied to this database: {', '.join(names)}")
+
 
 async def migrate(database: Database, steps: Sequence[Migration]) -> list[str]:
-    """Apply the steps that are missing, in their order; the names of those applied."""
+    """Apply the missing steps in their order; the names of those applied. Raises `MigrationEdited`."""
     connection = await database.connect("migrate")
     try:
         await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-        await connection.execute(
-            "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
-        )
-        cursor = await connection.execute("SELECT name FROM migrations")
-        known = {name for (name,) in await cursor.fetchall()}
+        await connection.execute(_MIGRATIONS)
+        cursor = await connection.execute("SELECT name, sha256 FROM migrations")
+        known: dict[str, str] = dict(await cursor.fetchall())
+        if edited := [step.name for step in steps if known.get(step.name, step.sha256) != step.sha256]:
+            raise MigrationEdited(edited)
         missing = [step for step in steps if step.name not in known]
         for step in missing:
             async with connection.transaction():
                 await connection.execute(step.statements.encode())
-                await connection.execute("INSERT INTO migrations (name) VALUES (%s)", (step.name,))
+                await connection.execute("INSERT INTO migrations (name, sha256) VALUES (%s, %s)", (step.name, step.sha256))
         return [step.name for step in missing]
     finally:
         await connection.close()
 
 
-async def grant_application(database: Database) -> bool:
-    """Make the role that the running product takes on: it reads everything, writes views, and only ever adds to the log.
+async def grant_application(database: Database, grants: Sequence[Grant]) -> bool:
+    """Make the role that the running product takes on: it reads everything, and writes what `grants` leave to it.
 
     False where the database user may not create roles; the log's triggers then guard alone.
     """
@@ -54,7 +89,7 @@ async def grant_application(database: Database) -> bool:
             await connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(APP_ROLE)))
         if not await _may_take_on(connection):
             await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(APP_ROLE)))
-        await connection.execute(_GRANTS.encode())
+        await connection.execute("".join(_statements(grants)).encode())
     except psycopg.errors.InsufficientPrivilege:
         return False
     else:
@@ -74,20 +109,9 @@ async def _may_take_on(connection: AsyncConnection[TupleRow]) -> bool:
     return bool(found and found[0])
 
 
-_GRANTS = f"""
-GRANT USAGE ON SCHEMA public TO {APP_ROLE};
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {APP_ROLE};
-REVOKE UPDATE, DELETE, TRUNCATE ON events FROM {APP_ROLE};
-REVOKE UPDATE, DELETE, TRUNCATE ON logbook FROM {APP_ROLE};
-REVOKE INSERT, DELETE, TRUNCATE ON log_head FROM {APP_ROLE};
-REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON migrations FROM {APP_ROLE};
-GRANT USAGE ON SEQUENCE archiver_stream_numbers, job_numbers TO {APP_ROLE};
-"""
-
-
-async def master_key_fits(database: Database, fingerprint: str, *, previous: str | None = None) -> bool:
-    """Whether the master keys of these fingerprints open all that the database holds; the first key that comes is the one. While a
-    key is replaced (projections/vault/rotation.py) it takes both, the new one and the previous one."""
-    await database.execute("INSERT INTO sealed_with (fingerprint) VALUES (%s) ON CONFLICT DO NOTHING", (fingerprint,))
-    found = await database.row("SELECT fingerprint, previous FROM sealed_with")
-    return found is not None and {mark for mark in found if mark is not None} <= {fingerprint, previous}
+def _statements(grants: Sequence[Grant]) -> Iterator[str]:
+    yield f"GRANT USAGE ON SCHEMA public TO {APP_ROLE};"
+    yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {APP_ROLE};"
+    for grant in (Grant("TABLE migrations", "SELECT"), *grants):
+        yield f"REVOKE ALL ON {grant.on} FROM {APP_ROLE};"
+        yield f"GRANT {grant.rights} ON {grant.on} TO {APP_ROLE};"

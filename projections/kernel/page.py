@@ -1,4 +1,4 @@
-"""A page of a list, and what a caller may ask of one."""
+"""A page of a list, and the part of the list that a caller requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """`size` is the size that was asked for, cut to the largest allowed; `total` counts everything that the filter finds."""
+    """`size` is the requested size, at most the largest allowed; `total` counts all rows that the filter finds."""
 
     size: int
     total: int

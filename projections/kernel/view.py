@@ -17,30 +17,30 @@ from projections.kernel.arrays import PACKERS, PackedArray
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`type` is the PostgreSQL type of the column, `travels` the type of its parameter where that is another.
+    """`type` is the PostgreSQL type of the column, `wire_type` the type of its parameter where that is another.
 
     Arrays travel as their text form, because unnest flattens them."""
 
     name: str
     type: str
-    travels: str | None = None
+    wire_type: str | None = None
 
     @property
-    def travels_as(self) -> str:
+    def parameter_type(self) -> str:
         if self.type.endswith("[]"):
             return "text"
-        return self.travels or ("bigint" if self.type in ("smallint", "integer") else self.type)
+        return self.wire_type or ("bigint" if self.type in ("smallint", "integer") else self.type)
 
     @property
-    def taken_as(self) -> str:
-        return f"v.{self.name}::{self.type}" if self.travels_as == "text" != self.type else f"v.{self.name}"
+    def select_expression(self) -> str:
+        return f"v.{self.name}::{self.type}" if self.parameter_type == "text" != self.type else f"v.{self.name}"
 
 
 @dataclass(frozen=True)
 class View:
     """`version` changes whenever `columns`, `indexes` or the meaning of `row` do; start-up then rebuilds the view.
 
-    `row` gives the columns' values in order, the key first and the aggregate's version second; with `several`, it gives any number
+    `row` gives the columns' values in order, the key first and the aggregate's version second; with `many_rows`, any number
     of such rows, and an aggregate that once had a row keeps it.
     `indexes` are CREATE INDEX tails with `{table}` for the table's name, keyed by the index's own name.
     """
@@ -52,10 +52,10 @@ class View:
     row: Callable[[Any], Any]
     key: tuple[str, ...]
     indexes: Mapping[str, str]
-    several: bool = False
+    many_rows: bool = False
 
     def rows(self, root: AggregateRoot) -> Sequence[tuple[Any, ...]]:
-        return self.row(root) if self.several else (self.row(root),)
+        return self.row(root) if self.many_rows else (self.row(root),)
 
     def create(self, table: str) -> str:
         columns = ", ".join(f"{c.name} {c.type}{' NOT NULL' if c.name in (*self.key, 'version') else ''}" for c in self.columns)
@@ -71,8 +71,8 @@ class View:
     def upsert(self, table: str, source: str) -> str:
         """INSERT … SELECT from arrays; `source` is joined in so that the append's head row is taken first."""
         names = ", ".join(c.name for c in self.columns)
-        taken = ", ".join(c.taken_as for c in self.columns)
-        arrays = ", ".join(f"%s::{c.travels_as}[]" for c in self.columns)
+        taken = ", ".join(c.select_expression for c in self.columns)
+        arrays = ", ".join(f"%s::{c.parameter_type}[]" for c in self.columns)
         changed = ", ".join(f"{c.name} = excluded.{c.name}" for c in self.columns if c.name not in self.key)
         return (
             f"INSERT INTO {table} ({names}) SELECT {taken} FROM {source}unnest({arrays}) AS v({names}) "
@@ -86,7 +86,7 @@ class View:
 
     @cached_property
     def _packers(self) -> tuple[Callable[[Sequence[Any]], PackedArray], ...]:
-        return tuple(PACKERS[column.travels_as] for column in self.columns)
+        return tuple(PACKERS[column.parameter_type] for column in self.columns)
 
     def pack(self, rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
         return [pack(values) for pack, values in zip(self._packers, zip(*rows, strict=True), strict=True)]

@@ -1,4 +1,4 @@
-"""A filter as SQL: of its parts those that were asked for, each a condition with its parameter. Values are never text."""
+"""A filter as SQL conditions, each with its parameter. Values are never part of the SQL text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 Part = tuple[str, Any, str]
-"""The parameter's name, its value and the condition. A value that is None, False or an empty list asks for nothing."""
+"""The parameter's name, its value and the condition. A value that is None, False or an empty list adds no condition."""
 
 
 def where(parts: Iterable[Part]) -> tuple[list[str], dict[str, Any]]:
     """Conditions to be joined with AND, and their parameters."""
-    asked = [part for part in parts if part[1] is not None and part[1] is not False and part[1] != []]
-    return [condition for _, _, condition in asked], {name: value for name, value, condition in asked if f"%({name})s" in condition}
+    used = [part for part in parts if part[1] is not None and part[1] is not False and part[1] != []]
+    return [condition for _, _, condition in used], {name: value for name, value, condition in used if f"%({name})s" in condition}

@@ -22,11 +22,10 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from domain.kernel.aggregate import Claim
-from domain.kernel.answers import AnswerAlreadyRecorded
-from domain.kernel.errors import Conflict, Unavailable
+from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, LinkBroken, Unavailable
+from domain.kernel.idempotency import IdempotencyKeyUsed
 from projections.kernel.database import Database
-from projections.log.statement import Append, statement
+from projections.log.statement import WriteSet, statement
 
 _log = logging.getLogger(__name__)
 _SESSION = (("statement_timeout", "10s"), ("lock_timeout", "10s"))
@@ -37,42 +36,17 @@ _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 _SETTLE_TRIES = 3
 
 
-class StaleStream(Conflict):
-    """Another process appended to the stream first: load again and decide again."""
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(f"{stream} was changed by somebody else at the same time")
-        self.stream = stream
-
-
-class ClaimTaken(Conflict):
-    """A value that must be unique belongs to somebody else."""
-
-    def __init__(self, claims: Sequence[Claim]) -> None:
-        named = (f"the {claim.scope.replace('.', ' ').replace('_', ' ')} {claim.value!r}" for claim in claims)
-        super().__init__(" or ".join(named) + " is taken")
-        self.claims = claims
-
-
-class LinkBroken(Conflict):
-    """Something that was to be linked to is gone, or something that was to go is linked to. `fallen` is what was to go."""
-
-    def __init__(self, fallen: Sequence[str]) -> None:
-        super().__init__("something that this points at was deleted at the same time")
-        self.fallen = fallen
-
-
 @dataclass(slots=True)
 class _Waiting:
-    append: Append
+    append: WriteSet
     committed: asyncio.Future[int]
     since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to commit and when to say no: rows per statement, commands in the queue, seconds that the oldest may have waited,
-    seconds after which a silent connection is given up (the server itself gives up sooner)."""
+    """Limits of the queue: rows per statement, waiting commands, seconds that the oldest may have waited, and seconds after
+    which a silent connection is closed (the server itself gives up sooner)."""
 
     batch: int = 512
     waiting: int = 10_000
@@ -108,7 +82,7 @@ class Appender:
         self._task = asyncio.create_task(self._run(), name="appender")
 
     async def stop(self) -> None:
-        """Commit what has been accepted, then end."""
+        """Commit the accepted commands, then stop."""
         self._stopping = True
         self._wake.set()
         if self._task is not None:
@@ -121,7 +95,7 @@ class Appender:
         """Seconds that the oldest waiting command has waited; 0 when none does."""
         return time.monotonic() - self._queue[0].since if self._queue else 0.0
 
-    async def append(self, append: Append) -> int:
+    async def append(self, append: WriteSet) -> int:
         """Commit; the position of the command's last event."""
         if self._stopping or len(self._queue) >= self._limits.waiting or self.oldest > self._limits.age:
             raise Unavailable("too many changes are waiting to be written")
@@ -186,14 +160,14 @@ class Appender:
             await self._settle([waiting])
 
     async def _try(self, waiting: _Waiting, *, doubted: bool = False) -> None:
-        """Write one command; `doubted`: unless it is there already. Raises only what tells of a lost connection."""
+        """Write one command; `doubted`: unless it is there already. Raises only errors of a lost connection."""
         try:
             if doubted and (position := await self._position_of(waiting.append)):
                 _settle(waiting, position)
                 return
             last = await self._execute([waiting.append])
         except psycopg.errors.ForeignKeyViolation:
-            _fail(waiting, LinkBroken(waiting.append.fell))
+            _fail(waiting, LinkBroken(waiting.append.no_longer_linkable))
         except psycopg.errors.UniqueViolation as violation:
             await self._refuse(waiting, violation.diag.constraint_name)
         except psycopg.errors.QueryCanceled:
@@ -209,18 +183,18 @@ class Appender:
 
     async def _refuse(self, waiting: _Waiting, constraint: str | None) -> None:
         append = waiting.append
-        if constraint == "claims_taken":
+        if constraint == "unique_claims_taken":
             _fail(waiting, ClaimTaken(append.claims))
-        elif constraint == "answers_recorded" and append.answer is not None:
-            _fail(waiting, AnswerAlreadyRecorded(append.answer.client, append.answer.key))
+        elif constraint == "idempotency_keys_used" and append.idempotency is not None:
+            _fail(waiting, IdempotencyKeyUsed(append.idempotency.of.client, append.idempotency.of.key))
         elif position := await self._position_of(append):
             _settle(waiting, position)
         else:
-            _fail(waiting, StaleStream(append.events[0].stream))
+            _fail(waiting, ConcurrencyConflict(append.events[0].stream))
 
     async def _settle(self, batch: Sequence[_Waiting]) -> None:
-        """After a lost connection nobody knows what was committed. Ask the log for each command's own event; write what is not
-        there. A connection that is lost again on the way leaves the rest in the same doubt, so it is tried again."""
+        """After a lost connection it is unknown what was committed. Look in the log for the event of each command; write those that
+        are missing. When the connection is lost again, the rest is tried again."""
         left = deque(batch)
         for _ in range(_SETTLE_TRIES):
             await self._reconnect()
@@ -235,7 +209,7 @@ class Appender:
         for waiting in left:
             _fail(waiting, Unavailable("the database does not answer"))
 
-    async def _position_of(self, append: Append) -> int | None:
+    async def _position_of(self, append: WriteSet) -> int | None:
         """The position of the command's last event if it is in the log: same stream, version and event id."""
         last = append.events[-1]
         found = await self._ask(
@@ -244,7 +218,7 @@ class Appender:
         )
         return int(found[0]) if found else None
 
-    async def _execute(self, appends: Sequence[Append]) -> int:
+    async def _execute(self, appends: Sequence[WriteSet]) -> int:
         found = await self._ask(*statement(appends))
         return int(found[0]) if found else 0
 
@@ -289,7 +263,7 @@ class Appender:
 
 
 def _verdict(fault: psycopg.Error) -> Exception:
-    """What a server that is there says no with: a limit that no second try gets past, or a lack that may pass."""
+    """The error for a statement that a running server refused: permanent for a limit, else `Unavailable`."""
     if isinstance(fault, psycopg.errors.ProgramLimitExceeded):
         return fault
     _log.warning("the database refuses to write: %s", type(fault).__name__)
@@ -297,7 +271,7 @@ def _verdict(fault: psycopg.Error) -> Exception:
 
 
 def _hang_up(connection: AsyncConnection[TupleRow]) -> None:
-    """Whoever waits for an answer on this connection is told that it is gone: a network that swallows answers says nothing."""
+    """Ends every wait on this connection: when the network drops packets, no error arrives by itself."""
     with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as twin:
         twin.shutdown(socket.SHUT_RDWR)
 

@@ -25,9 +25,9 @@ from psycopg_pool import ConnectionPool
 from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from projections.kernel import arrays
-from projections.log.announce import CHANNEL
-from projections.log.ledger import metadata_text
-from projections.log.statement import Append, EventRow, statement
+from projections.log.commit_notifier import CHANNEL
+from projections.log.statement import EventRow, WriteSet, statement
+from projections.log.write_set import metadata_text
 
 
 class LogRecorder(ApplicationRecorder):
@@ -46,7 +46,7 @@ class LogRecorder(ApplicationRecorder):
         if not stored_events:
             return []
         cause: Cause = kwargs.get("cause") or Cause.by("eventsourcing")
-        text, parameters = statement([Append(_rows(stored_events, cause))])
+        text, parameters = statement([WriteSet(_rows(stored_events, cause))])
         with self._pool.connection() as connection:
             try:
                 found = connection.execute(text, parameters, binary=True).fetchone()

@@ -3,7 +3,7 @@
 CREATE TABLE log_head (
     only_row    boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
     position    bigint      NOT NULL DEFAULT 0,
-    link        bytea       NOT NULL DEFAULT decode(repeat('00', 32), 'hex'),
+    chain_hash        bytea       NOT NULL DEFAULT decode(repeat('00', 32), 'hex'),
     recorded_at timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 10);
 
@@ -18,7 +18,7 @@ CREATE TABLE events (
     state              bytea       NOT NULL,
     metadata           json        NOT NULL,
     recorded_at        timestamptz NOT NULL,
-    link               bytea       NOT NULL,
+    chain_hash               bytea       NOT NULL,
     CONSTRAINT events_version UNIQUE (originator_id, originator_version)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_freeze_min_age = 0);
 
@@ -33,7 +33,8 @@ CREATE TRIGGER events_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON events
     FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
 
 -- Appends a batch: takes the head row, numbers the events, extends the chain, inserts, moves the head. One call, no client round
--- trip while the head row is held. link = SHA-256(previous link || leaf || place). Gives the position of the batch's last event.
+-- trip while the head row is held. chain hash = SHA-256(previous chain hash || leaf || position || time). Gives the position of the
+-- batch's last event.
 CREATE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[], metadatas text[],
                            leaves bytea[], OUT last_position bigint, OUT recorded timestamptz)
 LANGUAGE plpgsql AS $$
@@ -41,42 +42,45 @@ DECLARE
     base  bigint;
     last  bytea;
     stamp bytea;
-    links bytea[] := '{}';
+    hashes bytea[] := '{}';
 BEGIN
-    SELECT h.position, h.link, greatest(clock_timestamp(), h.recorded_at) INTO base, last, recorded FROM log_head h FOR UPDATE;
+    SELECT h.position, h.chain_hash, greatest(clock_timestamp(), h.recorded_at) INTO base, last, recorded FROM log_head h FOR UPDATE;
     stamp := int8send((extract(epoch FROM recorded) * 1000000)::bigint);
     FOR i IN 1 .. cardinality(leaves) LOOP
         last := sha256(last || leaves[i] || int8send(base + i) || stamp);
-        links := links || last;
+        hashes := hashes || last;
     END LOOP;
     INSERT INTO events
-    SELECT base + e.ordinal, e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.link
-    FROM unnest(ids, versions, topics, event_ids, states, metadatas, links)
-         WITH ORDINALITY AS e(id, version, topic, event_id, state, metadata, link, ordinal);
+    SELECT base + e.ordinal, e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.chain_hash
+    FROM unnest(ids, versions, topics, event_ids, states, metadatas, hashes)
+         WITH ORDINALITY AS e(id, version, topic, event_id, state, metadata, chain_hash, ordinal);
     last_position := base + cardinality(leaves);
-    UPDATE log_head SET position = last_position, link = last, recorded_at = recorded;
+    UPDATE log_head SET position = last_position, chain_hash = last, recorded_at = recorded;
 END $$;
 
 -- Values that only one stream may hold.
-CREATE TABLE claims (
+CREATE TABLE unique_claims (
     scope text COLLATE "C" NOT NULL,
     value text COLLATE "C" NOT NULL,
     owner text COLLATE "C" NOT NULL,
-    CONSTRAINT claims_taken PRIMARY KEY (scope, value)
+    CONSTRAINT unique_claims_taken PRIMARY KEY (scope, value)
 );
 
--- First answers to requests with an Idempotency-Key, written in the transaction of the events that the request caused.
-CREATE TABLE answers (
+-- Requests with an Idempotency-Key: what is needed to word the first response again. Written in the transaction of the events that
+-- the request caused.
+CREATE TABLE idempotency_keys (
     client      text        COLLATE "C" NOT NULL,
     key         text        COLLATE "C" NOT NULL,
     fingerprint bytea       NOT NULL,
     status      smallint    NOT NULL,
-    headers     json        NOT NULL,
-    body        bytea       NOT NULL,
+    base_url    text        NOT NULL,
+    position    bigint      NOT NULL,
+    streams     text[]      COLLATE "C" NOT NULL,
+    result      jsonb       NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    CONSTRAINT answers_recorded PRIMARY KEY (client, key)
+    CONSTRAINT idempotency_keys_used PRIMARY KEY (client, key)
 );
-CREATE INDEX answers_recorded_at ON answers USING brin (recorded_at);
+CREATE INDEX idempotency_keys_recorded_at ON idempotency_keys USING brin (recorded_at);
 
 -- The latest snapshot of a long stream. Only a short cut: the log alone is the truth.
 CREATE TABLE snapshots (

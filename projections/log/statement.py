@@ -1,4 +1,4 @@
-"""The append as one SQL statement: a CTE that takes the head row and writes the events, and one for everything that goes along."""
+"""The append as one SQL statement: a CTE that takes the head row and writes the events, and one for each other table."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from uuid import UUID
 
 from domain.kernel.aggregate import Claim
-from domain.kernel.answers import RecordedAnswer
-from domain.kernel.sealed import Sealed
+from domain.kernel.encryption import EncryptedSecret
+from domain.kernel.idempotency import IdempotencyRecord
 from projections.kernel.arrays import bigints, booleans, byte_strings, texts, uuids
 from projections.kernel.view import View
-from projections.log.leaf import leaf
+from projections.log.hash_chain import leaf
 
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """An event as the log stores it; `leaf` is what the hash chain takes of it."""
+    """An event as the log stores it; `leaf` is its hash for the hash chain."""
 
     stream: str
     version: int
@@ -36,7 +36,7 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class LinkRow:
-    """`owner` points at `target`, both streams. One that is not `required` is left out when its target is gone."""
+    """`owner` links to `target`, both streams. A link that is not `required` is left out when its target was deleted."""
 
     owner: str
     target: str
@@ -44,20 +44,20 @@ class LinkRow:
 
 
 @dataclass(slots=True)
-class Append:
-    """What one command writes, all or nothing: events, view rows, and what its aggregates take hold of or let go."""
+class WriteSet:
+    """The writes of one unit of work, all or nothing: events, view rows, and the changes of claims, links and secrets."""
 
     events: Sequence[EventRow]
     rows: list[tuple[View, tuple[Any, ...]]] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     releases: list[Claim] = field(default_factory=list)
-    stood: list[str] = field(default_factory=list)
-    fell: list[str] = field(default_factory=list)
+    now_linkable: list[str] = field(default_factory=list)
+    no_longer_linkable: list[str] = field(default_factory=list)
     linked: list[LinkRow] = field(default_factory=list)
     unlinked: list[LinkRow] = field(default_factory=list)
-    sealed: list[Sealed] = field(default_factory=list)
+    sealed: list[EncryptedSecret] = field(default_factory=list)
     erased: list[UUID] = field(default_factory=list)
-    answer: RecordedAnswer | None = None
+    idempotency: IdempotencyRecord | None = None
 
 
 Part = tuple[str, list[Any]]
@@ -67,51 +67,52 @@ _APPENDED = (
     "%s::bytea[], %s::text[], %s::bytea[]))"
 )
 _RELEASED = (
-    "released AS (DELETE FROM claims USING appended, unnest(%s::text[], %s::text[], %s::text[]) AS r(scope, value, owner) "
-    "WHERE claims.scope = r.scope AND claims.value = r.value AND claims.owner = r.owner RETURNING 1)"
+    "released AS (DELETE FROM unique_claims USING appended, unnest(%s::text[], %s::text[], %s::text[]) AS r(scope, value, owner) "
+    "WHERE unique_claims.scope = r.scope AND unique_claims.value = r.value AND unique_claims.owner = r.owner RETURNING 1)"
 )
 _CLAIMED = (
-    "claimed AS (INSERT INTO claims (scope, value, owner) "
+    "claimed AS (INSERT INTO unique_claims (scope, value, owner) "
     "SELECT c.* FROM appended, {first}unnest(%s::text[], %s::text[], %s::text[]) AS c(scope, value, owner))"
 )
-# PostgreSQL runs the parts of a statement in an order of its own; a claim on what is freed beside it has to ask for that first.
+# PostgreSQL chooses the order of the parts of a statement; a claim on a value that another part frees must refer to that part.
 _FREED = "(SELECT count(*) FROM released) AS freed, "
-# A foreign key between links and what stands is checked when the whole statement is done, so the order of these does not matter.
-_STOOD = "stood AS (INSERT INTO standing (stream) SELECT s.stream FROM appended, unnest(%s::text[]) AS s(stream))"
-_FELL = "fell AS (DELETE FROM standing USING appended, unnest(%s::text[]) AS f(stream) WHERE standing.stream = f.stream)"
+# The foreign key of links is checked at the end of the statement, so the order of these parts does not matter.
+_STOOD = "stood AS (INSERT INTO link_targets (stream) SELECT s.stream FROM appended, unnest(%s::text[]) AS s(stream))"
+_FELL = "fell AS (DELETE FROM link_targets USING appended, unnest(%s::text[]) AS f(stream) WHERE link_targets.stream = f.stream)"
 _LINKED = (
     "linked AS (INSERT INTO links (owner, target) SELECT l.owner, l.target "
     "FROM appended, unnest(%s::text[], %s::text[], %s::boolean[]) AS l(owner, target, required) "
-    "WHERE l.required OR EXISTS (SELECT FROM standing s WHERE s.stream = l.target))"
+    "WHERE l.required OR EXISTS (SELECT FROM link_targets s WHERE s.stream = l.target))"
 )
 _UNLINKED = (
     "unlinked AS (DELETE FROM links USING appended, unnest(%s::text[], %s::text[]) AS u(owner, target) "
     "WHERE links.owner = u.owner AND links.target = u.target)"
 )
 _SEALED = (
-    "sealed AS (INSERT INTO vault (reference, owner, key_id, fingerprint, nonce, box) SELECT s.* FROM appended, "
+    "sealed AS (INSERT INTO vault (reference, owner, key_id, fingerprint, nonce, ciphertext) SELECT s.* FROM appended, "
     "unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::bytea[]) "
-    "AS s(reference, owner, key_id, fingerprint, nonce, box))"
+    "AS s(reference, owner, key_id, fingerprint, nonce, ciphertext))"
 )
 _ERASED = "erased AS (DELETE FROM vault USING appended, unnest(%s::uuid[]) AS e(reference) WHERE vault.reference = e.reference)"
-_ANSWERED = (
-    "answered AS (INSERT INTO answers (client, key, fingerprint, status, headers, body) "
-    "SELECT a.client, a.key, a.fingerprint, a.status, a.headers::json, a.body FROM appended, "
-    "unnest(%s::text[], %s::text[], %s::bytea[], %s::bigint[], %s::text[], %s::bytea[]) "
-    "AS a(client, key, fingerprint, status, headers, body))"
+# A batch holds several commands. `later` is the number of events that it has after those of the command itself.
+_KEYS_USED = (
+    "keys_used AS (INSERT INTO idempotency_keys (client, key, fingerprint, status, base_url, streams, result, position) "
+    "SELECT k.client, k.key, k.fingerprint, k.status, k.base_url, string_to_array(k.streams, E'\\n'), k.result::jsonb, "
+    "appended.last_position - k.later FROM appended, "
+    "unnest(%s::text[], %s::text[], %s::bytea[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[]) "
+    "AS k(client, key, fingerprint, status, base_url, streams, result, later))"
 )
 
 
-def statement(appends: Sequence[Append]) -> tuple[str, list[Any]]:
-    """The SQL and its parameters. The text depends only on which parts are there, so few statements are ever prepared."""
+def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
+    """The SQL and its parameters. The text depends only on which parts there are, so few statements are prepared."""
     parts = [_appended([event for append in appends for event in append.events])]
     if releases := [claim for append in appends for claim in append.releases]:
         parts.append((_RELEASED, _claims(releases)))
     if claims := [claim for append in appends for claim in append.claims]:
         parts.append((_CLAIMED.format(first=_FREED if releases else ""), _claims(claims)))
     parts += _holdings(appends)
-    if answers := [append.answer for append in appends if append.answer is not None]:
-        parts.append((_ANSWERED, _answers(answers)))
+    parts += _keys_used(appends)
     parts += _views(row for append in appends for row in append.rows)
     text = "WITH " + ", ".join(sql for sql, _ in parts) + " SELECT last_position, recorded FROM appended"
     return text, [parameter for _, parameters in parts for parameter in parameters]
@@ -133,12 +134,12 @@ def _claims(claims: Sequence[Claim]) -> list[Any]:
     return [texts([c.scope for c in claims]), texts([c.value for c in claims]), texts([c.owner for c in claims])]
 
 
-def _holdings(appends: Sequence[Append]) -> Iterable[Part]:
+def _holdings(appends: Sequence[WriteSet]) -> Iterable[Part]:
     """What comes to stand or falls, links that are made or cut, secrets that are kept or erased: rare, so mostly nothing."""
-    if stood := [stream for append in appends for stream in append.stood]:
-        yield _STOOD, [texts(stood)]
-    if fell := [stream for append in appends for stream in append.fell]:
-        yield _FELL, [texts(fell)]
+    if now_linkable := [stream for append in appends for stream in append.now_linkable]:
+        yield _STOOD, [texts(now_linkable)]
+    if no_longer_linkable := [stream for append in appends for stream in append.no_longer_linkable]:
+        yield _FELL, [texts(no_longer_linkable)]
     if linked := [link for append in appends for link in append.linked]:
         yield _LINKED, [*_ends(linked), booleans([link.required for link in linked])]
     if unlinked := [link for append in appends for link in append.unlinked]:
@@ -152,7 +153,7 @@ def _holdings(appends: Sequence[Append]) -> Iterable[Part]:
                 texts([secret.key_id for secret in sealed]),
                 texts([secret.fingerprint for secret in sealed]),
                 byte_strings([secret.nonce for secret in sealed]),
-                byte_strings([secret.box for secret in sealed]),
+                byte_strings([secret.ciphertext for secret in sealed]),
             ],
         )
     if erased := [reference for append in appends for reference in append.erased]:
@@ -163,14 +164,28 @@ def _ends(links: Sequence[LinkRow]) -> list[Any]:
     return [texts([link.owner for link in links]), texts([link.target for link in links])]
 
 
-def _answers(answers: Sequence[RecordedAnswer]) -> list[Any]:
+def _keys_used(appends: Sequence[WriteSet]) -> Iterable[Part]:
+    records: list[IdempotencyRecord] = []
+    later: list[int] = []
+    left = sum(len(append.events) for append in appends)
+    for append in appends:
+        left -= len(append.events)
+        if append.idempotency is not None:
+            records.append(append.idempotency)
+            later.append(left)
+    if records:
+        yield _KEYS_USED, [*_of_records(records), bigints(later)]
+
+
+def _of_records(records: Sequence[IdempotencyRecord]) -> list[Any]:
     return [
-        texts([answer.client for answer in answers]),
-        texts([answer.key for answer in answers]),
-        byte_strings([answer.fingerprint for answer in answers]),
-        bigints([answer.status for answer in answers]),
-        texts([json.dumps(answer.headers) for answer in answers]),
-        byte_strings([answer.body for answer in answers]),
+        texts([record.of.client for record in records]),
+        texts([record.of.key for record in records]),
+        byte_strings([record.of.fingerprint for record in records]),
+        bigints([record.of.status for record in records]),
+        texts([record.of.base_url for record in records]),
+        texts(["\n".join(record.streams) for record in records]),
+        texts([json.dumps(record.result) for record in records]),
     ]
 
 

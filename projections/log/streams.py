@@ -9,12 +9,13 @@ from pydantic_core import from_json, to_json
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
+from domain.kernel.stream_name import StreamName
 from projections.kernel.arrays import texts
-from projections.kernel.coalesce import Coalesced
+from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 
 SNAPSHOT_EVERY = 100
-_SNAPSHOT_FORM = 1
+_SNAPSHOT_FORM = 2
 
 _LOAD = """
 SELECT originator_id, originator_version, NULL AS topic, state FROM snapshots WHERE originator_id = ANY(%(streams)s)
@@ -52,12 +53,12 @@ WHERE excluded.originator_version > snapshots.originator_version
 
 
 class Streams:
-    """Loads aggregates; loads asked for in the same moment share one query."""
+    """Loads aggregates; loads of the same moment share one query."""
 
     def __init__(self, database: Database, mapper: EventMapper) -> None:
         self._database = database
         self._mapper = mapper
-        self.load = Coalesced[str, AggregateRoot](self._load)
+        self.load = DataLoader[str, AggregateRoot](self._load)
 
     async def _load(self, streams: Sequence[str]) -> dict[str, AggregateRoot]:
         rows = await self._database.rows(_LOAD, {"streams": list(streams)})
@@ -67,7 +68,7 @@ class Streams:
             return self.folded(await self._database.rows(_LOAD_ALL, {"streams": list(streams)}))
 
     async def as_of(self, streams: Collection[str], position: int) -> dict[str, AggregateRoot]:
-        """Aggregates as they were when the log had come to this position; one that was not there yet is absent."""
+        """Aggregates as of a position of the log; those that did not exist yet are absent."""
         if not streams:
             return {}
         asked = {"streams": texts(list(streams)), "position": position}
@@ -95,7 +96,9 @@ class Streams:
         kept = from_json(state)
         if kept.pop("form", None) != _SNAPSHOT_FORM:
             raise _ForeignSnapshot
-        return self._mapper.catalogue.aggregate(stream.partition(":")[0]).restored(stream=stream, version=version, state=kept)
+        return self._mapper.catalogue.aggregate(StreamName.read(stream).kind).from_snapshot(
+            stream=stream, version=version, state=kept
+        )
 
     async def keep(self, stream: str, *, version: int, snapshot: dict[str, Any]) -> None:
         """Store a snapshot; an older one never replaces a newer."""
@@ -103,4 +106,4 @@ class Streams:
 
 
 class _ForeignSnapshot(Exception):
-    """A snapshot of another form of the code: it is left aside and the whole stream is read."""
+    """A snapshot that this version of the code cannot read: the whole stream is read instead."""

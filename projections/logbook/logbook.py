@@ -1,27 +1,31 @@
-"""The log store of document 2, "Logs": what callers, and the service itself, wanted written down.
+"""The log store: messages of callers and of the service itself.
 
-Not event-sourced. An entry is nobody's decision and nothing is folded from it, so it is not a domain fact: it is added once, in
-a table of its own, and the application's role can neither change nor remove it.
+It is not event-sourced: no rule depends on an entry and no state is made from it. Entries are rows of a table; the database role of
+the application can add them, but not change or delete them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-from domain.kernel.answers import RecordedAnswer
 from domain.kernel.clock import Clock
+from domain.kernel.errors import Unavailable
+from domain.kernel.idempotency import IdempotencyKey, IdempotencyRecord
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST, Page
 from projections.kernel.where import Part, where
-from projections.log.answers import keep
+from projections.log.idempotency import record_key
+
+_log = logging.getLogger(__name__)
 
 
 class Level(IntEnum):
-    """How grave an entry is, numbered as decisions.md says."""
+    """The level of an entry. The numbers are part of the API."""
 
     TRACE = 0
     DEBUG = 1
@@ -34,7 +38,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry. A text that nobody gave is empty."""
+    """An entry. A text that was not given is empty."""
 
     id: int
     recorded_at: datetime
@@ -51,7 +55,7 @@ class LogEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class LogFilter:
-    """Which part of a log: `start` counts entries from 0, both times are inclusive, no levels are all levels."""
+    """A selection of entries. `start` counts entries from 0, both times are inclusive, no levels means all levels."""
 
     start: int = 0
     size: int = 20
@@ -70,8 +74,6 @@ class LogFilter:
         return "DESC" if self.descending else "ASC"
 
 
-Seal = Callable[[LogEntry], RecordedAnswer | None]
-
 _COLUMNS = (
     "SELECT id, recorded_at, level, call_site, exception, logger, machine_name, message, stack_trace, thread, username FROM logbook"
 )
@@ -82,7 +84,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id
 
 
 class Logbook:
-    """Adds entries and finds them again. `machine` is where the service runs."""
+    """Adds and finds entries. `machine` is the host of the service."""
 
     def __init__(self, database: Database, clock: Clock, *, machine: str) -> None:
         self._database = database
@@ -101,10 +103,10 @@ class Logbook:
         machine_name: str = "",
         subject: str | None = None,
         tags: Sequence[str] = (),
-        seal: Seal | None = None,
+        idempotency: IdempotencyKey | None = None,
     ) -> LogEntry:
-        """Write an entry down. `subject` is the id of what it is about, `tags` are kept and not shown; `seal` makes the answer
-        that is to be kept with it."""
+        """Add an entry. `subject` is the id of what it is about, `tags` are stored and not shown. The idempotency key is stored in
+        the same transaction, with the entry's id as the result."""
         at = self._clock()
         values = (at, int(level), message, username, exception, stack_trace, logger, machine_name, subject, list(tags))
         async with self._database.connection() as connection, connection.transaction():
@@ -121,37 +123,43 @@ class Logbook:
                 stack_trace=stack_trace,
                 username=username,
             )
-            answer = seal(entry) if seal is not None else None
-            if answer is not None:
-                await keep(connection, answer)
+            if idempotency is not None:
+                await record_key(connection, IdempotencyRecord(idempotency, (), {"id": entry.id}))
         return entry
 
     async def note(self, level: Level, message: str, *, subject: str) -> LogEntry:
-        """The service's own entry about something."""
+        """Add an entry of the service itself."""
         return await self.add(level, message, username="system", logger="medialedger", machine_name=self._machine, subject=subject)
 
+    async def warn(self, message: str, *, subject: str) -> None:
+        """Add a warning of the service about a change that was made. If it cannot be stored, it is logged."""
+        try:
+            await self.note(Level.WARN, message, subject=subject)
+        except Unavailable as fault:
+            _log.warning("%s (of %s; not in the log store: %s)", message, subject, fault)
+
     async def find(self, key: int) -> LogEntry | None:
-        found = await self._database.row(_COLUMNS + " WHERE id = %s", (key,))
-        return _entry(found) if found is not None else None
+        row = await self._database.row(_COLUMNS + " WHERE id = %s", (key,))
+        return _entry(row) if row is not None else None
 
-    async def page(self, wanted: LogFilter) -> Page[LogEntry]:
-        """Entries by id, and how many there are in all."""
-        conditions, parameters = where(_parts(wanted))
-        asked = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        page = f"{_COLUMNS}{asked} ORDER BY id {wanted.direction} LIMIT %(limit)s OFFSET %(start)s"
-        count = f"SELECT count(*) FROM logbook{asked}"
+    async def page(self, selection: LogFilter) -> Page[LogEntry]:
+        """A page of entries by id, and the number of all."""
+        conditions, parameters = where(_parts(selection))
+        condition = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        page = f"{_COLUMNS}{condition} ORDER BY id {selection.direction} LIMIT %(limit)s OFFSET %(start)s"
+        count = f"SELECT count(*) FROM logbook{condition}"
         rows, total = await self._database.page(
-            page, count, parameters={**parameters, "limit": wanted.limit, "start": wanted.start}
+            page, count, parameters={**parameters, "limit": selection.limit, "start": selection.start}
         )
-        return Page(wanted.limit, total, [_entry(row) for row in rows])
+        return Page(selection.limit, total, [_entry(row) for row in rows])
 
 
-def _parts(wanted: LogFilter) -> list[Part]:
+def _parts(selection: LogFilter) -> list[Part]:
     return [
-        ("recorded_from", wanted.recorded_from, "recorded_at >= %(recorded_from)s"),
-        ("recorded_to", wanted.recorded_to, "recorded_at <= %(recorded_to)s"),
-        ("levels", [int(level) for level in wanted.levels], "level = ANY(%(levels)s::smallint[])"),
-        ("subject", wanted.subject, "subject = %(subject)s"),
+        ("recorded_from", selection.recorded_from, "recorded_at >= %(recorded_from)s"),
+        ("recorded_to", selection.recorded_to, "recorded_at <= %(recorded_to)s"),
+        ("levels", [int(level) for level in selection.levels], "level = ANY(%(levels)s::smallint[])"),
+        ("subject", selection.subject, "subject = %(subject)s"),
     ]
 
 

@@ -1,4 +1,4 @@
--- What callers and the service itself wanted written down: not facts of the domain, so not in the log of events.
+-- The log store: messages of callers and of the service itself. They are not domain events, so not in the event log.
 CREATE TABLE logbook (
     id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     recorded_at  timestamptz NOT NULL,

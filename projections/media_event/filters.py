@@ -1,6 +1,6 @@
-"""What GET /event/ can ask, as a value, and the SQL it becomes. Document 2, "GET /event/"; decisions.md, Events.
+"""The filters of Event lists, and the SQL for them. See docs/reference/api/events.md.
 
-Filters combine with AND, the values of one with OR. Values are always parameters, never text.
+Filters combine with AND, the values of one filter with OR. Values are always parameters, never part of the SQL.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LINKED = {"EventType": "event_type", "Room": "room", "Channel": "channel", "Vuf
 
 @dataclass(frozen=True, kw_only=True)
 class EventFilter:
-    """Absent parts filter nothing. Names are whole and exact, a category's is its name or its label; `search` is a
-    case-insensitive substring."""
+    """A part that is None or empty does not filter. Names match exactly, a category by its name or label. `search` is a substring
+    in any case."""
 
     scheduled_from: datetime | None = None
     scheduled_to: datetime | None = None
@@ -61,9 +61,11 @@ class EventFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Two statements over the same conditions: the page, and how many there are in all. One that asks for any of several links is
-    planned anew each time: how many Events have a tag is known of the tag alone, not of tags in general."""
+class ListQuery:
+    """Two statements with the same conditions: one page of rows, and the count of all rows.
+
+    `prepare` is False with a filter on tags or categories: PostgreSQL must plan for the given ids, because their numbers of Events
+    differ widely. None leaves it to the driver."""
 
     page: str
     count: str
@@ -72,88 +74,88 @@ class Question:
 
 
 Ids = Mapping[str, Sequence[UUID]]
-"""The records that a filter's names mean, by the name of the filter; a filter that was not asked for is absent."""
+"""The ids of the records with the filter's names, by the part of the filter. A part without names is absent."""
 
 _NAMED = {"room": "room", "event_type": "event_type", "channel": "channel", "tags": "tag", "categories": "category"}
 _NAMES = """
 SELECT n.part, r.id::uuid FROM unnest(%(parts)s::text[], %(kinds)s::text[], %(names)s::text[]) AS n(part, kind, name)
-JOIN record_view r ON r.kind = n.kind AND r.name = n.name AND NOT r.withdrawn
+JOIN record_view r ON r.kind = n.kind AND r.name = n.name AND NOT r.deleted
 UNION
 SELECT n.part, r.id::uuid FROM unnest(%(parts)s::text[], %(kinds)s::text[], %(names)s::text[]) AS n(part, kind, name)
-JOIN record_view r ON r.kind = n.kind AND r.label = n.name AND NOT r.withdrawn
+JOIN record_view r ON r.kind = n.kind AND r.label = n.name AND NOT r.deleted
 """
 
 
-def names_question(wanted: EventFilter) -> tuple[str, dict[str, list[str]]] | None:
-    """What the filter's names mean, as a question for (part, id); None when it has none. A category's label is a name too."""
-    found = [(part, kind, name) for part, kind in _NAMED.items() for name in _several(getattr(wanted, part))]
-    if not found:
+def names_query(filter_: EventFilter) -> tuple[str, dict[str, list[str]]] | None:
+    """The statement that finds (part, id) for the names of the filter; None without names. A label of a category is a name too."""
+    lookups = [(part, kind, name) for part, kind in _NAMED.items() for name in _values(getattr(filter_, part))]
+    if not lookups:
         return None
-    parts, kinds, names = (list(column) for column in zip(*found, strict=True))
+    parts, kinds, names = (list(column) for column in zip(*lookups, strict=True))
     return _NAMES, {"parts": parts, "kinds": kinds, "names": names}
 
 
-def ids_of(wanted: EventFilter, rows: Iterable[Sequence[Any]]) -> Ids:
-    """The answer to `names_question`, with an empty part for names that mean nothing."""
-    ids: dict[str, list[UUID]] = {part: [] for part in _NAMED if _several(getattr(wanted, part))}
+def ids_of(filter_: EventFilter, rows: Iterable[Sequence[Any]]) -> Ids:
+    """The ids from the rows of `names_query`. A part is empty if no record has its names."""
+    ids: dict[str, list[UUID]] = {part: [] for part in _NAMED if _values(getattr(filter_, part))}
     for part, key in rows:
         ids[part].append(key)
     return ids
 
 
-def _several(value: str | Sequence[str] | None) -> Sequence[str]:
+def _values(value: str | Sequence[str] | None) -> Sequence[str]:
     return (value,) if isinstance(value, str) else value or ()
 
 
-def question(wanted: EventFilter, ids: Ids) -> Question:
-    conditions, parameters = _conditions(wanted, ids)
+def list_query(filter_: EventFilter, ids: Ids) -> ListQuery:
+    conditions, parameters = _conditions(filter_, ids)
     all_of = " AND ".join(conditions)
-    joins, order = _order(wanted)
-    columns = "e.id, e.version, e.document, e.date_created, e.date_modified"
-    # PostgreSQL takes a substring to be in every third row. Where nothing else narrows the search it would walk the order's index
-    # row by row until the page is full; OFFSET 0 makes it find what the filters find first, and put that in order.
+    joins, order = _order(filter_)
+    columns = "e.id, e.shown_version, e.document, e.date_created, e.date_modified"
+    # PostgreSQL estimates that every third row contains a substring. Without other filters it would read the index of the order row
+    # by row until the page is full; OFFSET 0 makes it filter first and sort then.
     fenced = f"(SELECT * FROM event_view e WHERE {all_of} OFFSET 0) e{joins}"
-    found = fenced if _searches_everything(wanted) else f"event_view e{joins} WHERE {all_of}"
-    page = f"SELECT {columns} FROM {found} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
-    parameters |= {"limit": wanted.window.limit, "offset": wanted.window.offset}
+    source = fenced if _searches_only(filter_) else f"event_view e{joins} WHERE {all_of}"
+    page = f"SELECT {columns} FROM {source} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
+    parameters |= {"limit": filter_.window.limit, "offset": filter_.window.offset}
     prepare = False if "tags" in ids or "categories" in ids else None
-    return Question(page, f"SELECT count(*) FROM event_view e WHERE {all_of}", parameters, prepare)
+    return ListQuery(page, f"SELECT count(*) FROM event_view e WHERE {all_of}", parameters, prepare)
 
 
-def _searches_everything(wanted: EventFilter) -> bool:
-    w = wanted
-    times = (w.scheduled_from, w.scheduled_to, w.modified_from, w.modified_to)
-    names = (w.room, w.event_type, w.channel, *w.tags, *w.categories)
-    links = (*names, w.room_id, w.event_type_id, w.tag_id, w.category_id)
-    return bool(w.search) and all(part is None for part in (*times, *links))
+def _searches_only(filter_: EventFilter) -> bool:
+    f = filter_
+    times = (f.scheduled_from, f.scheduled_to, f.modified_from, f.modified_to)
+    names = (f.room, f.event_type, f.channel, *f.tags, *f.categories)
+    links = (*names, f.room_id, f.event_type_id, f.tag_id, f.category_id)
+    return bool(f.search) and all(part is None for part in (*times, *links))
 
 
-def _order(wanted: EventFilter) -> tuple[str, str]:
-    """Nulls last in both directions, ties by id in the same direction."""
-    way = "DESC" if wanted.descending else "ASC"
-    name = wanted.order_column
+def _order(filter_: EventFilter) -> tuple[str, str]:
+    """Joins and the ORDER BY list: nulls last in both directions, ties by id in the same direction."""
+    direction = "DESC" if filter_.descending else "ASC"
+    name = filter_.order_column
     column = ORDER_COLUMNS[name] if name else "e.scheduled_start"
     kind = _LINKED.get(name or "")
     joins = (
-        f" LEFT JOIN record_view {kind} ON {kind}.kind = '{kind}' AND {kind}.id = e.{kind}_id::text AND NOT {kind}.withdrawn"
+        f" LEFT JOIN record_view {kind} ON {kind}.kind = '{kind}' AND {kind}.id = e.{kind}_id::text AND NOT {kind}.deleted"
         if kind
         else ""
     )
-    return joins, f"{column} {way} NULLS LAST, e.id {way}"
+    return joins, f"{column} {direction} NULLS LAST, e.id {direction}"
 
 
-def _conditions(wanted: EventFilter, ids: Ids) -> tuple[list[str], dict[str, Any]]:
-    conditions, parameters = where(_parts(wanted))
-    conditions.insert(0, "e.deleted" if wanted.deleted else "NOT e.deleted")
+def _conditions(filter_: EventFilter, ids: Ids) -> tuple[list[str], dict[str, Any]]:
+    conditions, parameters = where(_parts(filter_))
+    conditions.insert(0, "e.deleted" if filter_.deleted else "NOT e.deleted")
     for part, keys in ids.items():
         conditions.append(_LINKED_BY[part].format("= %(" + part + ")s" if len(keys) == 1 else "= ANY(%(" + part + ")s)"))
-        parameters[part] = keys[0] if len(keys) == 1 and part not in _IN_ARRAYS else list(keys)
-    if wanted.provision_states:
+        parameters[part] = keys[0] if len(keys) == 1 and part not in _ARRAYS else list(keys)
+    if filter_.provision_states:
         conditions.append("false")
     return conditions, parameters
 
 
-_IN_ARRAYS = frozenset({"tags", "categories"})
+_ARRAYS = frozenset({"tags", "categories"})
 _LINKED_BY = {
     "room": "e.room_id {}",
     "event_type": "e.event_type_id {}",
@@ -161,22 +163,22 @@ _LINKED_BY = {
     "tags": "e.tag_ids && %(tags)s::uuid[]",
     "categories": "e.category_ids && %(categories)s::uuid[]",
 }
-"""An id that stands alone is compared with `=`: the index of the link then gives the Events in their usual order."""
+"""A single id is compared with `=`, so that the index of the link gives the Events in their default order."""
 
 
-def _parts(wanted: EventFilter) -> list[Part]:
+def _parts(filter_: EventFilter) -> list[Part]:
     return [
-        ("scheduled_from", wanted.scheduled_from, "e.scheduled_start >= %(scheduled_from)s"),
-        ("scheduled_to", wanted.scheduled_to, "e.scheduled_start <= %(scheduled_to)s"),
-        ("modified_from", wanted.modified_from, "e.date_modified >= %(modified_from)s"),
-        ("modified_to", wanted.modified_to, "e.date_modified <= %(modified_to)s"),
-        ("states", [int(state) for state in wanted.states], "e.state = ANY(%(states)s)"),
-        ("room_id", wanted.room_id, "e.room_id = %(room_id)s"),
-        ("event_type_id", wanted.event_type_id, "e.event_type_id = %(event_type_id)s"),
-        ("tag_id", wanted.tag_id, "e.tag_ids @> ARRAY[%(tag_id)s]"),
-        ("category_id", wanted.category_id, "e.category_ids @> ARRAY[%(category_id)s]"),
-        ("search", wanted.search.lower() if wanted.search else None, "strpos(e.search_text, %(search)s) > 0"),
-        ("no_scheduled_end", wanted.no_scheduled_end, "e.scheduled_end IS NULL"),
-        ("contains_flow", wanted.contains_flow, "e.flow_id IS NOT NULL"),
-        ("skip", list(wanted.skip), "e.id <> ALL(%(skip)s)"),
+        ("scheduled_from", filter_.scheduled_from, "e.scheduled_start >= %(scheduled_from)s"),
+        ("scheduled_to", filter_.scheduled_to, "e.scheduled_start <= %(scheduled_to)s"),
+        ("modified_from", filter_.modified_from, "e.date_modified >= %(modified_from)s"),
+        ("modified_to", filter_.modified_to, "e.date_modified <= %(modified_to)s"),
+        ("states", [int(state) for state in filter_.states], "e.state = ANY(%(states)s)"),
+        ("room_id", filter_.room_id, "e.room_id = %(room_id)s"),
+        ("event_type_id", filter_.event_type_id, "e.event_type_id = %(event_type_id)s"),
+        ("tag_id", filter_.tag_id, "e.tag_ids @> ARRAY[%(tag_id)s]"),
+        ("category_id", filter_.category_id, "e.category_ids @> ARRAY[%(category_id)s]"),
+        ("search", filter_.search.lower() if filter_.search else None, "strpos(e.search_text, %(search)s) > 0"),
+        ("no_scheduled_end", filter_.no_scheduled_end, "e.scheduled_end IS NULL"),
+        ("contains_flow", filter_.contains_flow, "e.flow_id IS NOT NULL"),
+        ("skip", list(filter_.skip), "e.id <> ALL(%(skip)s)"),
     ]

@@ -1,75 +1,57 @@
-"""Questions about media Events."""
+"""Reads of the Event view."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
-from domain.media_event.aggregate import MediaEvent
+from domain.media_event.row import EventRow as EventRow
 from domain.media_event.values import EventDetails
-from projections.kernel.coalesce import Coalesced
+from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 from projections.kernel.page import Page
-from projections.media_event.filters import EventFilter, ids_of, names_question, question
+from projections.media_event.filters import EventFilter, ids_of, list_query, names_query
 
-
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """An Event as it stands, or stood. `id` is also its contentId."""
-
-    id: UUID
-    version: int
-    details: EventDetails
-    date_created: datetime
-    date_modified: datetime
-
-    @classmethod
-    def of(cls, event: MediaEvent) -> EventRow:
-        return cls(UUID(event.key), event.version, event.details, event.created_on, event.modified_on)
-
-
-_COLUMNS = "SELECT id, version, document, date_created, date_modified FROM event_view "
+_COLUMNS = "SELECT id, shown_version, document, date_created, date_modified FROM event_view "
 _LATEST = " ORDER BY date_created DESC, id DESC LIMIT 1"
 
 
 class EventQueries:
-    """All reads of the Event view. Reads by id asked for in the same moment share one query."""
+    """Finds Events. Concurrent reads by id share one query."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._by_id = Coalesced[UUID, EventRow](self._those)
+        self._by_id = DataLoader[UUID, EventRow](self._load)
 
     async def by_id(self, key: UUID) -> EventRow | None:
-        """The Event, unless it is deleted."""
+        """The Event with this id, unless it is deleted."""
         return await self._by_id(key)
 
-    async def _those(self, keys: Sequence[UUID]) -> dict[UUID, EventRow]:
+    async def _load(self, keys: Sequence[UUID]) -> dict[UUID, EventRow]:
         rows = await self._database.rows(_COLUMNS + "WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
         return {row[0]: _row(row) for row in rows}
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
-        """Not unique: the most recently created living Event with this refId."""
-        return await self._one("WHERE ref_id = %s AND NOT deleted" + _LATEST, reference_id)
+        """The newest Event with this refId, which is not unique."""
+        return await self._latest("ref_id", reference_id)
 
     async def by_external_id(self, external_id: str) -> EventRow | None:
-        return await self._one("WHERE external_id = %s AND NOT deleted" + _LATEST, external_id)
+        return await self._latest("external_id", external_id)
 
-    async def _one(self, condition: str, value: str) -> EventRow | None:
-        found = await self._database.row(_COLUMNS + condition, (value,))
-        return _row(found) if found else None
+    async def _latest(self, column: LiteralString, value: str) -> EventRow | None:
+        row = await self._database.row(_COLUMNS + f"WHERE {column} = %s AND NOT deleted" + _LATEST, (value,))
+        return _row(row) if row else None
 
-    async def page(self, wanted: EventFilter) -> Page[EventRow]:
-        """Names are looked up first: with the ids in hand PostgreSQL knows how many Events to expect."""
-        names = names_question(wanted)
-        ids = ids_of(wanted, await self._database.rows(*names)) if names is not None else {}
+    async def page(self, filter_: EventFilter) -> Page[EventRow]:
+        """One page of the Events that match. Names are looked up first: with ids PostgreSQL estimates the number of rows well."""
+        names = names_query(filter_)
+        ids = ids_of(filter_, await self._database.rows(*names)) if names is not None else {}
         if not all(ids.values()):
-            return Page(wanted.window.limit, 0, [])
-        asked = question(wanted, ids)
-        rows, total = await self._database.page(asked.page, asked.count, parameters=asked.parameters, prepare=asked.prepare)
-        return Page(wanted.window.limit, total, [_row(row) for row in rows])
+            return Page(filter_.window.limit, 0, [])
+        query = list_query(filter_, ids)
+        rows, total = await self._database.page(query.page, query.count, parameters=query.parameters, prepare=query.prepare)
+        return Page(filter_.window.limit, total, [_row(row) for row in rows])
 
 
 def _row(row: Sequence[Any]) -> EventRow:

@@ -1,4 +1,4 @@
-"""The view of media Events: one row each, with columns for every filter and order of GET /event/, and the state as a document."""
+"""The Event view: one row for each Event, with a column for each filter and order, and the whole state as a document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from projections.kernel.view import Column, View
 SEPARATOR = "\x1f"
 
 _COLUMNS = (
-    Column("id", "uuid", travels="text"),
+    Column("id", "uuid", wire_type="text"),
     Column("version", "bigint"),
     Column("deleted", "boolean"),
     Column("state", "smallint"),
@@ -31,6 +31,7 @@ _COLUMNS = (
     Column("display_end", "timestamptz"),
     Column("date_created", "timestamptz"),
     Column("date_modified", "timestamptz"),
+    Column("shown_version", "bigint"),
     Column("search_text", "text"),
     Column("document", "text"),
 )
@@ -57,7 +58,8 @@ def row(event: MediaEvent) -> tuple[Any, ...]:
         details.display_start,
         details.display_end,
         event.created_on,
-        event.modified_on,
+        event.shown_on,
+        event.shown_version,
         search_text(event.key, details),
         document(details),
     )
@@ -68,20 +70,20 @@ def _array(ids: tuple[UUID, ...]) -> str | None:
 
 
 def search_text(key: str, details: EventDetails) -> str:
-    """What `search` looks in, in lower case. decisions.md: title, refId, externalId, contentId, description."""
+    """The text for the filter `search`, in lower case: title, refId, externalId, contentId and description."""
     parts = (details.title, details.ref_id, details.external_id, key, details.description)
     return SEPARATOR.join(part for part in parts if part).lower()
 
 
 def document(details: EventDetails) -> str:
-    """The whole state as JSON; what is not set is left out."""
+    """The whole state as JSON, without fields that are not set."""
     written: bytes = details.__pydantic_serializer__.to_json(details, exclude_none=True)
     return written.decode()
 
 
 EVENT_VIEW = View(
     name="event_view",
-    version=1,
+    version=2,
     kinds=(MediaEvent.KIND,),
     columns=_COLUMNS,
     row=row,

@@ -1,14 +1,13 @@
-"""The view of every kind of simple record: its name for whoever links to it, its fields as a document.
+"""The view of all kinds of simple records: the name for those that link to the record, and the details as a document.
 
-One table serves all kinds: a new resource brings a kind and a route file, and its display name is found by every link at once.
+One table for all kinds: a new resource needs only a kind and a route file, and one query finds the names of links of all kinds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from domain.catalogue import RECORDS
-from domain.records.kinds.custom_property import PROPERTIES
 from domain.records.record import Record
 from projections.kernel.view import Column, View
 
@@ -16,7 +15,7 @@ _COLUMNS = (
     Column("kind", "text"),
     Column("id", "text"),
     Column("version", "bigint"),
-    Column("withdrawn", "boolean"),
+    Column("deleted", "boolean"),
     Column("name", "text"),
     Column("label", "text"),
     Column("reference_id", "text"),
@@ -34,7 +33,7 @@ def row(record: Record) -> tuple[Any, ...]:
         record.KIND,
         record.key,
         record.version,
-        record.withdrawn,
+        record.deleted,
         getattr(details, "name", None),
         getattr(details, "label", None),
         getattr(details, "reference_id", None),
@@ -45,17 +44,19 @@ def row(record: Record) -> tuple[Any, ...]:
     )
 
 
-RECORD_VIEW = View(
-    name="record_view",
-    version=2,
-    kinds=tuple(kind.KIND for kind in RECORDS if kind not in PROPERTIES),
-    columns=_COLUMNS,
-    row=row,
-    key=("kind", "id"),
-    indexes={
-        "name": "{table} (kind, name, id) WHERE NOT withdrawn",
-        "label": "{table} (kind, label, id) WHERE NOT withdrawn AND label IS NOT NULL",
-        "parent": "{table} (kind, parent) WHERE parent IS NOT NULL",
-        "reference": "{table} (kind, reference_id) WHERE NOT withdrawn AND reference_id IS NOT NULL",
-    },
-)
+def record_view(kinds: Sequence[type[Record]]) -> View:
+    """The view of these kinds of records."""
+    return View(
+        name="record_view",
+        version=2,
+        kinds=tuple(kind.KIND for kind in kinds),
+        columns=_COLUMNS,
+        row=row,
+        key=("kind", "id"),
+        indexes={
+            "name": "{table} (kind, name, id) WHERE NOT deleted",
+            "label": "{table} (kind, label, id) WHERE NOT deleted AND label IS NOT NULL",
+            "parent": "{table} (kind, parent) WHERE parent IS NOT NULL",
+            "reference": "{table} (kind, reference_id) WHERE NOT deleted AND reference_id IS NOT NULL",
+        },
+    )

@@ -1,33 +1,33 @@
-"""The vault: sealed secrets beside the log. Only its callers ever hold one in the clear."""
+"""The vault: encrypted secrets in a table beside the log."""
 
 from __future__ import annotations
 
 import os
 from uuid import UUID
 
+from domain.kernel.encryption import NONCE_BYTES, EncryptedSecret, SecretCipher
 from domain.kernel.ids import new_id
-from domain.kernel.sealed import NONCE_BYTES, Sealed, Sealer
 from projections.kernel.database import Database
 
 
 class Vault:
-    """Seals what commands bring; the append writes it. Opens what somebody must use."""
+    """Encrypts the secrets of commands, which the append writes, and decrypts stored ones."""
 
-    def __init__(self, database: Database, sealer: Sealer) -> None:
+    def __init__(self, database: Database, cipher: SecretCipher) -> None:
         self._database = database
-        self._sealer = sealer
+        self._cipher = cipher
 
-    def seal(self, secret: str, *, owner: str) -> Sealed:
+    def encrypt(self, secret: str, *, owner: str) -> EncryptedSecret:
         """`owner` is the stream of the aggregate that the secret belongs to."""
-        return self._sealer.seal(secret, owner=owner, reference=new_id(), nonce=os.urandom(NONCE_BYTES))
+        return self._cipher.encrypt(secret, owner=owner, reference=new_id(), nonce=os.urandom(NONCE_BYTES))
 
-    async def opened(self, reference: UUID) -> str | None:
-        """The secret; None when it was erased. Raises `Unsealable` when the box is not what was sealed."""
+    async def read(self, reference: UUID) -> str | None:
+        """A stored secret in plain text; None when it was erased. Raises `DecryptionFailed`."""
         row = await self._database.row(
-            "SELECT reference, owner, key_id, fingerprint, nonce, box FROM vault WHERE reference = %s", (reference,)
+            "SELECT reference, owner, key_id, fingerprint, nonce, ciphertext FROM vault WHERE reference = %s", (reference,)
         )
-        return self.open(Sealed(*row)) if row is not None else None
+        return self.decrypt(EncryptedSecret(*row)) if row is not None else None
 
-    def open(self, sealed: Sealed) -> str:
-        """The secret in a box that the caller has read itself. Raises `Unsealable`."""
-        return self._sealer.opened(sealed)
+    def decrypt(self, secret: EncryptedSecret) -> str:
+        """A secret that the caller has read itself. Raises `DecryptionFailed`."""
+        return self._cipher.decrypt(secret)

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import httpx
 
-from api.core import Core
-from projections.log.tail import head, read
+from api.wiring.core import Core
+from projections.log.reader import head, read
 from tests.domain.configuration.texts_given import FLOW, PROFILE
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -159,7 +159,7 @@ def assert_problem(answer: httpx.Response, status: int) -> None:
 
 
 def engine_error(answer: httpx.Response, status: int) -> str:
-    """What the job engine says is wrong, in a body that says nothing else but the job's id, where document 3 shows it."""
+    """The error text of a response of the job engine; its body holds nothing else but, on some calls, the job's id."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-transaction-id"]

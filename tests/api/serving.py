@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 from prometheus_client import CollectorRegistry
 
-from api.core import Core
 from api.kernel.log import RequestLog
-from api.services import services
-from domain.kernel.sealed import Sealer
+from api.wiring.core import Core
+from api.wiring.services import services
+from domain.kernel.encryption import SecretCipher
 from tests.conftest import assembled, introduce
 from workers.adapters.outbound_http import GuardedClient
 
@@ -24,7 +24,7 @@ async def serving(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """`replaced` is given the services as they are."""
     outbound = GuardedClient()
-    known = services(inner, conninfo, Sealer(bytes(32)), outbound=outbound)
+    known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound)
     quiet = RequestLog(StringIO(), clock=inner.clock)
     app = assembled(inner, {**known, **replaced(known)}, request_log=quiet, registry=CollectorRegistry())
     headers = {"API-KEY": await introduce(inner, "other", "admin")}

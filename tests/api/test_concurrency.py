@@ -6,7 +6,7 @@ import asyncio
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import add, event, logged, of_event, patch, replace
 
 CALLERS = 50

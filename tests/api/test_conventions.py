@@ -1,4 +1,4 @@
-"""contract.md, "Bodies": ETags, Idempotency-Key, X-Transaction-ID, both slashes, a client reads its own writes."""
+"""Conventions of all routes: ETags, Idempotency-Key, X-Transaction-ID, both slashes, a client reads its own writes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from uuid import UUID
 
 import httpx
 
-from api.core import Core
-from api.kernel.app import Application
-from api.services import ROUTES
+from api.http.app import Application
+from api.wiring.core import Core
+from api.wiring.services import ROUTES
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last, logged, patch, replace
 from tests.conftest import HandClock, introduce
 
@@ -116,6 +116,26 @@ async def test_the_first_answer_stays_the_answer_whatever_happened_since(http: h
     assert (await http.post("/api/event/", json={"Title": "Final"}, headers=headers)).content == first.content
 
 
+async def test_a_repeat_shows_the_names_of_that_time(http: httpx.AsyncClient) -> None:
+    room = (await http.post("/api/room/", json={"name": "Hall"})).json()["Id"]
+    kind = (await http.post("/api/eventtype/", json={"name": "News", "colour": "#fff"})).json()["id"]
+    category = (await http.post("/api/category/", json={"name": "Sport"})).json()["id"]
+    owned = {"categoryId": category, "category": "a", "key": "b", "value": "1"}
+    assert (await http.post("/api/category/customproperty/", json=owned)).status_code == 200
+    headers = {"Idempotency-Key": "once", "Host": "first.example"}
+    body = {"Title": "Final", "RoomId": room, "EventTypeId": kind, "CategoryId": category, "Tags": [{"name": "a"}]}
+    first = await http.post("/api/event/", json=body, headers=headers)
+    assert (first.json()["room"], first.json()["eventTypeColour"]) == ("Hall", "#fff")
+    await http.put(f"/api/room/{room}", json={"name": "Plaza"})
+    await http.put(f"/api/eventtype/{kind}", json={"colour": "#000"})
+    await http.put(f"/api/category/{category}", json={"name": "Games"})
+    assert (await http.post("/api/category/customproperty/", json={**owned, "value": "2"})).status_code == 200
+    assert (await http.delete(f"/api/event/{first.json()['id']}")).status_code == 200
+    assert (await http.delete(f"/api/room/{room}")).status_code == 200
+    again = await http.post("/api/event/", json=body, headers={**headers, "Host": "second.example"})
+    assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
+
+
 async def test_an_update_that_changes_nothing_is_kept_too(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http, Title="Final"))["id"]
     headers, body = {"Idempotency-Key": "no-op"}, {"Id": key, "Title": "Final"}
@@ -162,9 +182,9 @@ async def test_the_replay_of_a_new_key_shows_no_key(http: httpx.AsyncClient, inn
     again = await http.post("/api/client/studio/keys/", headers=headers)
     assert first.json()["key"]
     assert again.json() == {**first.json(), "key": None}
-    kept = await inner.database.rows("SELECT body FROM answers")
+    kept = await inner.database.rows("SELECT result::text FROM idempotency_keys")
     assert len(kept) == 2
-    assert all(b"mlk_" not in row[0] for row in kept)
+    assert all("mlk_" not in row[0] for row in kept)
 
 
 async def test_the_transaction_id_is_the_correlation_id_of_all_that_a_request_causes(http: httpx.AsyncClient, inner: Core) -> None:
@@ -184,7 +204,7 @@ async def test_every_declared_path_answers_with_and_without_its_trailing_slash(
     http: httpx.AsyncClient, application: Application
 ) -> None:
     application.drain()  # a stream that never ends does so at once
-    for declaration in (one for routes in ROUTES for one in routes.declarations if one.method == "GET"):
+    for declaration in (one for routes in ROUTES for one in routes.specs if one.method == "GET"):
         path = declaration.path.replace("{aggregate}", "event").replace("{id}", UNKNOWN).replace("{name}", "admin").rstrip("/")
         path = path.replace("{client_name}", "admin")
         bare, slashed = [await http.get(one, headers={"client": "admin"}) for one in (path, path + "/")]
@@ -232,3 +252,9 @@ async def test_an_unknown_path_is_404_and_a_wrong_method_405_with_or_without_a_k
             answer = await http.request(method, path, headers=headers)
             assert_problem(answer, 405)
             assert answer.headers["allow"] == allowed
+
+
+def test_every_protected_post_can_be_repeated_under_its_key() -> None:
+    """A route without `respond` would ignore the Idempotency-Key without a word."""
+    specs = [spec for router in ROUTES for spec in router.specs if spec.method == "POST" and spec.permission is not None]
+    assert [spec.where for spec in specs if spec.surface.keeps_answers and not spec.keeps_answer] == []

@@ -13,12 +13,12 @@ from typing import Any, get_args, get_origin
 import httpx
 import pytest
 
-from api.core import Core
-from api.kernel.bind import read_signature
-from api.kernel.routes import Declaration
+from api.http.binding import read_signature
+from api.http.router import RouteSpec
 from api.kernel.wire import Wire, wire_names
-from api.services import ROUTES
 from api.speke.surface import KEY_PROVIDER
+from api.wiring.core import Core
+from api.wiring.services import ROUTES
 from tests.api.asking import (
     UNKNOWN,
     add,
@@ -32,9 +32,7 @@ from tests.api.asking import (
 from tests.api.media.webhook.callbacks_given import add_callback
 from tests.api.valid_bodies import CALLBACK, EVENT_WEBHOOK, VALID, things
 
-DECLARATIONS = {
-    f"{one.method} {one.path}": one for routes in ROUTES for one in routes.declarations if one.surface is not KEY_PROVIDER
-}
+DECLARATIONS = {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.specs if one.surface is not KEY_PROVIDER}
 """The key provider takes XML and answers in plain text; tests/api/speke attacks it."""
 ANYTHING_GOES = {"POST /api/log/exception/"}
 """Takes any JSON and any text; tests/api/media/test_log_exceptions.py attacks it."""
@@ -94,12 +92,12 @@ async def ids(http: httpx.AsyncClient, inner: Core) -> dict[str, str]:
     return {**await things(http), CALLBACK: await add_callback(inner)}
 
 
-def address(declaration: Declaration, ids: dict[str, str]) -> str:
+def address(declaration: RouteSpec, ids: dict[str, str]) -> str:
     ids = {**ids, "id": ids.get(resource(declaration), ids["id"])}
     return re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], declaration.path)
 
 
-def resource(declaration: Declaration) -> str:
+def resource(declaration: RouteSpec) -> str:
     """Whose id `{id}` is: the segment before it, `room`. Webhooks are three families with one such segment."""
     if declaration.path.endswith("/webhook/{id}/callback/"):
         return CALLBACK
@@ -108,15 +106,15 @@ def resource(declaration: Declaration) -> str:
     return declaration.path.partition("/{id}")[0].rpartition("/")[2]
 
 
-def media_type(declaration: Declaration) -> str:
+def media_type(declaration: RouteSpec) -> str:
     return declaration.body_types[0].media_types[0]
 
 
-def wrapped(declaration: Declaration, body: bytes) -> bytes:
+def wrapped(declaration: RouteSpec, body: bytes) -> bytes:
     return b"[" + body + b"]" if takes_list(declaration) else body
 
 
-def takes_list(declaration: Declaration) -> bool:
+def takes_list(declaration: RouteSpec) -> bool:
     body = read_signature(declaration).body_type
     return get_origin(getattr(body, "__origin__", None) or body) is list
 
@@ -129,7 +127,7 @@ def spoilt(valid: dict[str, Any], name: str, raw: bytes) -> bytes:
     return b"{" + b",".join([*members, json.dumps(name).encode() + b":" + raw]) + b"}"
 
 
-def fields(declaration: Declaration) -> list[str]:
+def fields(declaration: RouteSpec) -> list[str]:
     model = next(model_in(read_signature(declaration).body_type))
     return [wire_names(model, name)[0] for name in model.model_fields]
 
@@ -142,7 +140,7 @@ def model_in(annotation: Any) -> Iterator[type[Wire]]:
         yield from model_in(inner)
 
 
-async def send(http: httpx.AsyncClient, declaration: Declaration, path: str, body: bytes) -> httpx.Response:
+async def send(http: httpx.AsyncClient, declaration: RouteSpec, path: str, body: bytes) -> httpx.Response:
     headers = {"content-type": media_type(declaration), "client": "admin"}
     return await http.request(declaration.method, path, content=body, headers=headers)
 

@@ -1,15 +1,16 @@
-"""Who may call what: contract.md, "Callers", spelled out for every route, so that no declaration can quietly say otherwise."""
+"""The permission of each route, written out, so that a declaration cannot change it unnoticed."""
 
 from __future__ import annotations
 
 import httpx
 
-from api.core import Core
 from api.engine.surface import ENGINE
-from api.kernel.app import Application
-from api.kernel.routes import Declaration
-from api.services import ROUTES
+from api.http.app import Application
+from api.http.router import RouteSpec
 from api.speke.surface import KEY_PROVIDER
+from api.wiring.core import Core
+from api.wiring.services import ROUTES
+from domain.client.roles import Role
 from tests.api.asking import UNKNOWN, assert_problem, engine_error, last
 from tests.conftest import introduce
 
@@ -19,7 +20,7 @@ WRITE = frozenset({"operator", "admin"})
 KEYS = frozenset({"keys", "operator", "admin"})
 AUDIT = frozenset({"auditor", "admin"})
 ADMIN = frozenset({"admin"})
-ROLES = ("viewer", "operator", "auditor", "keys", "admin")
+ROLES = tuple(role.value for role in Role)
 
 EXPECTED: dict[str, str | frozenset[str]] = {
     "POST /api/event/": WRITE,
@@ -208,8 +209,8 @@ VALUES = {
 }
 
 
-def declared() -> dict[str, Declaration]:
-    return {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.declarations}
+def declared() -> dict[str, RouteSpec]:
+    return {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.specs}
 
 
 def test_the_table_names_every_route_and_no_other() -> None:
@@ -218,7 +219,7 @@ def test_the_table_names_every_route_and_no_other() -> None:
 
 def test_every_declaration_says_what_the_table_says() -> None:
     for name, declaration in declared().items():
-        said = OPEN if declaration.permission is None else frozenset(role.value for role in declaration.permission)
+        said = OPEN if declaration.permission is None else frozenset(map(str, declaration.permission))
         assert said == EXPECTED[name], name
 
 

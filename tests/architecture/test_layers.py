@@ -20,5 +20,8 @@ def test_the_import_contracts_hold() -> None:
 def test_the_contracts_are_about_every_package_of_the_product() -> None:
     options = read_configuration(str(ROOT / "pyproject.toml"))
     assert options["session_options"]["root_packages"] == ["domain", "projections", "workers", "api"]
-    [layers] = [contract for contract in options["contracts_options"] if contract["type"] == "layers"]
-    assert layers["layers"] == ["api", "workers", "projections", "domain"]
+    layers = [contract for contract in options["contracts_options"] if contract["type"] == "layers"]
+    assert [each["layers"] for each in layers if "containers" not in each] == [["api", "workers", "projections", "domain"]]
+    inside = [each for each in layers if "containers" in each]
+    assert {name for each in inside for name in each["containers"]} == {"domain", "projections", "workers"}
+    assert all(each["exhaustive"] == "True" for each in inside), "a new room has its place in a contract"

@@ -1,4 +1,4 @@
-"""Names that others rely on: aggregates, topics, streams, golden files, and a decision about who may call every route."""
+"""Names that clients rely on: aggregates, topics, streams, golden files; and the roles of every route."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import re
 
 import pytest
 
-from api.kernel.auth import OPEN, Role
-from api.kernel.routes import Declaration
-from api.services import ROUTES
+from api.http.auth import OPEN
+from api.http.router import RouteSpec
+from api.kernel.auth import Role
 from api.speke.surface import KEY_PROVIDER
-from domain.catalogue import AGGREGATES, catalogue
+from api.wiring.catalogue import AGGREGATES, catalogue
+from api.wiring.services import ROUTES
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import DomainEvent, FirstEvent
 from tests.golden.samples import golden_file
 
-# decisions.md, Audit: the API's names of aggregates.
+# The names of aggregates in the API; see docs/reference/api/audit.md.
 _KINDS = """
     event room tag event_type category category_property chapter_point chapter_point_property playlist playlist_item channel flow
     infrastructure_profile provision asset publication destination destination_property webhook archiver_stream composition job
@@ -23,9 +24,9 @@ _KINDS = """
 """
 KINDS = frozenset(_KINDS.split())
 # Past participles that do not end in -ed.
-IRREGULAR = {"broken", "set", "sent", "made", "begun", "taken", "held", "put", "withdrawn"}
+IRREGULAR = {"broken", "set", "sent", "made", "begun", "taken", "held", "put", "deleted"}
 EVENTS = list(catalogue().events.values())
-DECLARED = [declaration for routes in ROUTES for declaration in routes.declarations]
+DECLARED = [declaration for routes in ROUTES for declaration in routes.specs]
 _OPEN_OF_THE_ENGINE = ["", "jobs", "jobs/{job_id}", "logs/{job_id}", "logs/{job_id}/stream", "dashboard", "dashboard/stream"]
 _PAGE = ["dashboard.html", "dashboard.css", "dashboard.js"]
 OPEN_TO_ALL = {
@@ -101,7 +102,7 @@ def test_an_aggregate_can_apply_all_that_can_happen_to_it(aggregate: type[Aggreg
 
 
 @every_route
-def test_somebody_decided_who_may_call(route: Declaration) -> None:
+def test_every_route_says_which_roles_may_call_it(route: RouteSpec) -> None:
     """A route without a key is the exception and is named here."""
     if route.permission is OPEN:
         assert route.path in OPEN_TO_ALL
@@ -112,8 +113,8 @@ def test_somebody_decided_who_may_call(route: Declaration) -> None:
 
 
 @every_route
-def test_whoever_may_only_look_cannot_change_anything(route: Declaration) -> None:
-    """contract.md, Callers: viewer and auditor read, keys only asks for content keys, and operators do not manage clients."""
+def test_a_role_that_only_reads_cannot_change_anything(route: RouteSpec) -> None:
+    """viewer and auditor read, keys only requests content keys, and operators do not manage clients."""
     if route.permission is OPEN:
         return
     assert route.permission is not None
@@ -129,6 +130,6 @@ def test_whoever_may_only_look_cannot_change_anything(route: Declaration) -> Non
     assert Role.KEYS not in route.permission
 
 
-def test_no_two_routes_are_one() -> None:
+def test_no_two_routes_have_one_method_and_path() -> None:
     shapes = [(route.method, re.sub(r"\{[^}]*\}", "{}", route.path).rstrip("/")) for route in DECLARED]
     assert sorted(shape for shape in shapes if shapes.count(shape) > 1) == []

@@ -1,4 +1,4 @@
-"""Rules of architecture.md, §5 and §6, that a machine can hold. What ruff and mypy hold already is not repeated here."""
+"""Rules of style that neither ruff nor mypy checks."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ every_file = pytest.mark.parametrize("path", files(), ids=[name(path) for path i
 
 
 @every_file
-def test_no_file_is_longer_than_a_reader_likes(path: Path) -> None:
+def test_no_file_is_too_long(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LARGEST_FILE, "a file that long becomes a package of the same name"
 
 
 @every_file
-def test_every_module_says_what_it_is_for(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(tree(path)) or not path.read_text().strip()
 
 
 @every_file
-def test_a_class_that_does_something_says_what_for(path: Path) -> None:
+def test_a_class_with_behaviour_has_a_docstring(path: Path) -> None:
     """A class that only holds values, or an exception of one line, is explained by its name and theirs."""
-    assert [node.name for node in public(path) if isinstance(node, ast.ClassDef) and _silent(node) and _does(node)] == []
+    assert [node.name for node in public(path) if isinstance(node, ast.ClassDef) and _has_no_docstring(node) and _does(node)] == []
 
 
 @every_file
-def test_a_function_that_is_not_trivial_says_what_for(path: Path) -> None:
+def test_a_function_that_is_not_trivial_has_a_docstring(path: Path) -> None:
     """For one of them the module's own docstring speaks."""
     functions = [node for node in public(path) if not isinstance(node, ast.ClassDef)]
-    assert [node.name for node in functions if _silent(node) and _statements(node) > SHORT][1:] == []
+    assert [node.name for node in functions if _has_no_docstring(node) and _statements(node) > SHORT][1:] == []
 
 
-def _silent(node: Named) -> bool:
+def _has_no_docstring(node: Named) -> bool:
     return not ast.get_docstring(node)
 
 
@@ -62,14 +62,14 @@ def test_only_the_command_line_prints(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", files("domain"), ids=[name(path) for path in files("domain")])
-def test_the_domain_is_told_the_time_and_never_asks(path: Path) -> None:
+def test_the_domain_gets_the_time_as_an_argument(path: Path) -> None:
     asks = {"datetime.now", "datetime.utcnow", "datetime.today", "time.time", "time.monotonic", "date.today", "open", "input"}
     if name(path) != "domain/kernel/clock.py":
         assert [(line, function) for line, function in called(path) if function in asks] == []
 
 
 @pytest.mark.parametrize("path", files("domain"), ids=[name(path) for path in files("domain")])
-def test_chance_is_an_argument_too(path: Path) -> None:
+def test_the_domain_gets_randomness_as_an_argument(path: Path) -> None:
     """Only the source of ids draws; a command is given its ids, or the cause that makes them."""
     if name(path) != "domain/kernel/ids.py":
         chance = ("uuid4", "uuid1", "uuid.uuid", "random.", "secrets.", "os.urandom")

@@ -1,4 +1,4 @@
-"""deploy/gateway: document 1, "Gateway definition used in front of the service", row by row."""
+"""The gateway definition in deploy/gateway, row by row: docs/reference/api/key-provider.md#packager-and-gateway."""
 
 from __future__ import annotations
 

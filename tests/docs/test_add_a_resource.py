@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.catalogue import catalogue
+from api.wiring.catalogue import catalogue
 from tests.architecture.sources import ROOT, files, tree
 
 _PAGE = (ROOT / "docs" / "how-to" / "add-a-resource.md").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def test_a_resource_is_added_as_the_page_says_and_costs_what_it_says(copy: Path)
         run(command, copy)
     golden = "tests/golden/events"
     written = {path.name for path in (copy / golden).iterdir()} - {path.name for path in (ROOT / golden).iterdir()}
-    assert written == {f"sponsor.{verb}.v1.json" for verb in ("registered", "amended", "withdrawn", "reinstated")}
+    assert written == {f"sponsor.{verb}.v1.json" for verb in ("registered", "amended", "deleted", "restored")}
     touched = " ".join(name for language in ("python", "diff") for name, _ in blocks(language) if name.endswith(".py"))
     run(f"python -m ruff check {touched}", copy)
     run(f"python -m ruff format --check {touched}", copy)

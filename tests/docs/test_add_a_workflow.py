@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from hashlib import sha256
 from inspect import getsource
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from projections.job.numbers import JobNumbers
 from tests.architecture.sources import ROOT
 from tests.workers.jobs.engine import Engine, process
+from workers.jobs import registry
 from workers.jobs.context import StepContext
 
 _PAGE = (ROOT / "docs" / "how-to" / "add-a-workflow.md").read_text(encoding="utf-8")
@@ -25,7 +27,7 @@ _REQUEST = re.compile(r"-d \\\n +'(.*)'$", re.MULTILINE)
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As by `pip install`, into a folder of its own instead of the environment that all tests share."""
     project, place = tmp_path / "media-checksums", tmp_path / "site"
     project.mkdir()
@@ -36,6 +38,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     monkeypatch.syspath_prepend(str(place))
+    registry.installed.cache_clear()
+    yield
+    registry.installed.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")

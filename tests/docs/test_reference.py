@@ -10,14 +10,13 @@ import pytest
 
 from api.cli.main import COMMANDS
 from api.kernel.errors import failure_of
-from api.services import ROUTES
-from api.settings import VARIABLES
+from api.wiring.catalogue import AGGREGATES, catalogue, views
+from api.wiring.services import ROUTES
+from api.wiring.settings import VARIABLES
 from docs.generate import REFERENCE, pages, words
-from domain.catalogue import AGGREGATES, catalogue
 from domain.kernel.aggregate import AggregateRoot
-from domain.kernel.errors import Conflict, DomainError, FieldError, Malformed, NotFound, Refused, StaleVersion, Unavailable
+from domain.kernel.errors import Conflict, DomainError, FieldError, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from domain.media_event.playback import StreamPlace, StreamProtocol
-from projections.catalogue import views
 from tests.platform.waiting import ROOT
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
@@ -28,7 +27,7 @@ _REFUSALS: tuple[DomainError, ...] = (
     NotFound("event", "1"),
     Refused("no"),
     Conflict("taken"),
-    StaleVersion(1),
+    PreconditionFailed(1),
     Unavailable("down"),
 )
 
@@ -44,7 +43,7 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 
 def test_every_route_is_there() -> None:
     shown = page("routes.md")
-    for declaration in (one for routes in ROUTES for one in routes.declarations):
+    for declaration in (one for routes in ROUTES for one in routes.specs):
         row = f"| `{declaration.method}` | `{declaration.path}` |"
         assert (row in shown) is declaration.documented, row
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from domain.catalogue import catalogue
+from api.wiring.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError

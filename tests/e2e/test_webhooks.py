@@ -1,6 +1,6 @@
 """Webhooks end to end, with real processes: what is written arrives, in order and signed, however the product ended meanwhile.
 
-The fault matrix (`make faults`) does the same at length; this is the part of it that every change must pass. Issue 5, "Prove".
+The fault matrix (`make faults`) does the same at length; this is the part of it that every change must pass.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import httpx
 import pytest
 from pydantic_core import from_json
 
+from faults.processes import Supervised
+from faults.receivers import Mood, Receiver
 from projections.deliveries.keys import delivery_id
 from tests.e2e.product import Product, Products, client
-from tests.faults.processes import Supervised
-from tests.faults.receivers import Mood, Receiver
 from tests.platform.waiting import until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -34,7 +34,7 @@ LOOPBACK = "127.0.0.0/8"
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    """It takes its time, so that something is under way whenever the product ends."""
+    """It answers slowly, so that something is in flight whenever the product ends."""
     made = Receiver("receiver", mood=Mood.SLOW, dice=random.Random(5))
     await made.start()
     yield made
@@ -58,15 +58,15 @@ def make(http: httpx.Client) -> list[str]:
 
 
 def due(http: httpx.Client, receiver: Receiver) -> Mapping[UUID, tuple[str, int]]:
-    """Every notification that there must be, by the audit log: each write here is one domain event."""
+    """The expected notifications by the audit log: each write here is one domain event."""
     found: dict[UUID, tuple[str, int]] = {}
     after = 0
     while entries := http.get("/api/audit/events/", params={"after": after, "pageSize": 1000}).json()["results"]:
         after = entries[-1]["position"]
         for entry in entries:
             if entry["aggregate"] == "event":
-                lane, position = entry["id"], entry["position"]
-                found[delivery_id(receiver.webhook, position, lane=lane)] = (lane, position)
+                ordering_key, position = entry["id"], entry["position"]
+                found[delivery_id(receiver.webhook, position, ordering_key=ordering_key)] = (ordering_key, position)
     return found
 
 
@@ -75,19 +75,19 @@ async def all_arrived(receiver: Receiver, wanted: Mapping[UUID, object]) -> None
 
 
 def assert_right(receiver: Receiver, wanted: Mapping[UUID, tuple[str, int]]) -> None:
-    """Nothing but what is in the log; the first arrivals of every Event in the log's order; repeats as they were; all signed."""
+    """Only notifications of the log; first arrivals of each Event in log order; unchanged repeats; all signed."""
     assert receiver.arrivals.keys() == wanted.keys()
     assert (receiver.altered, receiver.unsigned) == (0, 0)
     positions: defaultdict[str, list[int]] = defaultdict(list)
     for delivery, (_, body) in receiver.arrivals.items():
-        lane, position = wanted[delivery]
-        assert from_json(body)["eventId"] == lane
-        positions[lane].append(position)
+        ordering_key, position = wanted[delivery]
+        assert from_json(body)["eventId"] == ordering_key
+        positions[ordering_key].append(position)
     assert len(positions) == EVENTS
     assert all(found == sorted(found) for found in positions.values())
 
 
-async def test_what_was_written_before_a_kill_arrives_after_it(started: Products, tmp_path: Path, receiver: Receiver) -> None:
+async def test_writes_from_before_a_kill_arrive_after_it(started: Products, tmp_path: Path, receiver: Receiver) -> None:
     home = tmp_path / "home"
 
     def up() -> Product:

@@ -11,10 +11,10 @@ import pytest
 from domain.job import events
 from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.event import DomainEvent
+from faults.jobs_load import Fate, Submitted
+from faults.jobs_log import Fact, Limits, Phase, Reckoning, Rule
+from faults.jobs_verdict import judged
 from tests.domain.scenario import NOW, THEN
-from tests.faults.jobs_load import Fate, Submitted
-from tests.faults.jobs_log import Fact, Limits, Phase, Reckoning, Rule
-from tests.faults.jobs_verdict import judged
 
 LIMITS = Limits(max_jobs=2, priority_slots=1, priority_threshold=5)
 URGENT, USUAL = 3, 7

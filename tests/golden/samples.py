@@ -14,7 +14,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import BaseModel
 
-from domain.catalogue import catalogue
+from api.wiring.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import ENVELOPE, DomainEvent
 from domain.kernel.mapper import EventMapper

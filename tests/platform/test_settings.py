@@ -4,8 +4,9 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
-from api.settings import MASK, VARIABLES, Settings, SettingsError
+from api.wiring.settings import MASK, VARIABLES, Settings, SettingsError
 
 ADMIN_KEY = "a-very-secret-admin-key"
 URL = "postgresql://ledger:pass%40word@db.example:5433/media?sslmode=require"
@@ -47,7 +48,8 @@ def test_paths_follow_the_home_unless_they_are_given() -> None:
     ],
 )
 def test_a_variable_is_read(name: str, text: str, field: str, value: object) -> None:
-    assert getattr(Settings.from_env({f"MEDIALEDGER_{name}": text}), field) == value
+    read = getattr(Settings.from_env({f"MEDIALEDGER_{name}": text}), field)
+    assert (read.get_secret_value() if isinstance(read, SecretStr) else read) == value
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ import uvloop
 from api.cli.database import kept
 from api.cli.home import locked, prepare
 from api.cli.serving import serve
-from api.kernel.answer import Answer
-from api.kernel.call import Call
-from api.kernel.streaming import EVENT_STREAM, OpenStreams
-from api.settings import Settings
-from api.startup import StartError
+from api.http.response import Response
+from api.http.streaming import EVENT_STREAM, OpenStreams
+from api.kernel.request import Request
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
 
 
 class TinyProduct:
@@ -32,8 +32,8 @@ class TinyProduct:
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/endless":
             await send({"type": "http.response.start", "status": 200, "headers": []})
-            call = Call(scope, dict(scope["headers"]), path="/endless")
-            await self._streams.send(Answer(body=_endless(), media_type=EVENT_STREAM), call, receive=receive, send=send)
+            request = Request(scope, dict(scope["headers"]), path="/endless")
+            await self._streams.send(Response(body=_endless(), media_type=EVENT_STREAM), request, receive=receive, send=send)
             return
         if scope["path"] == "/held":
             (self._home / "held").touch()

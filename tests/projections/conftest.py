@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api.core import Core, core
+from api.wiring.core import Core, core
 from tests.conftest import HandClock
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from api.core import Core
+from api.wiring.core import Core
 
 MEMBER = UUID("0f0e0d0c-0b0a-4908-8706-0504030201aa")
 
@@ -26,7 +26,7 @@ async def park(inner: Core, name: str, *places: tuple[int, str]) -> None:
     """Positions and streams; each parked as many seconds after noon as its position says."""
     for position, stream in places:
         await inner.database.execute(
-            "INSERT INTO parked (consumer, position, stream, topic, error, parked_at)"
+            "INSERT INTO parked_records (consumer, position, stream, topic, error, parked_at)"
             " VALUES (%s, %s, %s, %s, 'ValueError: no', timestamptz '2031-01-02 12:00Z' + %s * interval '1 second')",
             (name, position, stream, f"{stream.partition(':')[0]}.described", position),
         )
@@ -34,5 +34,5 @@ async def park(inner: Core, name: str, *places: tuple[int, str]) -> None:
 
 async def wanted(inner: Core, name: str) -> list[int]:
     """The positions that are to be tried again."""
-    rows = await inner.database.rows("SELECT position FROM parked WHERE consumer = %s AND replay ORDER BY 1", (name,))
+    rows = await inner.database.rows("SELECT position FROM parked_records WHERE consumer = %s AND replay ORDER BY 1", (name,))
     return [position for (position,) in rows]

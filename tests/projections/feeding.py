@@ -7,10 +7,11 @@ from uuid import UUID
 
 import psycopg
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
+from domain.kernel.ports import Invocation
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState
 from domain.records.configured import SentConfiguration
@@ -24,7 +25,8 @@ R = TypeVar("R", bound=AggregateRoot)
 
 
 async def do(inner: Core, command: Command[R], *, cause: Cause | None = None) -> R:
-    return await inner.ledger.execute(command, cause=cause or Cause.by("system"))
+    outcome = await inner.executor.execute(command, invocation=Invocation(cause or Cause.by("system")))
+    return outcome.aggregate
 
 
 async def event(inner: Core, number: int, *, state: EventState | None = None, **changes: Any) -> UUID:

@@ -1,4 +1,4 @@
-"""Questions about the log itself: entries, history, and how anything stood at any moment."""
+"""Queries of the event log: entries, history and past states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.kernel.cause import Cause
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
@@ -16,7 +16,7 @@ from domain.media_event.values import EventState
 from domain.records.kinds.room import Room
 from domain.records.record import AmendRecord
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
-from projections.log.leaf import link
+from projections.log.hash_chain import chain_hash
 from tests.projections.feeding import do, room
 
 KEY = UUID(int=1)
@@ -96,7 +96,7 @@ class TestEntries:
         assert second.data == {"timestamp": "2031-01-02T12:00:00Z", "title": "Final", "room_id": str(HALL)}
         assert (first.actor, first.causation_id) == ("system", None)
         assert second.hash != first.hash
-        assert len(bytes.fromhex(second.hash)) == len(link(b"", leaf=b"", position=1, recorded_micros=1))
+        assert len(bytes.fromhex(second.hash)) == len(chain_hash(b"", leaf=b"", position=1, recorded_micros=1))
 
     async def test_the_events_of_one_command_share_its_cause_and_have_ids_of_their_own(self, audit: AuditQueries) -> None:
         entries = await recorded(audit)
@@ -123,7 +123,7 @@ class TestMoments:
     async def test_every_version_can_be_looked_at(self, audit: AuditQueries) -> None:
         seen = []
         for version in (1, 2, 3, 4):
-            moment = await audit.moment("event", str(KEY), version=version)
+            moment = await audit.past_state("event", str(KEY), version=version)
             assert moment is not None
             assert isinstance(moment.root, MediaEvent)
             assert moment.root.version == version
@@ -132,37 +132,37 @@ class TestMoments:
         assert seen == [(2, "Final", 0, None), (3, "Final", live, None), (5, "Semi", live, None), (6, "Semi", live, "r")]
 
     async def test_without_a_version_or_time_it_is_now(self, audit: AuditQueries) -> None:
-        moment = await audit.moment("event", str(KEY))
+        moment = await audit.past_state("event", str(KEY))
         assert moment is not None
         assert (moment.position, moment.root.version) == (6, 4)
 
     @pytest.mark.parametrize("version", [0, -1, 5, 2**62])
     async def test_a_version_that_never_was_is_not_found(self, audit: AuditQueries, version: int) -> None:
-        assert await audit.moment("event", str(KEY), version=version) is None
+        assert await audit.past_state("event", str(KEY), version=version) is None
 
     async def test_at_a_time_it_is_as_the_log_then_had_it(self, audit: AuditQueries) -> None:
         entries = await recorded(audit)
         tick = timedelta(microseconds=1)
         for position, version in ((2, 1), (3, 2), (4, 2), (6, 4)):
-            moment = await audit.moment("event", str(KEY), at=entries[position].recorded_at)
+            moment = await audit.past_state("event", str(KEY), at=entries[position].recorded_at)
             assert moment is not None
             assert moment.root.version == version
-        assert await audit.moment("event", str(KEY), at=entries[2].recorded_at - tick) is None
-        late = await audit.moment("event", str(KEY), at=entries[6].recorded_at + timedelta(days=9))
+        assert await audit.past_state("event", str(KEY), at=entries[2].recorded_at - tick) is None
+        late = await audit.past_state("event", str(KEY), at=entries[6].recorded_at + timedelta(days=9))
         assert late is not None
         assert (late.root.version, late.recorded_at) == (4, entries[6].recorded_at)
 
-    async def test_the_names_of_links_are_those_of_that_moment(self, audit: AuditQueries) -> None:
+    async def test_the_names_of_links_are_those_of_that_moment(self, inner: Core, audit: AuditQueries) -> None:
         stream = Room.stream(HALL)
         for position, name in ((1, "Hall"), (3, "Hall"), (4, "Great Hall"), (99, "Great Hall")):
-            found = await audit.those_at([stream, stream, "room:unknown"], position)
+            found = await inner.streams.as_of([stream, stream, "room:unknown"], position)
             assert {key: root.details.name for key, root in found.items() if isinstance(root, Room)} == {stream: name}
-        assert await audit.those_at([stream], 0) == {}
-        assert await audit.those_at([], 6) == {}
+        assert await inner.streams.as_of([stream], 0) == {}
+        assert await inner.streams.as_of([], 6) == {}
 
     async def test_a_deleted_event_has_its_history_and_its_past(self, inner: Core, audit: AuditQueries) -> None:
         await do(inner, DeleteEvent(KEY))
-        now, before = await audit.moment("event", str(KEY)), await audit.moment("event", str(KEY), version=4)
+        now, before = await audit.past_state("event", str(KEY)), await audit.past_state("event", str(KEY), version=4)
         assert now is not None
         assert before is not None
         assert isinstance(now.root, MediaEvent)

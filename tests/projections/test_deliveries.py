@@ -1,4 +1,4 @@
-"""The table of deliveries: what is written only under the epoch that is held, and what goes in the end. architecture.md, §3."""
+"""The table of deliveries: outcomes are written only under the epoch of the owner; old deliveries are deleted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from api.core import Core
-from projections.consumers.shares import Shares
+from api.wiring.core import Core
+from projections.consumers.leases import ShardLeases
 from projections.deliveries.keys import SHARDS, shard_of
-from projections.deliveries.ledger import CONSUMER, DELIVERED, PENDING, DeliveryLedger, LaneAsked, Outcome, PageAsked, Turn
+from projections.deliveries.store import (
+    CONSUMER,
+    DELIVERED,
+    PENDING,
+    AttemptOutcome,
+    DeliveryStore,
+    EndpointHealthChange,
+    PageRequest,
+    QueueRequest,
+)
 
 MEMBER = UUID(int=77)
 HOOK, OTHER = UUID(int=1), UUID(int=2)
@@ -20,21 +29,21 @@ THEN = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-async def ledger(inner: Core) -> DeliveryLedger:
-    shares = Shares(inner.database, CONSUMER, shards=SHARDS, member=MEMBER)
-    await shares.start()
-    await shares.hold()
-    return DeliveryLedger(inner.database, member=MEMBER)
+async def store(inner: Core) -> DeliveryStore:
+    leases = ShardLeases(inner.database, CONSUMER, shards=SHARDS, member=MEMBER)
+    await leases.start()
+    await leases.hold()
+    return DeliveryStore(inner.database, member=MEMBER)
 
 
 def put(url: str, *keys: tuple[UUID, int, str], **columns: Any) -> None:
     values = {"state": 0, "due_at": THEN - timedelta(days=20_000), "finished_at": None, **columns}
     with psycopg.connect(url) as connection:
-        for webhook, position, lane in keys:
+        for webhook, position, ordering_key in keys:
             connection.execute(
-                "INSERT INTO deliveries (webhook, position, lane, shard, payload, state, due_at, created_at, finished_at) "
+                "INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, state, due_at, created_at, finished_at) "
                 "VALUES (%s, %s, %s, %s, '{}', %s, %s, now(), %s)",
-                (webhook, position, lane, shard_of(webhook), *values.values()),
+                (webhook, position, ordering_key, shard_of(webhook), *values.values()),
             )
 
 
@@ -43,9 +52,9 @@ def rows(url: str, question: str) -> list[tuple[Any, ...]]:
         return connection.execute(question.encode()).fetchall()
 
 
-def outcome(webhook: UUID, position: int, *, epoch: int = 1, state: int = DELIVERED, **more: Any) -> Outcome:
+def outcome(webhook: UUID, position: int, *, epoch: int = 1, state: int = DELIVERED, **more: Any) -> AttemptOutcome:
     told: dict[str, Any] = {"attempts": 1, "wait": 0.0, "status": 200, "error": None, **more}
-    return Outcome(
+    return AttemptOutcome(
         key=(webhook, position, "a"),
         shard=shard_of(webhook),
         epoch=epoch,
@@ -58,16 +67,18 @@ def outcome(webhook: UUID, position: int, *, epoch: int = 1, state: int = DELIVE
     )
 
 
-async def recorded(inner: Core, ledger: DeliveryLedger, *outcomes: Outcome, turns: tuple[Turn, ...] = ()) -> set[tuple[int, int]]:
+async def recorded(
+    inner: Core, store: DeliveryStore, *outcomes: AttemptOutcome, health: tuple[EndpointHealthChange, ...] = ()
+) -> set[tuple[int, int]]:
     async with inner.database.connection() as connection:
-        return await ledger.record(connection, outcomes, turns=turns)
+        return await store.record(connection, outcomes, health=health)
 
 
-async def test_outcomes_and_their_tries_are_written(inner: Core, ledger: DeliveryLedger, database_url: str) -> None:
+async def test_outcomes_and_their_tries_are_written(inner: Core, store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "a"))
     again = outcome(HOOK, 2, state=PENDING, attempts=3, wait=90.0, status=None, error="no answer")
-    held = await recorded(inner, ledger, outcome(HOOK, 1), again, turns=(Turn(HOOK, shard_of(HOOK), 1, THEN),))
-    assert held == {(shard_of(HOOK), 1)}
+    owned = await recorded(inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, THEN),))
+    assert owned == {(shard_of(HOOK), 1)}
     assert rows(
         database_url, "SELECT state, attempts, error, finished_at IS NULL, due_at > now() FROM deliveries ORDER BY position"
     ) == [
@@ -82,29 +93,29 @@ async def test_outcomes_and_their_tries_are_written(inner: Core, ledger: Deliver
     assert rows(database_url, "SELECT webhook, failing_since FROM delivery_endpoints") == [(HOOK, THEN)]
 
 
-async def test_a_former_owner_writes_nothing(inner: Core, ledger: DeliveryLedger, database_url: str) -> None:
+async def test_a_former_owner_writes_nothing(inner: Core, store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (OTHER, 1, "a"))
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE consumer_shards SET epoch = 2, owner = %s WHERE shard = %s", (OTHER, shard_of(HOOK)))
-    turns = (Turn(HOOK, shard_of(HOOK), 1, THEN),)
-    assert await recorded(inner, ledger, outcome(HOOK, 1), outcome(OTHER, 1), turns=turns) == {(shard_of(OTHER), 1)}
-    await ledger.fail(HOOK, "the webhook is disabled", share=(shard_of(HOOK), 1))
+    health = (EndpointHealthChange(HOOK, shard_of(HOOK), 1, THEN),)
+    assert await recorded(inner, store, outcome(HOOK, 1), outcome(OTHER, 1), health=health) == {(shard_of(OTHER), 1)}
+    await store.fail_pending(HOOK, "the webhook is disabled", shard=(shard_of(HOOK), 1))
     assert rows(database_url, "SELECT webhook, state FROM deliveries ORDER BY webhook") == [(HOOK, 0), (OTHER, 1)]
     assert rows(database_url, "SELECT webhook FROM delivery_attempts") == [(OTHER,)]
     assert rows(database_url, "SELECT * FROM delivery_endpoints") == []
 
 
-async def test_what_is_finished_is_not_written_over(inner: Core, ledger: DeliveryLedger, database_url: str) -> None:
+async def test_a_finished_delivery_is_not_overwritten(inner: Core, store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"))
-    await recorded(inner, ledger, outcome(HOOK, 1))
-    await recorded(inner, ledger, outcome(HOOK, 1, state=PENDING, attempts=2, status=500, error="no"))
+    await recorded(inner, store, outcome(HOOK, 1))
+    await recorded(inner, store, outcome(HOOK, 1, state=PENDING, attempts=2, status=500, error="no"))
     assert rows(database_url, "SELECT state, attempts, error FROM deliveries") == [(1, 1, None)]
     assert rows(database_url, "SELECT count(*) FROM delivery_attempts") == [(2,)]
 
 
-async def test_all_that_is_pending_for_a_webhook_fails(ledger: DeliveryLedger, database_url: str) -> None:
+async def test_all_pending_deliveries_of_a_webhook_fail(store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "b"), (OTHER, 3, "a"))
-    await ledger.fail(HOOK, "the webhook was deleted", share=(shard_of(HOOK), 1))
+    await store.fail_pending(HOOK, "the webhook was deleted", shard=(shard_of(HOOK), 1))
     assert rows(database_url, "SELECT position, state, error FROM deliveries ORDER BY position") == [
         (1, 2, "the webhook was deleted"),
         (2, 2, "the webhook was deleted"),
@@ -112,32 +123,30 @@ async def test_all_that_is_pending_for_a_webhook_fails(ledger: DeliveryLedger, d
     ]
 
 
-async def test_pending_rows_are_found_in_order_and_what_is_not_due_has_no_payload(
-    ledger: DeliveryLedger, database_url: str
-) -> None:
+async def test_pending_rows_are_read_in_order_without_payload_before_they_are_due(store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (OTHER, 1, "a"), (HOOK, 2, "a"), (HOOK, 2, "b"))
     put(database_url, (HOOK, 3, "a"), due_at=THEN + timedelta(days=20_000))
     put(database_url, (HOOK, 4, "a"), state=1)
-    assert await ledger.webhooks() == [HOOK, OTHER]
-    assert await ledger.last() == (3, HOOK, "a")
-    fresh = await ledger.fresh((1, HOOK, "a"), shards=range(SHARDS), limit=3)
-    assert [row[:3] for row in fresh] == [(OTHER, 1, "a"), (HOOK, 2, "a"), (HOOK, 2, "b")]
-    assert [row[:3] for row in await ledger.fresh((0, HOOK, ""), shards=[shard_of(OTHER)], limit=9)] == [(OTHER, 1, "a")]
-    pages = await ledger.pages([PageAsked(OTHER, 0, "", 5), PageAsked(HOOK, 2, "a", 5)])
+    assert await store.webhooks() == [HOOK, OTHER]
+    assert await store.last_place() == (3, HOOK, "a")
+    has_new = await store.read_new((1, HOOK, "a"), shards=range(SHARDS), limit=3)
+    assert [row[:3] for row in has_new] == [(OTHER, 1, "a"), (HOOK, 2, "a"), (HOOK, 2, "b")]
+    assert [row[:3] for row in await store.read_new((0, HOOK, ""), shards=[shard_of(OTHER)], limit=9)] == [(OTHER, 1, "a")]
+    pages = await store.read_pages([PageRequest(OTHER, 0, "", 5), PageRequest(HOOK, 2, "a", 5)])
     assert [row[:3] for row in pages] == [(OTHER, 1, "a"), (HOOK, 2, "b"), (HOOK, 3, "a")]
     assert (pages[1].payload, pages[1].wait) == ("{}", 0)
     assert pages[2].payload is None
     assert pages[2].wait > 86400
-    lanes = await ledger.lanes([LaneAsked(HOOK, "a", 1, 3), LaneAsked(HOOK, "b", 0, 1)], each=8)
-    assert [row[:3] for row in lanes] == [(HOOK, 2, "a"), (HOOK, 3, "a")]
+    queues = await store.read_queues([QueueRequest(HOOK, "a", 1, 3), QueueRequest(HOOK, "b", 0, 1)], each=8)
+    assert [row[:3] for row in queues] == [(HOOK, 2, "a"), (HOOK, 3, "a")]
 
 
-async def test_what_was_finished_long_ago_is_let_go_with_its_tries(inner: Core, ledger: DeliveryLedger, database_url: str) -> None:
+async def test_old_finished_deliveries_are_deleted_with_their_tries(inner: Core, store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "a"), (HOOK, 3, "a"))
-    await recorded(inner, ledger, outcome(HOOK, 1), outcome(HOOK, 2), outcome(HOOK, 3, state=PENDING, wait=5.0, error="no"))
+    await recorded(inner, store, outcome(HOOK, 1), outcome(HOOK, 2), outcome(HOOK, 3, state=PENDING, wait=5.0, error="no"))
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE deliveries SET finished_at = %s WHERE position = 1", (THEN,))
         connection.execute("UPDATE deliveries SET finished_at = %s WHERE position = 2", (THEN + timedelta(days=1),))
-    assert await ledger.prune(THEN + timedelta(hours=1)) == 1
+    assert await store.prune(THEN + timedelta(hours=1)) == 1
     assert rows(database_url, "SELECT position FROM deliveries ORDER BY position") == [(2,), (3,)]
     assert rows(database_url, "SELECT position FROM delivery_attempts ORDER BY position") == [(2,), (3,)]

@@ -1,4 +1,4 @@
-"""Who is calling: keys, their end, and how soon a change is seen. contract.md, "Callers"."""
+"""Who is calling: keys, their end, and how soon a change is seen."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from psycopg.rows import TupleRow
 
-from api.core import Core
-from domain.client.commands import ChangeClientRoles, IssueClientKey, NewKey, RegisterClient, RemoveClient, RevokeClientKey
+from api.wiring.core import Core
+from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientKey, NewKey, RegisterClient, RevokeClientKey
 from projections.clients.directory import FRESH, ClientDirectory
 from projections.kernel.database import Database
 from tests.conftest import NOON, HandClock
@@ -27,7 +27,7 @@ def key(secret: str) -> NewKey:
 
 async def introduced(inner: Core, name: str = "studio", *roles: str, secret: str = OLD) -> None:
     await do(inner, RegisterClient(name, roles or ("operator",), key(secret)))
-    inner.directory.forget()
+    inner.directory.invalidate()
 
 
 def grown_old(directory: ClientDirectory) -> None:
@@ -56,7 +56,7 @@ async def test_what_is_no_key_tells_nothing(inner: Core) -> None:
 async def test_a_key_works_until_the_moment_at_which_it_ends(inner: Core, clock: HandClock) -> None:
     await introduced(inner)
     await do(inner, IssueClientKey("studio", key(NEW), expire_others_after=60))
-    inner.directory.forget()
+    inner.directory.invalidate()
     clock.now = NOON + timedelta(seconds=60) - timedelta(milliseconds=1)
     assert await name_of(inner.directory, OLD) == "studio"
     clock.forward(milliseconds=1)
@@ -68,21 +68,21 @@ async def test_a_change_through_this_process_is_seen_at_once(inner: Core) -> Non
     await introduced(inner)
     await do(inner, IssueClientKey("studio", key(NEW)))
     assert await name_of(inner.directory, OLD) == "studio"
-    inner.directory.forget()
+    inner.directory.invalidate()
     assert await name_of(inner.directory, NEW) == "studio"
 
     await do(inner, RevokeClientKey("studio", key(OLD).key_id, other_admins=True))
-    inner.directory.forget()
+    inner.directory.invalidate()
     assert await name_of(inner.directory, OLD) is None
 
     await do(inner, ChangeClientRoles("studio", ("viewer",), other_admins=True))
-    inner.directory.forget()
+    inner.directory.invalidate()
     found = await inner.directory.authenticate(NEW)
     assert found is not None
     assert found.roles == ("viewer",)
 
-    await do(inner, RemoveClient("studio", other_admins=True))
-    inner.directory.forget()
+    await do(inner, DeleteClient("studio", other_admins=True))
+    inner.directory.invalidate()
     assert await name_of(inner.directory, NEW) is None
 
 
@@ -107,7 +107,7 @@ async def test_a_key_made_by_another_process_is_looked_for_before_it_is_refused(
 
 async def test_a_removed_name_that_is_used_again_has_new_keys_only(inner: Core) -> None:
     await introduced(inner)
-    await do(inner, RemoveClient("studio", other_admins=True))
+    await do(inner, DeleteClient("studio", other_admins=True))
     await introduced(inner, secret=NEW)
     assert (await name_of(inner.directory, OLD), await name_of(inner.directory, NEW)) == (None, "studio")
 
@@ -158,7 +158,7 @@ async def test_a_change_that_comes_while_it_looks_is_not_lost(inner: Core, datab
         looking = asyncio.create_task(directory.authenticate(OLD))
         await database.asked.wait()
         await do(inner, RevokeClientKey("studio", key(OLD).key_id, other_admins=True))
-        directory.forget()
+        directory.invalidate()
         database.go.set()
         await looking
         assert await directory.authenticate(OLD) is None
@@ -187,7 +187,7 @@ class TestLastUse:
             clock.now = NOON + timedelta(seconds=seconds)
             grown_old(inner.directory)
             await inner.directory.authenticate(OLD)
-            await inner.directory.write_use()
+            await inner.directory.store_usage()
             written.append((await other.last_used([key(OLD).key_id]))[key(OLD).key_id] - NOON)
         assert written == [timedelta(0), timedelta(0), timedelta(minutes=1), timedelta(minutes=1)]
 
@@ -210,10 +210,10 @@ class TestOtherAdmins:
         order: list[str] = []
 
         async def second() -> None:
-            async with other.alone():
+            async with other.admin_lock():
                 order.append("second")
 
-        async with inner.directory.alone():
+        async with inner.directory.admin_lock():
             waiting = asyncio.create_task(second())
             async with asyncio.timeout(10):
                 while await inner.database.row(_WAITS) is None:

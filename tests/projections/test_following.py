@@ -6,14 +6,15 @@ import asyncio
 import time
 from uuid import UUID
 
-from api.core import Core
-from domain.kernel.cause import Cause
+from api.wiring.core import Core
 from domain.kernel.mapper import EventMapper
+from domain.kernel.ports import Invocation
 from domain.media_event.commands import AddOrUpdateEvent
 from projections.log.append import Appender
-from projections.log.growth import LOOK
-from projections.log.ledger import Ledger
-from projections.log.tail import head, read
+from projections.log.executor import CommandExecutor
+from projections.log.log_watcher import LOOK
+from projections.log.reader import head, read
+from projections.records.references import Links
 from tests.projections.feeding import event
 from tests.workers.following import followed
 
@@ -51,12 +52,14 @@ async def test_a_commit_wakes_a_follower_long_before_it_would_look_by_itself(inn
 async def test_without_any_announcement_a_follower_finds_the_events_all_the_same(inner: Core) -> None:
     quiet = Appender(inner.database)
     await quiet.start()
-    ledger = Ledger(quiet, inner.streams, mapper=EventMapper(inner.catalogue), views=inner.views, clock=inner.clock)
+    executor = CommandExecutor(
+        quiet, inner.streams, mapper=EventMapper(inner.catalogue), views=inner.views, users=Links(inner.database), clock=inner.clock
+    )
     try:
         async with asyncio.timeout(10):
             pages = followed(inner.database, 0)
             coming = asyncio.ensure_future(anext(pages))
-            await ledger.execute(AddOrUpdateEvent(UUID(int=1), {}), cause=Cause.by("system"))
+            await executor.execute(AddOrUpdateEvent(UUID(int=1), {}), invocation=Invocation.by("system"))
             assert [one.position for one in await coming] == [1]
             await pages.aclose()
     finally:

@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.core import Core
-from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
+from api.wiring.core import Core
+from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed
 from projections.kernel.database import APP_ROLE
-from projections.log.answers import KeptAnswers
+from projections.log.idempotency import IdempotencyRecords
 from projections.logbook.logbook import Level, Logbook, LogEntry, LogFilter
 from tests.conftest import NOON, HandClock
 
@@ -38,7 +38,7 @@ async def ids(logbook: Logbook, **parts: Any) -> tuple[list[int], int]:
     return [entry.id for entry in page.results], page.total
 
 
-async def test_what_is_added_is_found_as_it_was(logbook: Logbook, clock: HandClock) -> None:
+async def test_an_added_entry_is_found(logbook: Logbook, clock: HandClock) -> None:
     clock.forward(milliseconds=7)
     added = await logbook.add(
         Level.FATAL,
@@ -73,7 +73,7 @@ async def test_tags_and_subject_are_kept(inner: Core, logbook: Logbook) -> None:
     assert rows == [("s", ["a", "b,c", '"', ""]), (None, [])]
 
 
-async def test_the_services_own_entry_says_who_and_where(logbook: Logbook) -> None:
+async def test_an_entry_of_the_service_has_its_host(logbook: Logbook) -> None:
     entry = await logbook.note(Level.WARN, "left as it was", subject="a")
     assert (entry.username, entry.logger, entry.machine_name) == ("system", "medialedger", "this-host")
     assert (await logbook.page(LogFilter(subject="a"))).results == [entry]
@@ -101,7 +101,7 @@ async def test_the_services_own_entry_says_who_and_where(logbook: Logbook) -> No
         ({"recorded_from": NOON + 3 * SECOND, "recorded_to": NOON + 2 * SECOND}, [], 0),
     ],
 )
-async def test_a_page_is_what_was_asked_for(filled: Logbook, parts: dict[str, Any], found: list[int], total: int) -> None:
+async def test_a_page_has_the_selected_entries(filled: Logbook, parts: dict[str, Any], found: list[int], total: int) -> None:
     for _ in range(7):  # prepared, and planned for any parameters, after a few times
         assert await ids(filled, **parts) == (found, total)
 
@@ -110,7 +110,7 @@ async def test_a_page_has_1000_entries_at_most(filled: Logbook) -> None:
     assert [(await filled.page(LogFilter(size=size))).size for size in (1, 1000, 1001, 2**63)] == [1, 1000, 1000, 1000]
 
 
-async def test_the_application_adds_and_reads_and_can_do_no_more(database_url: str, filled: Logbook) -> None:
+async def test_the_role_of_the_application_can_only_add_and_read(database_url: str, filled: Logbook) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(f"SET ROLE {APP_ROLE}".encode())
         for statement in ("UPDATE logbook SET message = ''", "DELETE FROM logbook", "TRUNCATE logbook", "DROP TABLE logbook"):
@@ -140,17 +140,15 @@ async def test_every_read_has_its_index(inner: Core, logbook: Logbook, database_
     assert index in "\n".join(line for (line,) in plan)
 
 
-async def test_an_entry_and_its_kept_answer_are_there_together_or_not_at_all(logbook: Logbook, inner: Core) -> None:
+async def test_an_entry_and_its_idempotency_key_are_stored_together_or_not_at_all(logbook: Logbook, inner: Core) -> None:
     """Two processes that are sent the same request at once write it down once."""
 
-    def seal(entry: LogEntry) -> RecordedAnswer:
-        return RecordedAnswer("studio", "k", b"mark", 201, {}, b"%d" % entry.id)
-
-    twice = (logbook.add(Level.INFO, "once", username="studio", seal=seal) for _ in range(2))
+    key = IdempotencyKey("studio", "k", b"mark", 201)
+    twice = (logbook.add(Level.INFO, "once", username="studio", idempotency=key) for _ in range(2))
     written, refused = sorted(await asyncio.gather(*twice, return_exceptions=True), key=lambda one: isinstance(one, Exception))
-    assert isinstance(refused, AnswerAlreadyRecorded)
+    assert isinstance(refused, IdempotencyKeyUsed)
     assert isinstance(written, LogEntry)
     assert [entry.id for entry in (await logbook.page(LogFilter())).results] == [written.id]
-    kept = await KeptAnswers(inner.database).recorded("studio", "k")
+    kept = await IdempotencyRecords(inner.database, inner.streams).find("studio", "k")
     assert kept is not None
-    assert kept.body == b"%d" % written.id
+    assert (kept.of, kept.result) == (key, {"id": written.id})

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from api.core import Core
-from domain.catalogue import RECORDS
+from api.wiring.catalogue import RECORD_VIEW, RECORDS
+from api.wiring.core import Core
 from domain.records.kinds.room import Room
-from domain.records.record import AmendRecord, WithdrawRecord
+from domain.records.record import AmendRecord, DeleteRecord
 from projections.records.queries import RecordQueries
-from projections.records.view import RECORD_VIEW
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, room, table, tag
 
 
-def asked(inner: Core) -> RecordQueries:
+def queries_of(inner: Core) -> RecordQueries:
     return RecordQueries(inner.database, RECORDS)
 
 
-async def test_a_record_is_found_as_it_now_is(inner: Core, clock: HandClock) -> None:
+async def test_a_record_is_found_in_its_latest_state(inner: Core, clock: HandClock) -> None:
     key = await room(inner, 1, "Hall", "h")
     clock.forward(hours=1)
     await do(inner, AmendRecord(str(key), Room, {"name": "Great Hall"}))
-    found = await asked(inner).find("room", key)
+    found = await queries_of(inner).find("room", key)
     assert found is not None
     assert (found.kind, found.id, found.version) == ("room", str(key), 2)
     assert (found.details.name, found.details.reference_id) == ("Great Hall", "h")
@@ -32,16 +31,16 @@ async def test_a_record_is_found_as_it_now_is(inner: Core, clock: HandClock) -> 
 async def test_an_id_belongs_to_its_kind(inner: Core) -> None:
     key = await room(inner, 1, "Hall")
     await tag(inner, 1, "football")
-    found = await asked(inner).find("tag", key)
+    found = await queries_of(inner).find("tag", key)
     assert found is not None
     assert found.details.name == "football"
-    assert await asked(inner).find("flow", key) is None
+    assert await queries_of(inner).find("flow", key) is None
 
 
-async def test_a_withdrawn_record_is_in_no_answer_but_keeps_its_row(inner: Core) -> None:
+async def test_a_deleted_record_is_in_no_result_but_keeps_its_row(inner: Core) -> None:
     key = await room(inner, 1, "Hall", "h")
-    await do(inner, WithdrawRecord(str(key), Room))
-    queries = asked(inner)
+    await do(inner, DeleteRecord(str(key), Room))
+    queries = queries_of(inner)
     assert await queries.find("room", key) is await queries.by_reference("room", "h") is None
     assert await queries.all("room") == await queries.those("room", [key]) == []
     assert await queries.named("room", ["Hall"]) == {}
@@ -49,44 +48,44 @@ async def test_a_withdrawn_record_is_in_no_answer_but_keeps_its_row(inner: Core)
     assert [row[2:4] for row in await table(inner.database, RECORD_VIEW)] == [(2, True)]
 
 
-async def test_the_most_recently_created_of_those_with_a_reference_is_meant(inner: Core, clock: HandClock) -> None:
+async def test_of_records_with_one_reference_id_the_most_recently_created_is_found(inner: Core, clock: HandClock) -> None:
     for number in (3, 1):
         await room(inner, number, f"Room {number}", "h")
         clock.forward(seconds=1)
     await do(inner, AmendRecord(str(UUID(int=3)), Room, {"name": "changed later"}))
-    found = await asked(inner).by_reference("room", "h")
+    found = await queries_of(inner).by_reference("room", "h")
     assert found is not None
     assert found.id == str(UUID(int=1))
-    assert await asked(inner).by_reference("room", "H") is None
+    assert await queries_of(inner).by_reference("room", "H") is None
 
 
 async def test_a_list_is_by_name_and_ids_settle_ties(inner: Core) -> None:
     for number, name in ((3, "a"), (1, "b"), (2, "a")):
         await room(inner, number, name)
-    assert [UUID(row.id).int for row in await asked(inner).all("room")] == [2, 3, 1]
+    assert [UUID(row.id).int for row in await queries_of(inner).all("room")] == [2, 3, 1]
 
 
 async def test_names_are_whole_and_exact(inner: Core) -> None:
     await tag(inner, 1, "football")
     await tag(inner, 2, "100%")
-    found = await asked(inner).named("tag", ["football", "Football", "foot", "%", "100%"])
+    found = await queries_of(inner).named("tag", ["football", "Football", "foot", "%", "100%"])
     assert {name: UUID(row.id).int for name, row in found.items()} == {"football": 1, "100%": 2}
-    assert await asked(inner).named("tag", []) == {}
+    assert await queries_of(inner).named("tag", []) == {}
 
 
 async def test_those_come_in_the_order_in_which_they_were_asked_for(inner: Core) -> None:
     for number in (1, 2, 3):
         await tag(inner, number, f"tag {number}")
-    found = await asked(inner).those("tag", [UUID(int=3), UUID(int=9), UUID(int=1)])
+    found = await queries_of(inner).those("tag", [UUID(int=3), UUID(int=9), UUID(int=1)])
     assert [row.details.name for row in found] == ["tag 3", "tag 1"]
 
 
 async def test_names_of_links_of_several_kinds_are_found_together(inner: Core) -> None:
     hall, football = await room(inner, 1, "Hall"), await tag(inner, 1, "football")
     links = [("room", str(hall)), ("tag", str(football)), ("tag", str(UUID(int=9))), ("starship", "1"), ("room", str(hall))]
-    found = await asked(inner).shown(links)
+    found = await queries_of(inner).shown(links)
     assert {link: row.details.name for link, row in found.items()} == {
         ("room", str(hall)): "Hall",
         ("tag", str(football)): "football",
     }
-    assert await asked(inner).shown([]) == {}
+    assert await queries_of(inner).shown([]) == {}

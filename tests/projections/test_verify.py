@@ -1,6 +1,6 @@
-"""Whatever is done to the stored log behind the product's back: verify finds it, and names the first position that is wrong.
+"""Changes of the stored log outside the product: verification finds them and names the first position that is wrong.
 
-All but the last step of each attack needs a superuser; the tests of the roles show that nobody else gets so far.
+They need a superuser; the tests of the database roles show that no other role can make them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
 from domain.media_event.values import EventState
-from projections.audit.verify import Verdict, verify
+from projections.audit.verify import Verification, verify
 from projections.kernel.database import APP_ROLE
-from projections.log.leaf import leaf, link
+from projections.log.hash_chain import chain_hash, leaf
 from tests.projections.feeding import as_superuser, do, event, room
 
-VALID = Verdict(True, 6)
+VALID = Verification(True, 6)
 
 
 async def six_events(inner: Core) -> None:
@@ -38,7 +38,7 @@ async def log(inner: Core, database_url: str) -> str:
 
 
 def test_an_empty_log_is_valid(database_url: str) -> None:
-    assert verify(database_url) == Verdict(True, 0)
+    assert verify(database_url) == Verification(True, 0)
 
 
 async def test_an_untouched_log_is_valid_and_is_counted(log: str) -> None:
@@ -49,7 +49,7 @@ async def test_an_untouched_log_is_valid_and_is_counted(log: str) -> None:
 
 async def test_a_log_that_grows_stays_valid(inner: Core, log: str) -> None:
     await event(inner, 3)
-    assert verify(log) == Verdict(True, 7)
+    assert verify(log) == Verification(True, 7)
 
 
 EDITS = {
@@ -64,7 +64,7 @@ EDITS = {
     "the version": "originator_version = originator_version + 100",
     "the topic": "topic = 'event.restored'",
     "the event id": "event_id = gen_random_uuid()",
-    "the link": "link = set_byte(link, 0, 255 - get_byte(link, 0))",
+    "the chain hash": "chain_hash = set_byte(chain_hash, 0, 255 - get_byte(chain_hash, 0))",
 }
 
 
@@ -96,7 +96,7 @@ ATTACKS = {
         ],
     ),
     "the last event removed": (6, ["DELETE FROM events WHERE position = 6"]),
-    "the last events removed and the head moved, but not its link": (
+    "the last events removed and the head moved, but not its chain hash": (
         4,
         ["DELETE FROM events WHERE position > 4", "UPDATE log_head SET position = 4"],
     ),
@@ -104,27 +104,27 @@ ATTACKS = {
     "an event put in front": (
         1,
         [
-            "INSERT INTO events SELECT 0, 'event:x', 1, topic, gen_random_uuid(), state, metadata, recorded_at, link "
+            "INSERT INTO events SELECT 0, 'event:x', 1, topic, gen_random_uuid(), state, metadata, recorded_at, chain_hash "
             "FROM events WHERE position = 1"
         ],
     ),
     "an event put behind": (
         7,
         [
-            "INSERT INTO events SELECT 7, 'event:x', 1, topic, gen_random_uuid(), state, metadata, recorded_at, link "
+            "INSERT INTO events SELECT 7, 'event:x', 1, topic, gen_random_uuid(), state, metadata, recorded_at, chain_hash "
             "FROM events WHERE position = 6"
         ],
     ),
     "an event put far behind": (
         7,
         [
-            "INSERT INTO events SELECT 70, 'event:x', 1, topic, gen_random_uuid(), state, metadata, recorded_at, link "
+            "INSERT INTO events SELECT 70, 'event:x', 1, topic, gen_random_uuid(), state, metadata, recorded_at, chain_hash "
             "FROM events WHERE position = 6"
         ],
     ),
     "the head moved back": (6, ["UPDATE log_head SET position = 5"]),
     "the head moved on": (7, ["UPDATE log_head SET position = 8"]),
-    "the head's link edited": (6, ["UPDATE log_head SET link = sha256(link)"]),
+    "the head's chain hash edited": (6, ["UPDATE log_head SET chain_hash = sha256(chain_hash)"]),
     "the head removed": (1, ["DELETE FROM log_head"]),
 }
 
@@ -137,7 +137,7 @@ def head_restored(database_url: str) -> Iterator[None]:
 
 @pytest.mark.usefixtures("head_restored")
 @pytest.mark.parametrize(("first_bad", "statements"), ATTACKS.values(), ids=ATTACKS.keys())
-async def test_what_is_not_in_its_place_is_found(log: str, first_bad: int, statements: list[str]) -> None:
+async def test_a_moved_event_is_found(log: str, first_bad: int, statements: list[str]) -> None:
     as_superuser(log, *statements)
     verdict = verify(log)
     assert (verdict.valid, verdict.first_bad_position) == (False, first_bad)
@@ -145,17 +145,17 @@ async def test_what_is_not_in_its_place_is_found(log: str, first_bad: int, state
     assert verdict.checked < first_bad or first_bad in (4, 6)
 
 
-async def test_a_forged_event_with_a_right_link_is_still_one_too_many(log: str) -> None:
-    """Whoever knows the formula can make a link; the head does not know of it."""
+async def test_an_added_event_with_a_right_chain_hash_is_found(log: str) -> None:
+    """Whoever knows the formula can make a chain hash; the head does not know of it."""
     with psycopg.connect(log, autocommit=True) as connection:
-        found = connection.execute("SELECT link, metadata::text FROM events WHERE position = 6").fetchone()
+        found = connection.execute("SELECT chain_hash, metadata::text FROM events WHERE position = 6").fetchone()
         assert found is not None
         previous, metadata = found
         state, event_id = b'{"timestamp":"2031-01-02T03:04:05Z"}', UUID(int=5)
         mark = leaf(
             stream="event:x", version=1, topic="event.registered", event_id=event_id, metadata=metadata.encode(), state=state
         )
-        forged = link(previous, leaf=mark, position=7, recorded_micros=1_000_000)
+        forged = chain_hash(previous, leaf=mark, position=7, recorded_micros=1_000_000)
         connection.execute(
             "INSERT INTO events VALUES (7, 'event:x', 1, 'event.registered', %s, %s, %s::json, to_timestamp(1), %s)",
             (event_id, state, metadata, forged),

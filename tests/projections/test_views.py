@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from api.core import Core
-from domain.client.commands import IssueClientKey, NewKey, RegisterClient, RemoveClient
+from api.wiring.catalogue import RECORD_VIEW, migrations, views
+from api.wiring.core import Core
+from domain.client.commands import DeleteClient, IssueClientKey, NewKey, RegisterClient
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import system_clock
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
@@ -20,13 +21,11 @@ from domain.records.kinds.event_type import EventType
 from domain.records.kinds.flow import Flow
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
-from domain.records.record import AmendRecord, WithdrawRecord
-from projections.catalogue import migrations, views
+from domain.records.record import AmendRecord, DeleteRecord
 from projections.clients.view import CLIENT_VIEW
 from projections.kernel.arrays import bigints, booleans, byte_strings, instants, texts, uuids
 from projections.kernel.view import View
 from projections.media_event.view import EVENT_VIEW, search_text
-from projections.records.view import RECORD_VIEW
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import configured, do, event, record, room, table, tag
 
@@ -83,6 +82,7 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
         "display_end": LATER + timedelta(hours=2),
         "date_created": NOON,
         "date_modified": LATER,
+        "shown_version": 2,
         "search_text": f"grüße\x1fr/1\x1fx\x1f{key}\x1flong",
     }
     details = EventDetails.model_validate_json(document)
@@ -100,6 +100,7 @@ async def test_an_event_of_which_nothing_is_known_has_a_row_too(inner: Core) -> 
         "state",
         "date_created",
         "date_modified",
+        "shown_version",
         "search_text",
         "document",
     }
@@ -126,7 +127,7 @@ async def test_the_row_of_a_record_shows_its_name_and_the_rest_as_a_document(inn
         "kind": "room",
         "id": str(key),
         "version": 2,
-        "withdrawn": False,
+        "deleted": False,
         "name": "Hall",
         "label": None,
         "reference_id": None,
@@ -135,22 +136,22 @@ async def test_the_row_of_a_record_shows_its_name_and_the_rest_as_a_document(inn
         "date_modified": LATER,
         "document": '{"name":"Hall"}',
     }
-    await do(inner, WithdrawRecord(str(key), Room))
+    await do(inner, DeleteRecord(str(key), Room))
     row = await only_row(inner, RECORD_VIEW)
-    assert (row["withdrawn"], row["name"], row["version"]) == (True, "Hall", 3)
+    assert (row["deleted"], row["name"], row["version"]) == (True, "Hall", 3)
 
 
 async def test_the_row_of_a_client_holds_hashes_and_ends_of_keys(inner: Core) -> None:
     await do(inner, RegisterClient("studio", ("viewer", "keys"), NewKey("k1", "aa")))
     await do(inner, IssueClientKey("studio", NewKey("k2", "bb"), expire_others_after=60))
     row = await only_row(inner, CLIENT_VIEW)
-    assert (row["name"], row["version"], row["removed"], row["registered_at"]) == ("studio", 4, False, NOON)
+    assert (row["name"], row["version"], row["deleted"], row["registered_at"]) == ("studio", 4, False, NOON)
     assert row["roles"] == '["viewer","keys"]'
     assert '"key_id":"k1","key_hash":"aa"' in row["keys"]
     assert '"expires_at":"2031-01-02T12:01:00Z"' in row["keys"]
-    await do(inner, RemoveClient("studio", other_admins=True))
+    await do(inner, DeleteClient("studio", other_admins=True))
     row = await only_row(inner, CLIENT_VIEW)
-    assert (row["removed"], row["keys"]) == (True, "[]")
+    assert (row["deleted"], row["keys"]) == (True, "[]")
 
 
 async def feed(inner: Core, view: View, *roots: AggregateRoot) -> None:
@@ -183,7 +184,7 @@ async def test_rows_of_several_aggregates_go_in_one_statement(inner: Core) -> No
 
 
 def test_every_kind_of_aggregate_has_a_view() -> None:
-    from domain.catalogue import AGGREGATES
+    from api.wiring.catalogue import AGGREGATES
 
     assert {kind for view in views().all for kind in view.kinds} == {aggregate.KIND for aggregate in AGGREGATES}
     assert list(views().by_name) == [view.name for view in views().all]

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from domain.client.commands import ChangeClientRoles, IssueClientKey, NewKey, RegisterClient, RemoveClient, RevokeClientKey
+from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientKey, NewKey, RegisterClient, RevokeClientKey
 from domain.kernel.command import Command
-from domain.kernel.sealed import SecretRef
+from domain.kernel.encryption import SecretRef
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import (
     AddFlowTask,
@@ -30,7 +30,7 @@ from domain.media_event.commands import (
 )
 from domain.media_event.values import EventState, Mp4State, Particulars
 from domain.records.configured import ConfiguredRecord, SentConfiguration
-from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
+from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 keys = st.integers(1, 4).map(lambda number: UUID(int=number))
@@ -121,7 +121,7 @@ def record_commands(kind: type[Record], key: object) -> st.SearchStrategy[Comman
     return st.one_of(
         st.builds(RegisterRecord, st.just(key), st.just(kind), st.fixed_dictionaries(needed, optional=known)),
         st.builds(AmendRecord, st.just(key), st.just(kind), st.fixed_dictionaries({}, optional={**needed, **known})),
-        st.builds(WithdrawRecord, st.just(key), st.just(kind)),
+        st.builds(DeleteRecord, st.just(key), st.just(kind)),
     )
 
 
@@ -141,7 +141,7 @@ def client_lives(name: str, *, longest: int = 20) -> st.SearchStrategy[list[Comm
         st.builds(ChangeClientRoles, st.just(name), roles, st.booleans()),
         st.builds(IssueClientKey, st.just(name), st.just(unnamed), st.none() | st.integers(0, 1000)),
         st.builds(RevokeClientKey, st.just(name), st.integers(0, 5).map(lambda number: f"{name} {number}"), st.booleans()),
-        st.builds(RemoveClient, st.just(name), st.booleans()),
+        st.builds(DeleteClient, st.just(name), st.booleans()),
     )
 
     def with_keys(commands: list[Command[Any]]) -> list[Command[Any]]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json, to_json
 
-from domain.catalogue import AGGREGATES, RECORDS, catalogue
+from api.wiring.catalogue import AGGREGATES, RECORDS, catalogue
 from domain.client.aggregate import Client
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
@@ -43,11 +43,11 @@ def replayed(log: list[Stored], root: AggregateRoot | None = None) -> AggregateR
 
 
 def remembered(root: AggregateRoot) -> AggregateRoot:
-    return type(root).restored(stream=root.id, version=root.version, state=from_json(to_json(root.snapshot())))
+    return type(root).from_snapshot(stream=root.id, version=root.version, state=from_json(to_json(root.snapshot())))
 
 
 def lived(commands: list[Command[Any]]) -> tuple[list[Stored], AggregateRoot | None]:
-    """Carry the commands out as the ledger does: a refused one leaves nothing behind. The clock sometimes jumps back."""
+    """Carry the commands out as the executor does: a refused one leaves nothing behind. The clock sometimes jumps back."""
     log: list[Stored] = []
     live: AggregateRoot | None = None
     for number, command in enumerate(commands):
@@ -71,9 +71,11 @@ def holds(log: list[Stored], live: AggregateRoot | None, cut: int) -> None:
     early = replayed(log[:begin])
     assert replayed(log[begin:], remembered(early) if early is not None else None) == live, "snapshot and tail make the whole"
     assert remembered(live) == live
-    changes = [one for one in log if one[0] != NotificationForced.TOPIC]  # it leaves the time of the last change as it is
-    times = [MAPPER.read(topic, stream=s, version=v, state=state).timestamp for topic, s, v, state in changes]
+    events = [MAPPER.read(topic, stream=s, version=v, state=state) for topic, s, v, state in log]
+    times = [event.timestamp for event in events]
     assert times == sorted(times)
+    last = next(event for event in reversed(events) if event.shown)
+    assert (live.shown_version, live.shown_on) == (last.originator_version, last.timestamp)
     changes_something(log)
 
 
@@ -105,7 +107,7 @@ def test_any_sequence_of_commands_on_a_client_keeps_the_invariants(commands: lis
     holds(log, live, cut)
     if isinstance(live, Client):
         assert live.roles
-        assert live.keys == () or not live.removed
+        assert live.keys == () or not live.deleted
 
 
 @BOUNDED

@@ -1,4 +1,4 @@
-"""Whatever is asked of a job, by whomever, twice, late or in the wrong order: what must always hold. Issue 7, "Prove"; ADR 0021."""
+"""Rules that hold for a job after any sequence of commands, repeated, late or in the wrong order. ADR 0021."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Life:
         return [key for key, task in self.job.tasks.items() if self.job.state_of(task) in states]
 
     def do(self, command: JobCommand) -> None:
-        """As the ledger does: what is refused leaves nothing behind."""
+        """As the executor does: what is refused leaves nothing behind."""
         self.sent.append(command)
         try:
             self.job = command.decide(self.job, at=START + timedelta(minutes=len(self.sent)))
@@ -230,7 +230,7 @@ def _commands(number: int, accept: AcceptJob, lived: Sequence[tuple[Callable[[Li
 
 @settings(max_examples=150, deadline=None)
 @given(accepts, st.lists(moves, min_size=30, max_size=60))
-def test_whatever_a_job_goes_through(accept: AcceptJob, lived: list[tuple[Callable[[Life, Dice], None], Dice]]) -> None:
+def test_the_invariants_of_a_job_hold(accept: AcceptJob, lived: list[tuple[Callable[[Life, Dice], None], Dice]]) -> None:
     life = Life(accept)
     for move, thrown in lived:
         move(life, thrown)

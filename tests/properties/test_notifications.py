@@ -1,5 +1,5 @@
-"""Whatever is written, in whatever order and however it is read: subscribers are told what a naive comparison of the Event before
-and after every write says. decisions.md, "Webhooks"."""
+"""Any writes, in any order and any batches: subscribers get what a naive comparison of the Event before and after each write
+gives."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from api.core import Core
-from domain.kernel.cause import Cause
+from api.wiring.core import Core
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
+from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, ForceNotification
 from domain.media_event.values import EventDetails
 from domain.records.kinds.chapter_point import ChapterPoint
 from domain.records.kinds.custom_property import ChapterPointProperty
-from domain.records.kinds.webhook import Webhook
-from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
-from projections.log.ledger import Ledger
-from projections.log.tail import head
+from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.webhook.aggregate import Webhook
+from projections.log.executor import CommandExecutor
+from projections.log.reader import head
 from tests.conftest import NOON
 from tests.properties.histories import event_commands
 from tests.properties.test_views import afresh
@@ -48,7 +48,7 @@ def _lives(kind: type[Record], key: UUID, *, values: st.SearchStrategy[dict[str,
     return st.one_of(
         st.builds(RegisterRecord, st.just(key), st.just(kind), values),
         st.builds(AmendRecord, st.just(key), st.just(kind), changes),
-        st.builds(WithdrawRecord, st.just(key), st.just(kind)),
+        st.builds(DeleteRecord, st.just(key), st.just(kind)),
     )
 
 
@@ -96,39 +96,47 @@ traffic = st.lists(of_events.filter(_unambiguous) | of_events.filter(_unambiguou
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
 @given(traffic, st.integers(1, 8), st.integers(1, 3))
-async def test_what_is_told_is_what_a_naive_comparison_says(
-    inner: Core, commands: list[Command[Any]], at_once: int, keep: int
-) -> None:
-    ledger = afresh(inner)
+async def test_notifications_match_a_naive_comparison(inner: Core, commands: list[Command[Any]], at_once: int, keep: int) -> None:
+    executor = afresh(inner)
     first = RegisterRecord(WEBHOOKS[0], Webhook, {"webhook_url": "https://hooks.test"})
-    naive = [one for command in [first, *commands] for one in await _told(inner, ledger, command)]
+    naive = [one for command in [first, *commands] for one in await _told(inner, executor, command)]
     fan = fed(inner, keep=keep)
     await fan.feed(writes_at_once=at_once)
-    found = await inner.database.rows("SELECT webhook, position, lane, payload, state FROM deliveries ORDER BY position, webhook")
-    assert [(webhook, position, lane, from_json(text), state) for webhook, position, lane, text, state in found] == naive
+    found = await inner.database.rows(
+        "SELECT webhook, position, ordering_key, payload, state FROM deliveries ORDER BY position, webhook"
+    )
+    assert [
+        (webhook, position, ordering_key, from_json(text), state) for webhook, position, ordering_key, text, state in found
+    ] == naive
 
 
-async def _told(inner: Core, ledger: Ledger, command: Command[Any]) -> list[Told]:
-    """Carry a command out and compare everything before and after it."""
+async def _told(inner: Core, executor: CommandExecutor, command: Command[Any]) -> list[Told]:
+    """Execute a command and compare the state before and after it."""
     subscribers = [await inner.streams.load(f"webhook:{key}") for key in WEBHOOKS]
     before, start = await _details(inner, str(command.key)), await head(inner.database)
     with suppress(DomainError):
-        await ledger.execute(command, cause=Cause.by("somebody"))
-    end, lane = await head(inner.database), await _lane(inner, command)
-    after = await _details(inner, lane)
+        await executor.execute(command, invocation=Invocation.by("somebody"))
+    end, ordering_key = await head(inner.database), await _event_of(inner, command)
+    after = await _details(inner, ordering_key)
     if end == start or after is None:
         return []
     action, flags = _compared(command, before, after)
     if action == "Updated" and not flags:
         return []
-    payload = {**dict.fromkeys(FLAGS, False), **dict.fromkeys(flags, True), "action": action, "eventId": lane, **_shown(after)}
-    wanted = [one for one in subscribers if isinstance(one, Webhook) and not one.withdrawn]
-    wanted = [one for one in wanted if str(one.details.event_id or lane) == lane]
-    return [(UUID(one.key), end, lane, payload, 2 if one.details.disabled_at else 0) for one in wanted]
+    payload = {
+        **dict.fromkeys(FLAGS, False),
+        **dict.fromkeys(flags, True),
+        "action": action,
+        "eventId": ordering_key,
+        **_shown(after),
+    }
+    wanted = [one for one in subscribers if isinstance(one, Webhook) and not one.deleted]
+    wanted = [one for one in wanted if str(one.details.event_id or ordering_key) == ordering_key]
+    return [(UUID(one.key), end, ordering_key, payload, 2 if one.details.disabled_at else 0) for one in wanted]
 
 
-async def _lane(inner: Core, command: Command[Any]) -> str:
-    """The Event that a command is about; of a webhook's, nothing that is an Event."""
+async def _event_of(inner: Core, command: Command[Any]) -> str:
+    """The id of the Event of a command. For commands of webhooks it is no Event's."""
     key = str(command.key)
     if command.kind() is ChapterPointProperty:
         found = await inner.streams.load(command.stream)
@@ -139,8 +147,8 @@ async def _lane(inner: Core, command: Command[Any]) -> str:
     return key
 
 
-async def _details(inner: Core, lane: str) -> EventDetails | None:
-    found = await inner.streams.load(MediaEvent.stream(lane))
+async def _details(inner: Core, ordering_key: str) -> EventDetails | None:
+    found = await inner.streams.load(MediaEvent.stream(ordering_key))
     return found.details.model_copy() if isinstance(found, MediaEvent) else None
 
 

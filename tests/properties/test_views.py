@@ -12,25 +12,26 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from api.core import Core
-from domain.catalogue import RECORDS
+from api.wiring.catalogue import RECORDS, views
+from api.wiring.core import Core
 from domain.kernel.aggregate import AggregateRoot
-from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
 from domain.kernel.mapper import EventMapper
+from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
 from domain.records.kinds.category import Category
 from domain.records.kinds.custom_property import CategoryProperty
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
-from projections.catalogue import views
 from projections.kernel.database import Database
-from projections.kernel.rebuild import Rebuilder
-from projections.log.ledger import Ledger
+from projections.log.executor import CommandExecutor
+from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from projections.media_event.view import EVENT_VIEW
-from tests.conftest import HandClock, empty
+from projections.records.references import Links
+from tests.conftest import HandClock
+from tests.postgres import empty
 from tests.projections.feeding import table
 from tests.properties.histories import client_lives, event_commands, record_commands
 from tests.properties.test_decisions import lived, replayed
@@ -66,16 +67,23 @@ async def owner(database_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-def afresh(inner: Core) -> Ledger:
-    """An empty log, and a ledger that has not seen it before: each example stands alone."""
+def afresh(inner: Core) -> CommandExecutor:
+    """An empty log, and a executor that has not seen it before: each example stands alone."""
     empty(inner.database.conninfo)
-    return Ledger(inner.appender, inner.streams, mapper=EventMapper(inner.catalogue), views=inner.views, clock=inner.clock)
+    return CommandExecutor(
+        inner.appender,
+        inner.streams,
+        mapper=EventMapper(inner.catalogue),
+        views=inner.views,
+        users=Links(inner.database),
+        clock=inner.clock,
+    )
 
 
-async def carried_out(ledger: Ledger, commands: list[Command[Any]]) -> None:
+async def carried_out(executor: CommandExecutor, commands: list[Command[Any]]) -> None:
     for command in commands:
         with suppress(DomainError):
-            await ledger.execute(command, cause=Cause.by("somebody"))
+            await executor.execute(command, invocation=Invocation.by("somebody"))
 
 
 async def everything(inner: Core) -> dict[str, list[tuple[Any, ...]]]:
@@ -94,7 +102,7 @@ async def every_aggregate(streams: Streams, database: Database) -> list[Aggregat
     jobs=st.tuples(job_lives(1), job_lives(2)),
     pace=st.integers(0, 3),
 )
-async def test_after_any_live_traffic_views_and_claims_are_what_the_log_says(
+async def test_after_any_traffic_views_and_claims_agree_with_the_log(
     inner: Core,
     owner: Database,
     migrated: tuple[str, str | None],
@@ -104,10 +112,10 @@ async def test_after_any_live_traffic_views_and_claims_are_what_the_log_says(
     jobs: tuple[list[Command[Any]], ...],
     pace: int,
 ) -> None:
-    ledger = afresh(inner)
+    executor = afresh(inner)
     lanes: list[list[Command[Any]]] = [[command] for command in commands] if pace == 0 else [commands[n::pace] for n in range(pace)]
     clock.forward(milliseconds=37)
-    await asyncio.gather(*(carried_out(ledger, lane) for lane in [*lanes, life, *jobs]))
+    await asyncio.gather(*(carried_out(executor, lane) for lane in [*lanes, life, *jobs]))
 
     live = await everything(inner)
     streams = Streams(owner, EventMapper(inner.catalogue))
@@ -116,10 +124,10 @@ async def test_after_any_live_traffic_views_and_claims_are_what_the_log_says(
     assert await everything(inner) == live
 
     roots = await every_aggregate(streams, owner)
-    held = await owner.rows("SELECT scope, value, owner FROM claims")
+    held = await owner.rows("SELECT scope, value, owner FROM unique_claims")
     assert sorted(held) == sorted((claim.scope, claim.value, claim.owner) for root in roots for claim in root.claims())
-    stand = await owner.rows("SELECT stream FROM standing")
-    assert sorted(stream for (stream,) in stand) == sorted(root.id for root in roots if root.stands())
+    stand = await owner.rows("SELECT stream FROM link_targets")
+    assert sorted(stream for (stream,) in stand) == sorted(root.id for root in roots if root.linkable())
     pointing = {(root.id, target) for root in roots for target in root.links()}
     linked = {(holder, target) for holder, target in await owner.rows("SELECT owner, target FROM links")}
     restored = {stream for (stream,) in await owner.rows("SELECT originator_id FROM events WHERE topic = 'event.restored'")}
@@ -154,11 +162,11 @@ async def fed_alone(owner: Database, rows: Sequence[tuple[Any, ...]]) -> list[tu
 
 @settings(LIVE, max_examples=15)
 @given(commands=st.lists(event_commands(UUID(int=1)), max_size=10), cut=st.integers(0, 30))
-async def test_an_aggregate_loaded_from_a_snapshot_and_its_tail_is_the_one_that_lived(
+async def test_an_aggregate_loaded_from_a_snapshot_equals_the_one_in_memory(
     inner: Core, owner: Database, commands: list[Command[MediaEvent]], cut: int
 ) -> None:
-    ledger = afresh(inner)
-    await asyncio.gather(*(carried_out(ledger, [command]) for command in commands))
+    executor = afresh(inner)
+    await asyncio.gather(*(carried_out(executor, [command]) for command in commands))
     streams = Streams(owner, EventMapper(inner.catalogue))
     stream = MediaEvent.stream(UUID(int=1))
     rows = await owner.rows(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from projections.kernel.database import Database
-from projections.log.growth import Growth
-from projections.log.tail import LoggedEvent
+from projections.log.log_watcher import LogWatcher
+from projections.log.reader import LoggedEvent
 from workers.kernel.log_feed import LogFeed
 
 
 async def followed(database: Database, after: int, *, limit: int = 500) -> AsyncGenerator[Sequence[LoggedEvent], None]:
-    growth = Growth(database)
-    await growth.start()
-    feed = LogFeed(database, growth, kinds=None, limit=limit)
+    log_watcher = LogWatcher(database)
+    await log_watcher.start()
+    feed = LogFeed(database, log_watcher, kinds=None, limit=limit)
     try:
         while True:
             batch = await feed.fetch({0: after})
@@ -21,4 +21,4 @@ async def followed(database: Database, after: int, *, limit: int = 500) -> Async
             if batch.records:
                 yield batch.records
     finally:
-        await growth.stop()
+        await log_watcher.stop()

@@ -1,5 +1,7 @@
-"""What a consumer writes is on the disk before anybody sees it. The fault matrix found what happens if not: the end of PostgreSQL
-undid deliveries that a sender had read past; made anew, they lay behind its place and were passed over. Issue 5, "Prove"."""
+"""What a consumer writes is on disk before others can read it.
+
+Without this, a crash of PostgreSQL could undo deliveries that a sender had read already. Those made again got lower numbers than
+the sender's position and were skipped."""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.media_event.aggregate import MediaEvent
-from projections.consumers.shares import Shares
-from projections.log.growth import Growth
-from projections.log.tail import LoggedEvent
+from projections.consumers.leases import ShardLeases
+from projections.log.log_watcher import LogWatcher
+from projections.log.reader import LoggedEvent
 from tests.projections.feeding import event
 from workers.kernel.consumer import Consumer
 from workers.kernel.log_feed import LogFeed
@@ -44,10 +46,10 @@ class Asking:
         """Nobody waits."""
 
 
-async def test_effects_wait_for_the_disk(inner: Core) -> None:
-    handler, growth = Asking(), Growth(inner.database)
-    shares = Shares(inner.database, "asking", shards=1, member=uuid4())
-    consumer = Consumer(inner.database, shares, feed=LogFeed(inner.database, growth, kinds=handler.kinds), handler=handler)
+async def test_effects_are_committed_synchronously(inner: Core) -> None:
+    handler, log_watcher = Asking(), LogWatcher(inner.database)
+    leases = ShardLeases(inner.database, "asking", shards=1, member=uuid4())
+    consumer = Consumer(inner.database, leases, feed=LogFeed(inner.database, log_watcher, kinds=handler.kinds), handler=handler)
     await event(inner, 1)
     await consumer.start()
     try:

@@ -7,17 +7,16 @@ from uuid import UUID
 
 import psycopg
 
-from api.cli.arguments import WORKERS_NAMES
-from api.core import Core
-from domain.records.kinds.webhook import Webhook
-from domain.records.record import WithdrawRecord
-from projections.deliveries.ledger import DeliveryLedger
+from api.wiring.core import Core
+from domain.records.record import DeleteRecord
+from domain.webhook.aggregate import Webhook
+from projections.deliveries.store import DeliveryStore
 from projections.logbook.logbook import Logbook
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, record
 from tests.projections.log.helpers import rows, until
-from workers.webhooks.retention import KEPT, Retention
-from workers.wiring import ROLES, Disabling
+from workers.deliveries.disabling import Disabling
+from workers.deliveries.retention import KEPT, Retention
 
 TOPICS = (
     "SELECT topic, state::text FROM (SELECT topic, convert_from(state, 'utf8') AS state, position FROM events) e ORDER BY position"
@@ -25,11 +24,7 @@ TOPICS = (
 
 
 def disabling(inner: Core) -> Disabling:
-    return Disabling(inner.ledger, Logbook(inner.database, inner.clock, machine="here"), clock=inner.clock)
-
-
-def test_the_command_line_knows_every_role() -> None:
-    assert tuple(ROLES) == WORKERS_NAMES
+    return Disabling(inner.executor, Logbook(inner.database, inner.clock, machine="here"), clock=inner.clock)
 
 
 async def test_a_webhook_is_disabled_by_a_command_and_operators_are_told_once(inner: Core, database_url: str) -> None:
@@ -45,9 +40,9 @@ async def test_a_webhook_is_disabled_by_a_command_and_operators_are_told_once(in
 
 async def test_one_that_was_deleted_meanwhile_is_left_alone(inner: Core, database_url: str) -> None:
     key = await record(inner, Webhook, 1, webhook_url="https://receiver.example/")
-    await do(inner, WithdrawRecord(key, Webhook))
+    await do(inner, DeleteRecord(key, Webhook))
     await disabling(inner).disable(key, "five days of nothing but failure")
-    assert [topic for topic, _ in rows(database_url, TOPICS)] == ["webhook.registered", "webhook.withdrawn"]
+    assert [topic for topic, _ in rows(database_url, TOPICS)] == ["webhook.registered", "webhook.deleted"]
     assert rows(database_url, "SELECT FROM logbook") == []
 
 
@@ -56,15 +51,15 @@ async def test_deliveries_that_are_done_are_kept_for_thirty_days(inner: Core, da
     with psycopg.connect(database_url, autocommit=True) as connection:
         for position, (state, finished) in enumerate([(1, old), (2, old), (1, fresh), (0, None)], start=1):
             connection.execute(
-                "INSERT INTO deliveries (webhook, position, lane, shard, payload, state, due_at, created_at, finished_at)"
+                "INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, state, due_at, created_at, finished_at)"
                 " VALUES (%s, %s, 'a', 0, '{}', %s, %s, %s, %s)",
                 (UUID(int=1), position, state, old, old, finished),
             )
             connection.execute(
-                "INSERT INTO delivery_attempts (webhook, position, lane, started_at, seconds) VALUES (%s, %s, 'a', %s, 0)",
+                "INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds) VALUES (%s, %s, 'a', %s, 0)",
                 (UUID(int=1), position, old),
             )
-    retention = Retention(DeliveryLedger(inner.database, member=UUID(int=1)), clock=clock)
+    retention = Retention(DeliveryStore(inner.database, member=UUID(int=1)), clock=clock)
     await retention.start()
     await until(lambda: rows(database_url, "SELECT position FROM deliveries ORDER BY 1") == [(3,), (4,)])
     await until(lambda: rows(database_url, "SELECT position FROM delivery_attempts ORDER BY 1") == [(3,), (4,)])

@@ -95,6 +95,7 @@ class EmbeddedPostgres:
         self._password_file = self.home / "postgres-password"
         self._binaries = _wheel() / f"pginstall{MAJOR}" / "bin"
         self._process: subprocess.Popen[bytes] | None = None
+        self._launched = False
         self._log_start = 0
         self._abandoned = threading.Event()
 
@@ -102,8 +103,7 @@ class EmbeddedPostgres:
         """A URL of the product's database, once the server answers there. Takes over a server that already runs."""
         deadline = time.monotonic() + START_SECONDS
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._process is not None and self._process.poll() is not None:
-            self._process = None  # reaped: its number is free again
+        self._launched = False  # a killed server of an earlier start may still be going: no failure of this one
         account = _account()
         if account is not None:
             self.home.chmod(stat.S_IMODE(self.home.stat().st_mode) | stat.S_IXOTH)
@@ -131,7 +131,9 @@ class EmbeddedPostgres:
         self._abandoned.set()
 
     def stop(self) -> None:
-        """Fast shutdown: transactions are rolled back, data is flushed. A server that hangs is left to its write-ahead log."""
+        """Fast shutdown: transactions are rolled back, data is flushed. A server that hangs is left to its write-ahead log.
+
+        Returns when the process has ended: a server removes its pid file a moment before."""
         for number, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, QUIT_SECONDS)):
             pid = self._pid()
             if pid is None:
@@ -139,7 +141,7 @@ class EmbeddedPostgres:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
             deadline = time.monotonic() + seconds
-            while self._pid() == pid and time.monotonic() < deadline:
+            while (self._pid() == pid or self._works_here(pid)) and time.monotonic() < deadline:
                 time.sleep(_POLL)
         if self._pid() is not None:
             raise EmbeddedPostgresError(f"the embedded database (process {self._pid()}) does not stop; see {self.log}")
@@ -210,7 +212,7 @@ class EmbeddedPostgres:
 
     def _launch(self, account: pwd.struct_passwd | None) -> None:
         """In a session of its own, so that Ctrl-C in our terminal does not reach it before the last request is answered."""
-        if self._process is not None and not self._may_try_again():
+        if self._launched and not self._may_try_again():
             raise EmbeddedPostgresError(f"the embedded database did not start: {_complaint(self._said())}; see {self.log}")
         self._clear_stale_pid()
         self._configure(account)
@@ -221,6 +223,7 @@ class EmbeddedPostgres:
             self._process = subprocess.Popen(  # noqa: S603 - the wheel's own program, no shell
                 arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **_identity(account)
             )
+            self._launched = True
         finally:
             os.close(log)
 

@@ -1,4 +1,4 @@
-"""Where a download goes: a file that is continued with the rest of the same version only. Issue 7, point 5; RFC 9110, 14.
+"""The file of a download. It is only continued with the rest of the same version: RFC 9110, 14.
 
 Hosts ignore ranges, answer with other ranges, or send the rest of another version. What they say is compared with what was asked,
 before a byte is written.

@@ -1,8 +1,8 @@
-"""Which addresses the product may talk to, and which URLs it may be given. Issue 5, "The one guarded outbound client"; ADR 0017.
+"""The guard of outbound requests: allowed addresses and URLs: docs/adr/0017-one-guarded-outbound-client.md.
 
-Names and literals in a URL prove nothing: a name may change its answer between check and connect, and a literal has many
-spellings. So the last word has `Guard.socket`, which makes the socket for one address and is asked for every connection.
-The other checks come before it, to refuse the whole of a name that leads inside as well, and to say plainly why.
+A check of the URL alone is not enough: a name may resolve to another address between check and connect, and an address has many
+spellings. So the decisive check is in `Guard.socket`, which makes the socket for each connection to one address. The other checks
+come first, to refuse a name when any of its addresses is not allowed, and to give a clear reason.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class NotPublic(OSError):
 
 
 class Guard:
-    """Public addresses, and those of the networks that the operator names."""
+    """Permits public addresses, and those of the networks that the operator allows."""
 
     def __init__(self, allow: Sequence[Network] = ()) -> None:
         self._allow = tuple(allow)
 
     def permits(self, address: str) -> bool:
-        """IPv4 written as IPv6 is judged as IPv4. What is no address at all is not permitted."""
+        """IPv4 written as IPv6 is checked as IPv4. A text that is no address is not permitted."""
         try:
             judged = ip_address(address)
         except ValueError:
@@ -82,7 +82,7 @@ class Guard:
         return public(judged) or any(judged in network for network in self._allow)
 
     def socket(self, where: AddrInfoType) -> socket.socket:
-        """A socket that is about to be connected to exactly this address."""
+        """A socket for a connection to exactly this address. Raises `NotPublic`."""
         family, kind, protocol, _, place = where
         address = str(place[0])
         if family not in (socket.AF_INET, socket.AF_INET6) or not self.permits(address):
@@ -91,7 +91,7 @@ class Guard:
 
 
 class GuardedResolver(AbstractResolver):
-    """The system's names. One address that is not permitted spoils the whole name."""
+    """The resolver of the system. A name with an address that is not permitted is refused."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -106,7 +106,7 @@ class GuardedResolver(AbstractResolver):
         return found
 
     async def addresses(self, host: str, port: int, *, family: socket.AddressFamily) -> list[ResolveResult]:
-        """All that the system knows. Zones are left out: an address that needs one is not reached."""
+        """All addresses of a name, without zones: link-local addresses cannot be reached."""
         answers = await get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         return [
             ResolveResult(hostname=host, host=str(place[0]), port=port, family=one, proto=protocol, flags=socket.AI_NUMERICHOST)
@@ -119,7 +119,7 @@ class GuardedResolver(AbstractResolver):
 
 @lru_cache(KNOWN_URLS)
 def target(url: str) -> URL:
-    """The URL, parsed. Whatever programs read in two ways is refused, above all the many spellings of one address."""
+    """The parsed URL. Ambiguous URLs are refused, above all unusual spellings of addresses."""
     if not url.isprintable() or " " in url or "\\" in url:
         raise OutboundRefused("The URL has spaces, backslashes or characters that cannot be seen.")
     scheme, separator, rest = url.partition("://")
@@ -141,7 +141,7 @@ def target(url: str) -> URL:
 
 
 def _means_address(host: str) -> bool:
-    """Its last label decides (URL Standard, "ends in a number checker")."""
+    """Whether the last label is a number (URL Standard, "ends in a number checker")."""
     return ":" in host or _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]) is not None
 
 

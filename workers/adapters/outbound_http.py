@@ -1,8 +1,8 @@
-"""The one way out over HTTP: every request of ours to an address that somebody gave us. Issue 5, point 6; ADR 0017.
+"""The outbound HTTP client, for every request to an address that a client gave: docs/adr/0017-one-guarded-outbound-client.md.
 
-What may be reached is decided in `outbound_guard`. Here: one total time, bodies that are cut, redirects that are told and not
-followed, no cookies, no proxies and passwords from the environment, and errors that repeat no secret of the URL. Downloads (issue
-7, point 5) have no total time and follow redirects, each judged as the first URL was.
+`outbound_guard` decides which addresses are allowed. Here: one total timeout, truncated bodies, redirects that are reported and not
+followed, no cookies, no proxies and passwords from the environment, and errors that do not repeat secrets of the URL. Downloads
+have no total timeout and follow redirects; each new URL is checked like the first.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _AGENT = "medialedger"
 _REDIRECTS = 5
 _REDIRECTED = frozenset({301, 302, 303, 307, 308})
 
-# They say how the message is framed and where it goes, which is the client's to say.
+# Headers for framing and routing, which only this client sets.
 _FRAMING = "host content-length transfer-encoding connection keep-alive te trailer upgrade expect proxy-connection"
 _OURS = frozenset(_FRAMING.split())
 _TOKEN = regex(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
 
 class GuardedClient:
-    """Keeps connections open and checks each when it is made. `resolver` takes the place of the guarded one, not of the guard."""
+    """An HTTP client that keeps connections open and checks the address of each new one."""
 
     def __init__(self, allow: Sequence[Network] = (), *, resolver: AbstractResolver | None = None) -> None:
         self._guard = Guard(allow)
@@ -60,7 +60,7 @@ class GuardedClient:
         begun = perf_counter()
         where = target(url)
         _check(headers)
-        with _telling(f"No complete answer within {seconds:g} s."):
+        with _translated_errors(f"No complete answer within {seconds:g} s."):
             async with asyncio.timeout(seconds):
                 return await self._exchange(method, where, headers=headers, body=body, most=most, begun=begun)
 
@@ -84,34 +84,34 @@ class GuardedClient:
             ours |= {"Range": f"bytes={offset}-", "If-Range": if_range}
         receiving = Receiving(to, offset=offset, if_range=if_range, most=most, began=began, seen=seen)
         for _ in range(_REDIRECTS + 1):
-            onward = await self._received(where, {**headers, **ours}, receiving=receiving, seconds=seconds_without_data)
-            if isinstance(onward, Downloaded):
-                return onward
-            if onward.origin() != where.origin():
+            target_url = await self._received(where, {**headers, **ours}, receiving=receiving, seconds=seconds_without_data)
+            if isinstance(target_url, Downloaded):
+                return target_url
+            if target_url.origin() != where.origin():
                 headers = NO_HEADERS  # any of them may be a credential
-            where = onward
+            where = target_url
         raise OutboundFailed("protocol", f"The host redirects more than {_REDIRECTS} times.")
 
     async def _received(self, where: URL, headers: Mapping[str, str], *, receiving: Receiving, seconds: float) -> Downloaded | URL:
-        """All of one answer, or where it leads."""
+        """The whole response, or the URL of a redirect."""
         late = f"No data came for {seconds:g} s."
         session = self._session or self._open()
-        with _telling(late):
+        with _translated_errors(late):
             async with asyncio.timeout(seconds):
                 answer = await session.get(where, headers=headers, allow_redirects=False)
         try:
-            told = {name.lower(): value for name, value in answer.headers.items()}
-            if answer.status in _REDIRECTED and "location" in told:
-                return _onward(where, told["location"])
-            with receiving.of(answer.status, told) as write:
+            response_headers = {name.lower(): value for name, value in answer.headers.items()}
+            if answer.status in _REDIRECTED and "location" in response_headers:
+                return _redirected(where, response_headers["location"])
+            with receiving.of(answer.status, response_headers) as write:
                 while write is not None:
-                    with _telling(late):
+                    with _translated_errors(late):
                         async with asyncio.timeout(seconds):
                             piece = await answer.content.readany()
                     if not piece:
                         break
                     write(piece)
-            return Downloaded(answer.status, told, receiving.ended())
+            return Downloaded(answer.status, response_headers, receiving.ended())
         finally:
             answer.close()
 
@@ -133,19 +133,19 @@ class GuardedClient:
         )
 
     def _open(self) -> aiohttp.ClientSession:
-        """At the first request, in the loop that makes it: wiring has none."""
+        """At the first request: it needs a running event loop, which the composition root has not."""
         connector = aiohttp.TCPConnector(
             resolver=self._resolver,
             socket_factory=self._guard.socket,
             ttl_dns_cache=NAMES_SECONDS,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
-            limit=0,  # callers bound what they have under way; waiting here would look like a slow receiver
+            limit=0,  # callers limit their concurrency; waiting here would look like a slow receiver
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": _AGENT},
-            skip_auto_headers=["Accept-Encoding"],  # nothing is unpacked here, so nothing packed is asked for
+            skip_auto_headers=["Accept-Encoding"],  # responses are not decompressed
             auto_decompress=False,
             trust_env=False,
             response_class=_Answer,
@@ -159,7 +159,7 @@ class GuardedClient:
 
 
 class _Answer(aiohttp.ClientResponse):
-    """Remembers who answered: the connection may be back in the pool before the answer is returned."""
+    """A response that keeps the address of its server: the connection may be back in the pool before it is returned."""
 
     address = ""
 
@@ -175,7 +175,7 @@ def _may_be_set(header: str) -> bool:
 
 
 async def _head(content: aiohttp.StreamReader, most: int) -> bytes:
-    """The first `most` bytes. An answer that came in one piece, as most do, takes one turn."""
+    """The first `most` bytes."""
     head = await content.read(most)
     while len(head) < most and not content.at_eof():
         head += await content.read(most - len(head))
@@ -188,8 +188,8 @@ def _check(headers: Mapping[str, str]) -> None:
             raise OutboundRefused(f"The header {name!r} is not the caller's to set, or holds a line break or the like.")
 
 
-def _onward(where: URL, location: str) -> URL:
-    """Judged as any URL that we are given: the last check, of the address, is the same for all."""
+def _redirected(where: URL, location: str) -> URL:
+    """The URL of a redirect, checked like any other."""
     try:
         joined = urljoin(str(where), location)
     except ValueError:
@@ -198,17 +198,17 @@ def _onward(where: URL, location: str) -> URL:
 
 
 @contextmanager
-def _telling(late: str) -> Iterator[None]:
-    """Our words for the errors of the libraries: those and their causes hold the whole URL. A `TimeoutError` is an `OSError`."""
+def _translated_errors(late: str) -> Iterator[None]:
+    """Replaces errors of the libraries, whose texts contain the whole URL. A `TimeoutError` is an `OSError`."""
     try:
         yield
     except OutboundRefused:
         raise
     except (aiohttp.ClientError, OSError) as error:
-        raise _told(error, late=late) from None
+        raise _translated(error, late=late) from None
 
 
-def _told(error: Exception, *, late: str) -> OutboundFailed | OutboundRefused:
+def _translated(error: Exception, *, late: str) -> OutboundFailed | OutboundRefused:
     match error:
         case aiohttp.ClientConnectorDNSError():
             return OutboundFailed("dns", "The name of the host has no address that could be found.")

@@ -1,1 +1,1 @@
-"""Tells the receivers that a job names how it and its tasks go. Issue 7, "Callbacks"."""
+"""Callbacks of jobs: notices of the progress of a job and its tasks. docs/reference/api/job-engine.md#callbacks."""

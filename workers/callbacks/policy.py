@@ -1,20 +1,21 @@
-"""What a job's receivers are told, and when: reference/delivery-and-jobs.md, §2; issue 7, "Callbacks". Pure.
+"""Notices of jobs for their callbacks: docs/reference/api/job-engine.md#callbacks. Pure.
 
-Document 3 leaves the payload open. A job is told of when it starts, ends, is paused and resumed; a task when a run of it starts, is
-completed or fails. That a worker gave a task back is nobody's business outside: the same attempt starts again.
+There is a notice when a job starts, ends, is paused or resumed, and when an attempt of a task starts, is completed or fails. There
+is none when a worker gives a task back: the same attempt starts again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from domain.job import events
 from domain.job.aggregate import Job
 from domain.job.task import Task
 from domain.job.values import Result, TaskState
+from domain.kernel.clock import iso
 from domain.kernel.event import DomainEvent
 
 JOB_STATUSES: Final = ("started", "queued", "paused", "broken", "completed", "failed")
@@ -24,7 +25,7 @@ _LOST: Final = "nothing was heard of its worker"
 
 @dataclass(frozen=True, slots=True)
 class _Notice:
-    """The part of a payload that is not the job's own. `task` and `attempt` are of a task's notice only."""
+    """The fields of a payload that differ between the notices of a job. Only notices of tasks have `task` and `attempt`."""
 
     status: str
     message: str = ""
@@ -35,12 +36,12 @@ class _Notice:
 
 
 def payload(event: DomainEvent, job: Job) -> dict[str, Any] | None:
-    """Of one domain event and the job right after it; None when nobody is told of that."""
+    """The payload for a domain event; `job` is the job after it. None when there is no notice of the event."""
     notice = _of_job(event, job) or _of_task(event, job)
     if notice is None:
         return None
     submission = job.submission
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "job_id": job.number,
         "status": notice.status,
         "workflow": submission.workflow,
@@ -49,14 +50,14 @@ def payload(event: DomainEvent, job: Job) -> dict[str, Any] | None:
         "files": list(notice.files),
         "metadata": dict(notice.metadata),
         "custom_data": submission.parameters.get("custom_data"),
-        "time": _instant(event.timestamp),
+        "time": iso(event.timestamp),
         "client": submission.client,
     }
-    return told if notice.task is None else {**told, "task": notice.task, "attempt": notice.attempt}
+    return body if notice.task is None else {**body, "task": notice.task, "attempt": notice.attempt}
 
 
 def sample(*, client: str, at: datetime) -> dict[str, Any]:
-    """A made-up one, with which an operator tries a receiver. No job has the number 0."""
+    """A sample, to test a receiver. No job has the number 0."""
     return {
         "job_id": 0,
         "status": "completed",
@@ -66,7 +67,7 @@ def sample(*, client: str, at: datetime) -> dict[str, Any]:
         "files": [],
         "metadata": {},
         "custom_data": None,
-        "time": _instant(at),
+        "time": iso(at),
         "client": client,
     }
 
@@ -92,27 +93,23 @@ def _of_task(event: DomainEvent, job: Job) -> _Notice | None:
             return _Notice("task_started", task=name, attempt=attempt)
         case events.TaskCompleted(task=task_id, name=name):
             task = job.tasks[task_id]
-            done = task.result or Result()
-            return _Notice("task_completed", done.message, done.files, done.metadata, task=name, attempt=task.attempts)
+            result = task.result or Result()
+            return _Notice("task_completed", result.message, result.files, result.metadata, task=name, attempt=task.attempts)
         case events.TaskFailed(name=name, attempt=attempt, error=error, retry_at=retry_at):
-            return _Notice("task_failed", _with_prospect(error, retry_at), task=name, attempt=attempt)
+            return _Notice("task_failed", _with_retry(error, retry_at), task=name, attempt=attempt)
         case events.TaskLeaseExpired(name=name, attempt=attempt, retry_at=retry_at):
-            return _Notice("task_failed", _with_prospect(_LOST, retry_at), task=name, attempt=attempt)
+            return _Notice("task_failed", _with_retry(_LOST, retry_at), task=name, attempt=attempt)
     return None
 
 
 def _ended(status: str, reason: str, tasks: Iterable[Task]) -> _Notice:
-    """With all that its tasks made: of one that failed, too, for it has been published."""
-    done = [(task.plan.name, task.result) for task in tasks if task.result is not None and task.state is TaskState.COMPLETED]
-    files = tuple(name for _, result in done for name in result.files)
-    metadata = {name: result.metadata for name, result in done}
-    words = [result.message for _, result in done if result.message]
-    return _Notice(status, reason or (words[-1] if words else ""), files, metadata)
+    """With the files of all completed tasks, also of a failed job: they are published."""
+    results = [(task.plan.name, task.result) for task in tasks if task.result is not None and task.state is TaskState.COMPLETED]
+    files = tuple(name for _, result in results for name in result.files)
+    metadata = {name: result.metadata for name, result in results}
+    messages = [result.message for _, result in results if result.message]
+    return _Notice(status, reason or (messages[-1] if messages else ""), files, metadata)
 
 
-def _with_prospect(error: str, retry_at: datetime | None) -> str:
-    return f"{error}; it is tried again at {_instant(retry_at)}" if retry_at is not None else f"{error}; it is not tried again"
-
-
-def _instant(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _with_retry(error: str, retry_at: datetime | None) -> str:
+    return f"{error}; it is tried again at {iso(retry_at)}" if retry_at is not None else f"{error}; it is not tried again"

@@ -1,4 +1,4 @@
-"""The wish that a step end, and how it reaches a step that waits for something. Issue 7, point 4."""
+"""Cancellation of a step, and of the coroutine that it waits for."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class StepCancelled(Exception):
-    """The step was asked to end, and does."""
+    """The step was cancelled."""
 
 
 class Cancellation:
-    """Asked for by one thread, minded by another."""
+    """Thread-safe cancellation flag."""
 
     def __init__(self) -> None:
         self._event = Event()
@@ -24,30 +24,30 @@ class Cancellation:
         self._acts: list[Callable[[], object]] = []
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         return self._event.is_set()
 
-    def ask(self) -> None:
+    def request(self) -> None:
         with self._lock:
             self._event.set()
             for act in self._acts:
                 act()
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs `work` to its end, in a loop of its own, or ends it and raises `StepCancelled`."""
+        """Runs `work` in an event loop of its own. A cancellation ends it and raises `StepCancelled`."""
         try:
-            return asyncio.run(self._minded(work))
+            return asyncio.run(self._cancellable(work))
         except asyncio.CancelledError:
             raise StepCancelled from None
 
-    async def _minded(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _cancellable(self, work: Coroutine[Any, Any, T]) -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        with self._when_asked(lambda: loop.call_soon_threadsafe(task.cancel)):
+        with self._on_request(lambda: loop.call_soon_threadsafe(task.cancel)):
             return await work
 
     @contextmanager
-    def _when_asked(self, act: Callable[[], object]) -> Iterator[None]:
+    def _on_request(self, act: Callable[[], object]) -> Iterator[None]:
         with self._lock:
             self._acts.append(act)
             if self._event.is_set():

@@ -1,7 +1,8 @@
-"""What a step is given: its job, places for its files, ways to the world, and somebody who listens. Issue 7, point 5.
+"""The context of a step: its job, its files, downloads and programs, and the listener for progress and log lines.
 
-A step is a plain function of this. It works in its workspace; what it declares with `publish` and `keep` is put in place after it
-has ended, by the runner and only if this run is still the present one. So a step never writes below the media root itself.
+A step is a plain function of this. It works in its workspace. The files that it declares with `publish` and `keep` are moved to
+their places after it has ended, by the worker, and only if its run is still the current one. So a step never writes below the
+media root itself.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from domain.job.values import Output, Severity
 from domain.job.values import Result as StepResult
 from domain.kernel.strict_json import NotStrict, strict_json
 from workers.jobs.cancellation import Cancellation, StepCancelled
-from workers.jobs.orders import Finished, Heard, StepOrder
-from workers.jobs.places import Outside, Places, path_fault, segment_fault
+from workers.jobs.media_paths import MediaPaths, PathEscape, path_fault, segment_fault
 from workers.jobs.programs import Ended, Find, run
+from workers.jobs.protocol import Finished, StepListener, StepOrder
 from workers.ports import NO_HEADERS, Began, Download, Downloaded
 
-__all__ = ["Job", "Means", "StepCancelled", "StepContext", "StepFailed", "StepResult"]
+__all__ = ["Job", "StepCancelled", "StepContext", "StepEnvironment", "StepFailed", "StepResult"]
 
 P = TypeVar("P", bound=BaseModel)
 
 MOST_METADATA: Final = 262_144
-"""Bytes as JSON: it is kept in the log for ever."""
+"""Bytes as JSON. It is limited because the event log stores it without limit of time."""
 _LONGEST_LINE: Final = 65_536
 _MOST_LINES: Final = 10_000
 _BETWEEN_PROGRESS: Final = 0.2
 
 
 class StepFailed(Exception):
-    """The step did not succeed. `final`: another try would not either."""
+    """The step failed. `final`: another try would fail too."""
 
     def __init__(self, reason: str, *, final: bool = False) -> None:
         super().__init__(reason)
@@ -56,12 +57,12 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """The ways to the world that a step host has."""
+class StepEnvironment:
+    """What a step's process provides to its steps."""
 
     media_root: Path
     download: Callable[[], Download]
-    """A client for one download, in the loop that makes it."""
+    """Makes a client for one download, for the event loop that calls it."""
     find: Find
 
 
@@ -71,8 +72,8 @@ class StepContext(Generic[P]):
 
     order: StepOrder = field(repr=False)
     parameters: P = field(repr=False)
-    means: Means = field(repr=False)
-    heard: Heard = field(repr=False)
+    environment: StepEnvironment = field(repr=False)
+    listener: StepListener = field(repr=False)
     cancellation: Cancellation = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +82,7 @@ class StepContext(Generic[P]):
         self.task = order.task
         self.run_number = order.run
         self.results: Mapping[str, Mapping[str, Any]] = order.results
-        self._places = Places(self.means.media_root, order.job)
+        self._paths = MediaPaths(self.environment.media_root, order.job)
         self._outputs: dict[str, Output] = {}
         self._published: list[str] = []
         self._lines = 0
@@ -89,72 +90,73 @@ class StepContext(Generic[P]):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the step is asked to end soon; it then raises `StepCancelled`, and is run again elsewhere."""
-        return self.cancellation.asked
+        """Whether the step should end soon: it then raises `StepCancelled`, and is run again by another worker."""
+        return self.cancellation.requested
 
-    # --- telling
+    # --- progress and log lines
 
     def log(self, message: str, severity: Severity = Severity.INFO) -> None:
         self._lines += 1
         if self._lines == _MOST_LINES:
-            self.heard.log(Severity.WARN, f"The step has written {_MOST_LINES} lines; what follows is left out.")
+            self.listener.log(Severity.WARN, f"The step has written {_MOST_LINES} lines; what follows is left out.")
         elif self._lines < _MOST_LINES:
-            self.heard.log(Severity(severity), storable(message, _LONGEST_LINE))
+            self.listener.log(Severity(severity), storable(message, _LONGEST_LINE))
 
     def progress(self, fraction: float, message: str = "") -> None:
-        """From 0 to 1. What comes too soon after the last is passed over, except the end."""
+        """`fraction` is from 0 to 1. A call within 0.2 s of the last one is ignored, except at the end."""
         now = monotonic()
         if fraction >= 1 or now >= self._progressed + _BETWEEN_PROGRESS:
             self._progressed = now
-            self.heard.progress(min(max(float(fraction), 0.0), 1.0), storable(message, 200))
+            self.listener.progress(min(max(float(fraction), 0.0), 1.0), storable(message, 200))
 
     # --- files
 
     @cached_property
     def workspace(self) -> Path:
-        """A folder for this run alone, empty at first."""
-        folder = self._places.workspace(self.task, self.run_number)
+        """The folder of this run, empty at first."""
+        folder = self._paths.workspace(self.task, self.run_number)
         rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return folder
 
     @property
     def previous(self) -> Path | None:
-        """The workspace of the run before, if something is left of it. Somebody may still write there: copy, and check."""
+        """The workspace of the previous run, if it still exists. Another process may still write there: copy the files and check
+        them."""
         run_number = self.order.previous_run
-        folder = None if run_number is None else self._places.workspace(self.task, run_number)
+        folder = None if run_number is None else self._paths.workspace(self.task, run_number)
         return folder if folder is not None and folder.is_dir() else None
 
     def path(self, name: str) -> Path:
-        """A file below the media root. Whether it is there is not said."""
+        """A path below the media root. The file need not exist."""
         _must(path_fault(name), f"the path {name!r}")
         return self._found(name)
 
     def job_file(self, name: str) -> Path:
-        """A file that an earlier step of this job kept."""
+        """A file that an earlier step of this job kept for later steps."""
         _must(segment_fault(name), f"the name {name!r}")
-        return self._found(self._places.kept(name))
+        return self._found(self._paths.kept(name))
 
     def publish(self, path: Path, name: str, *, sha256: str | None = None) -> None:
-        """`path`, in the workspace, becomes the file `name` of this job's content."""
+        """Publish the file `path` of the workspace as `name` in the folder of the job's content."""
         _must(path_fault(name), f"the path {name!r}")
         place = f"{self.job.content_id}/{name}"
         self._declare(path, place, sha256)
         self._published.append(place)
 
     def keep(self, path: Path, name: str, *, sha256: str | None = None) -> None:
-        """`path`, in the workspace, is handed to later steps of this job."""
+        """Keep the file `path` of the workspace for later steps of this job."""
         _must(segment_fault(name), f"the name {name!r}")
-        self._declare(path, self._places.kept(name), sha256)
+        self._declare(path, self._paths.kept(name), sha256)
 
     def _found(self, name: str) -> Path:
         try:
-            return self._places.found(name)
-        except Outside:
+            return self._paths.found(name)
+        except PathEscape:
             raise StepFailed("The file lies outside of the media root.", final=True) from None
 
     def _declare(self, path: Path, name: str, sha256: str | None) -> None:
-        """On the disk before anybody is told of it."""
+        """The file is synced to disk before it is declared."""
         given = self.workspace / path
         inside = given.parent.resolve() / given.name
         root = self.workspace.resolve()
@@ -169,7 +171,7 @@ class StepContext(Generic[P]):
             size = os.fstat(file.fileno()).st_size
         self._outputs[name] = Output(path=place, name=name, size=size, sha256=digest)
 
-    # --- the world
+    # --- downloads and programs
 
     def download(
         self,
@@ -186,7 +188,7 @@ class StepContext(Generic[P]):
         """Through the guarded client. `workers.ports.Download` says what the arguments mean and what it raises."""
 
         async def fetch() -> Downloaded:
-            client = self.means.download()
+            client = self.environment.download()
             try:
                 return await client.download(
                     url, to, headers=headers, offset=offset, if_range=if_range, most=most, began=began, seen=seen
@@ -197,8 +199,8 @@ class StepContext(Generic[P]):
         return self.cancellation.wait_for(fetch())
 
     def run(self, program: str, *args: str, seconds: float) -> Ended:
-        """A program that is installed, in the workspace, with an environment that holds none of ours."""
-        found = self.means.find(program)
+        """Run an installed program in the workspace, without the product's environment variables."""
+        found = self.environment.find(program)
         if found is None:
             raise StepFailed(f"The program {program} is not installed.")
         try:
@@ -206,10 +208,10 @@ class StepContext(Generic[P]):
         except TimeoutError:
             raise StepFailed(f"The program {program} did not end within {seconds:g} s.") from None
 
-    # --- the end
+    # --- result
 
     def finished(self, result: StepResult | None) -> Finished:
-        """With the files that were published, whether the step names them or not."""
+        """The result with all published files, whether the step names them or not."""
         said = result or StepResult()
         try:
             metadata = to_json(said.metadata)
@@ -224,7 +226,7 @@ class StepContext(Generic[P]):
 
 
 def storable(text: str, most: int) -> str:
-    """As PostgreSQL takes it, and not too long."""
+    """Text that PostgreSQL can store, cut to `most` characters."""
     cut = text if len(text) <= most else f"{text[: most - 1]}…"
     return cut.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 

@@ -1,7 +1,7 @@
-"""The controller: gives queued jobs their slots, client by client. Document 3, "States and transitions", queued → started.
+"""The controller: starts queued jobs when there are slots for them. ADR 0021.
 
-Clients are shared out among controllers by leases, so that one of them looks after a client. Should two do so for a moment, the
-append lets one of them have each slot. ADR 0021.
+Clients are distributed among controllers by leases. If two controllers serve a client for a moment, the append gives each slot to
+one job only.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain.job.commands import StartJob
-from domain.kernel.cause import Cause
 from domain.kernel.errors import Conflict
-from projections.consumers.shares import Shares, shard_of
+from domain.kernel.ports import Invocation
+from projections.consumers.leases import ShardLeases, shard_of
+from projections.job.admission import Admission, Admitted, Capacity, admitted
 from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database import Database
-from projections.log.ledger import Ledger
-from projections.queue.admission import Admission, Admitted, Capacity, admitted
-from workers.kernel.rounds import Rounds
-from workers.kernel.wake import Sleeper, rest
+from projections.log.executor import CommandExecutor
+from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.wakeups import Waker, rest
 
 CONSUMER: Final = "controller"
 SHARDS: Final = 16
@@ -29,14 +29,14 @@ SHARDS: Final = 16
 _log = logging.getLogger(__name__)
 
 
-class Controller(Rounds):
-    """One member's part in admission."""
+class Controller(LeasedWorker):
+    """Starts jobs of the clients whose leases this member holds."""
 
     def __init__(
-        self, database: Database, ledger: Ledger, *, settings: EngineSettingsQueries, shares: Shares, sleeper: Sleeper
+        self, database: Database, executor: CommandExecutor, *, settings: EngineSettingsQueries, leases: ShardLeases, waker: Waker
     ) -> None:
-        super().__init__(shares, sleeper)
-        self._ledger = ledger
+        super().__init__(leases, waker)
+        self._executor = executor
         self._settings = settings
         self._admission = Admission(database)
         self._starting = 0
@@ -46,15 +46,15 @@ class Controller(Rounds):
         return self._starting
 
     async def _turn(self) -> None:
-        await self._hold()
+        await self._renew()
         if started := await self._round():
-            await asyncio.sleep(rest(started))  # what comes meanwhile is started in one go
+            await asyncio.sleep(rest(started))  # jobs that arrive meanwhile are started together
         else:
-            await self._sleeper.sleep(self._shares.lease / 5)
+            await self._waker.sleep(self._leases.lease / 5)
 
     async def _round(self) -> int:
-        """Start what there are slots for; how many were."""
-        clients = [client for client in await self._admission.clients() if self._is_ours(client)] if self._holding.shares else []
+        """Start the jobs for which there are slots; gives their number."""
+        clients = [client for client in await self._admission.clients() if self._is_ours(client)] if self._assignment.leases else []
         if not clients:
             return 0
         settings = await self._settings.of(clients)
@@ -70,7 +70,7 @@ class Controller(Rounds):
         return len(starts)
 
     def _is_ours(self, client: str) -> bool:
-        return time.monotonic() < self._holding.until and shard_of(client, self._shares.shards) in self._holding.shares
+        return time.monotonic() < self._assignment.until and shard_of(client, self._leases.shards) in self._assignment.leases
 
     async def _start(self, starts: Sequence[Admitted]) -> None:
         self._starting = len(starts)
@@ -80,10 +80,10 @@ class Controller(Rounds):
             self._starting = 0
         for end in ends:
             if isinstance(end, Conflict):
-                _log.info("a job was not started: %s; it is looked at again", end)
+                _log.info("a job was not started: %s; it is tried again", end)
             elif end is not None:
                 raise end
 
     async def _start_one(self, one: Admitted) -> None:
-        cause = Cause.by("system", correlation_id=one.transaction_id)
-        await self._ledger.execute(StartJob(one.job, one.slot, one.low_slot, one.priority), cause=cause)
+        start = StartJob(one.job, one.slot, one.low_slot, one.priority)
+        await self._executor.execute(start, invocation=Invocation.by("system", correlation_id=one.transaction_id))

@@ -1,28 +1,29 @@
-"""What is left behind: lines of logs that are old, leases of workers that died, folders of jobs that have ended. Issue 7.
+"""Housekeeping: deletes old log lines, leases of workers that died, and folders of jobs that have ended.
 
-A worker tidies up behind itself; this is for what it could not, because the job was broken off elsewhere or the worker died.
+A worker cleans up after its own runs. This removes the rest, after a job was broken off elsewhere or its worker died.
 """
 
 from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from domain.kernel.clock import Clock
-from projections.kernel.background import Background
+from projections.job.log_lines import prune
+from projections.job.queue import TaskQueue
+from projections.kernel.background_task import BackgroundTask
 from projections.kernel.database import Database
-from projections.queue.chronicle import prune
-from projections.queue.claims import TaskQueue
 from workers.jobs.workspaces import Workspaces
-from workers.kernel.again import again
 
 KEPT: Final = timedelta(days=30)
 _EVERY: Final = 600.0
 
 
-class Housekeeping(Background):
-    """Beside each runner; that several do the same does no harm."""
+class Housekeeping(BackgroundTask):
+    """One beside each task worker; several at once do no harm."""
+
+    WHAT: ClassVar[str] = "housekeeping"
 
     def __init__(self, database: Database, queue: TaskQueue, *, workspaces: Workspaces, clock: Clock) -> None:
         self._database = database
@@ -35,9 +36,6 @@ class Housekeeping(Background):
         await prune(self._database, self._clock() - KEPT)
         await self._workspaces.remove(await self._queue.ended(await self._workspaces.jobs()))
 
-    async def _run(self) -> None:
-        await again(self._later, what="housekeeping")
-
-    async def _later(self) -> None:
+    async def _turn(self) -> None:
         await asyncio.sleep(_EVERY)
         await self.tidy()

@@ -1,4 +1,4 @@
-"""Programs that steps run, such as ffprobe: in the step's process group, with none of our environment. Issue 7, point 5."""
+"""Programs that steps run, such as ffprobe: in the step's process group, without the product's environment variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 Find = Callable[[str], Path | None]
-"""Where a program is, by its name."""
+"""Gives the path of a program by its name."""
 
 MOST_OUTPUT: Final = 4_194_304
 MOST_ERRORS: Final = 65_536
@@ -22,7 +22,8 @@ _PIECE: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`output` is how it began, at most `MOST_OUTPUT` bytes; `errors` how it ended, at most `MOST_ERRORS`."""
+    """`output` is the beginning of standard output, at most `MOST_OUTPUT` bytes; `errors` the end of standard error, at most
+    `MOST_ERRORS`."""
 
     status: int
     output: bytes
@@ -30,7 +31,7 @@ class Ended:
 
 
 async def run(command: Sequence[str], *, folder: Path, seconds: float) -> Ended:
-    """Raises `TimeoutError`. Whichever way this ends, the program has ended."""
+    """Raises `TimeoutError`. The program has ended in every case when this returns or raises."""
     environment = {"PATH": os.pathsep.join(os.get_exec_path()), "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
     process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
     assert process.stdout is not None
@@ -47,7 +48,7 @@ async def run(command: Sequence[str], *, folder: Path, seconds: float) -> Ended:
 
 
 async def _head(stream: StreamReader) -> bytes:
-    """All is read, or the program would wait for a reader."""
+    """Reads everything, else the program would block when its pipe is full."""
     kept = bytearray()
     while piece := await stream.read(_PIECE):
         kept += piece[: MOST_OUTPUT - len(kept)]

@@ -1,26 +1,27 @@
-"""Which workflows there are, and whether parameters are what a workflow takes. Issue 7, point 5.
+"""Registry of workflows, and the check of parameters.
 
-Those of others come through entry points. One that is broken or takes a name that is taken is left out with an error in the log:
-the product starts, and so do the jobs of all others.
+Other packages add workflows through entry points. A workflow that cannot be loaded, or whose name is taken, is left out with an
+error in the log: the product starts, and other workflows are not affected.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
+from domain.job.ports import CheckedJob
 from domain.job.values import TaskPlan
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.strict_json import path_inside
 from workers.jobs.workflow import JobParameters, Workflow
 from workers.jobs.workflows.http_fetch_verify import HTTP_FETCH_VERIFY
 from workers.jobs.workflows.probe_media import PROBE_MEDIA
-from workers.ports import CheckedJob
 
 GROUP: Final = "medialedger.workflows"
 
@@ -52,12 +53,12 @@ class Registry:
         return sorted(self._workflows)
 
     def checked(self, name: str, parameters: object) -> tuple[Workflow, JobParameters]:
-        """Messages say what is expected, never what was sent: that may be a password."""
+        """Messages name what is expected, never the value that was sent: it may be a password."""
         workflow = self._workflows.get(name)
         if workflow is None:
             raise Malformed.at("job.workflow", f"must be one of {', '.join(self.names)}")
         try:
-            # As JSON, which they came as: only so does a strict model take an array as a tuple or a text as a time.
+            # Validated as JSON: only then does a strict model accept an array as a tuple or a text as a time.
             return workflow, workflow.parameters.model_validate_json(to_json(parameters))
         except ValidationError as error:
             entries = error.errors(include_url=False, include_input=False)[:_MOST_ERRORS]
@@ -66,7 +67,7 @@ class Registry:
         raise Malformed(*dict.fromkeys(map(_field_error, entries)))
 
     def checked_job(self, name: str, parameters: object) -> CheckedJob:
-        """As `workers.ports.Workflows` wants it."""
+        """The port `domain.job.ports.Workflows`."""
         _, fit = self.checked(name, parameters)
         sent = cast("Mapping[str, Any]", parameters)
         return CheckedJob(name, fit.content_id, sent, fit.callback_urls, self._tasks[name])
@@ -78,7 +79,7 @@ class Registry:
         self._tasks[workflow.name] = workflow.graph()
 
     def _add_all(self, workflows: Sequence[Workflow]) -> None:
-        """All of one entry point, or none."""
+        """All workflows of one entry point, or none."""
         before = dict(self._workflows)
         try:
             for workflow in workflows:
@@ -91,7 +92,7 @@ class Registry:
         for plugin in plugins:
             try:
                 self._add_all(_loaded(plugin.load()))
-            except (Exception, SystemExit) as fault:  # a module of others may raise anything
+            except (Exception, SystemExit) as fault:  # a module of another package may raise anything
                 _log.error("the workflows of %s (%s) are left out: %s: %s", plugin.name, plugin.value, type(fault).__name__, fault)
 
 
@@ -99,8 +100,9 @@ def builtin() -> Registry:
     return Registry([HTTP_FETCH_VERIFY, PROBE_MEDIA])
 
 
+@cache
 def installed() -> Registry:
-    """Ours, and those that are installed beside us."""
+    """The built-in workflows and those of other packages. Cached, since it reads the metadata of every installed distribution."""
     registry = builtin()
     registry.extend(sorted(entry_points(group=GROUP), key=lambda plugin: (plugin.name, plugin.value)))
     return registry
@@ -108,7 +110,7 @@ def installed() -> Registry:
 
 def _loaded(loaded: object) -> Sequence[Workflow]:
     several = loaded if isinstance(loaded, Sequence) else [loaded]
-    workflows = [one for one in several if isinstance(one, Workflow)]
+    workflows = [item for item in several if isinstance(item, Workflow)]
     if not workflows or len(workflows) < len(several):
         raise TypeError("neither a Workflow nor a sequence of them")
     return workflows

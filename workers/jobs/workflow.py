@@ -1,6 +1,6 @@
-"""A workflow: what a client may ask for by its name, as a small graph of named steps. Issue 7, point 5.
+"""A workflow: a named graph of steps.
 
-A workflow of somebody else's is made of the same parts and found through the entry points of the group `medialedger.workflows`.
+Workflows of other packages are made of the same parts and found through the entry points of the group `medialedger.workflows`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pydantic_core import PydanticCustomError
 
 from domain.job.values import TaskPlan
 from domain.kernel.errors import Malformed
-from domain.webhook.address import check_url
-from domain.webhook.callback import MOST, taken_apart
+from domain.kernel.urls import check_url
+from domain.webhook.callback import MOST_CALLBACKS, parse_callback_url
 from workers.jobs.context import StepContext, StepResult
-from workers.jobs.places import Segment
+from workers.jobs.media_paths import Segment
 
 QUEUES: Final = ("work", "windows_capture")
 _NAME: Final = regex(r"[a-z][a-z0-9_]{0,99}")
 
 
 def _judged(check: Callable[[str], object]) -> AfterValidator:
-    """Pydantic's form of a refusal by the domain, which repeats nothing of what was sent."""
+    """A pydantic validator from a check of the domain. Its message does not repeat the value."""
 
     def judge(url: str) -> str:
         try:
@@ -37,14 +37,14 @@ def _judged(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(judge)
 
 
-WebUrl = Annotated[str, _judged(check_url)]
+WebUrl = Annotated[str, _judged(lambda url: check_url(url, field="url"))]
 """An http or https URL without user info."""
 
-_CallbackUrl = Annotated[str, _judged(lambda url: taken_apart(url, field="callback_urls"))]
+_CallbackUrl = Annotated[str, _judged(lambda url: parse_callback_url(url, field="callback_urls"))]
 
 
 class JobParameters(BaseModel):
-    """What the parameters of every workflow hold. A workflow adds its own; anything else is refused."""
+    """Parameters of every workflow. A workflow adds its own; unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
@@ -52,13 +52,13 @@ class JobParameters(BaseModel):
     custom_data: Any = None
     callback_urls: Annotated[
         tuple[_CallbackUrl, ...],
-        Field(max_length=MOST, validation_alias=AliasChoices("callback_urls", "callbackUrls")),
+        Field(max_length=MOST_CALLBACKS, validation_alias=AliasChoices("callback_urls", "callbackUrls")),
     ] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One function. `after` are the names of the steps whose results it needs."""
+    """A function of a workflow. `after` holds the names of the steps whose results it needs."""
 
     name: str
     run: Callable[[StepContext[Any]], StepResult | None]
@@ -68,7 +68,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """Checked when it is made: a workflow that exists can be run to its end."""
+    """A workflow. Names, queues and dependencies are checked when it is made."""
 
     name: str
     parameters: type[JobParameters]
@@ -85,15 +85,17 @@ class Workflow:
             if step.queue not in QUEUES:
                 raise ValueError(f"workflow {self.name}: step {step.name} is for an unknown queue; there are {', '.join(QUEUES)}")
             if not set(names).issuperset(step.after):
-                raise ValueError(f"workflow {self.name}: step {step.name} comes after one that is not there")
+                raise ValueError(f"workflow {self.name}: step {step.name} comes after a step that does not exist")
         self._ordered()
 
     def graph(self) -> tuple[TaskPlan, ...]:
-        """The steps as tasks numbered from 1, each behind all that it comes after."""
+        """The steps as tasks numbered from 1, each after all tasks that it depends on."""
         ordered = self._ordered()
         number = {step.name: index for index, step in enumerate(ordered, 1)}
         return tuple(
-            TaskPlan(id=number[step.name], name=step.name, queue=step.queue, after=tuple(sorted(number[one] for one in step.after)))
+            TaskPlan(
+                id=number[step.name], name=step.name, queue=step.queue, after=tuple(sorted(number[item] for item in step.after))
+            )
             for step in ordered
         )
 
@@ -107,7 +109,7 @@ class Workflow:
             done = {step.name for step in ordered}
             following = next((step for step in waiting if done.issuperset(step.after)), None)
             if following is None:
-                raise ValueError(f"workflow {self.name}: its steps wait for each other in a circle")
+                raise ValueError(f"workflow {self.name}: its steps depend on each other in a cycle")
             ordered.append(following)
             waiting.remove(following)
         return ordered

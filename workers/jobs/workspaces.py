@@ -1,7 +1,7 @@
-"""How what a run made comes to its place. Issue 7, "no step's result published twice"; ADR 0021.
+"""Workspaces: the folders of runs, and how their files are published. ADR 0021.
 
-A run's folder lies below the media root, so publishing is a rename. Which run's files are published is decided in the job's events
-before any of them is moved; moving them is then only carried out, by whoever comes to it, and again without harm.
+A run's folder lies below the media root, so publishing is a rename. An event of the job says which run's files are published before
+any of them is moved. The move can be repeated without harm, by any worker.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from domain.job.values import Output
-from projections.queue.claims import Run
-from workers.jobs.places import JOBS, Places
+from projections.job.queue import Run
+from workers.jobs.media_paths import JOBS, MediaPaths
 
 
 class OutputMissing(OSError):
-    """A file that was to be published is neither in its workspace nor in its place."""
+    """A file to publish is neither in its workspace nor in its place."""
 
 
 class Workspaces:
-    """The folders of all jobs below one media root. Everything that may take long is done beside the event loop."""
+    """The folders of all jobs below one media root. Slow file operations run in threads."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     async def publish(self, run: Run, outputs: Iterable[Output]) -> None:
-        """Put each file in its place. One that is there already was put there before. Raises `OSError`, `Outside`."""
+        """Move each file to its place, unless an earlier call did. Raises `OSError`, `PathEscape`."""
         await asyncio.to_thread(self._publish, run, list(outputs))
 
     async def discard(self, run: Run) -> None:
-        """A run's own folder; the next run of the task has taken from it what it could use."""
-        await self._remove(Places(self.root, run.job).workspace(run.task, run.run))
+        """Delete the folder of a run; the next run of the task has copied from it what it could use."""
+        await self._remove(MediaPaths(self.root, run.job).workspace(run.task, run.run))
 
     async def discard_runs(self, run: Run) -> None:
-        """Those of all runs of its task, which is done."""
-        await self._remove(Places(self.root, run.job).workspace(run.task, run.run).parent)
+        """Delete the folders of all runs of its task, which is completed."""
+        await self._remove(MediaPaths(self.root, run.job).workspace(run.task, run.run).parent)
 
     async def remove(self, jobs: Collection[int]) -> None:
-        """All that these jobs left."""
+        """Delete the folders of these jobs."""
         for job in jobs:
             await self._remove(self.root / JOBS / str(job))
 
     async def _remove(self, folder: Path) -> None:
-        if _is_there(folder):  # most steps of most jobs leave none
+        if _is_there(folder):  # most jobs have no folder
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def jobs(self) -> list[int]:
-        """Those that have a folder."""
+        """Jobs that have a folder."""
         return await asyncio.to_thread(self._jobs)
 
     def _jobs(self) -> list[int]:
@@ -59,8 +59,8 @@ class Workspaces:
             return []
 
     def _publish(self, run: Run, outputs: list[Output]) -> None:
-        places, folders = Places(self.root, run.job), set[Path]()
-        _forestall(places, run)
+        places, folders = MediaPaths(self.root, run.job), set[Path]()
+        _discard_older_runs(places, run)
         for output in outputs:
             made, named = places.workspace(run.task, run.run) / output.path, places.found(output.name)
             named.parent.mkdir(parents=True, exist_ok=True)
@@ -74,9 +74,8 @@ class Workspaces:
             _sync(folder)
 
 
-def _forestall(places: Places, run: Run) -> None:
-    """A worker that was frozen while it published an earlier run, whose job was broken off and resumed since, finds nothing left to
-    move."""
+def _discard_older_runs(places: MediaPaths, run: Run) -> None:
+    """Delete workspaces of earlier runs so that a stale worker cannot publish them."""
     for number in range(1, run.run):
         shutil.rmtree(places.workspace(run.task, number), ignore_errors=True)
 
@@ -86,7 +85,7 @@ def _is_there(folder: Path) -> bool:
 
 
 def _sync(folder: Path) -> None:
-    """A rename is on disk when its folder is."""
+    """A rename is durable when its folder is synced."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

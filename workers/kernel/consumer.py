@@ -1,37 +1,36 @@
-"""A consumer: reads a feed, has a policy say what follows from it, and writes that down together with how far it has come.
+"""A consumer: reads a feed and writes the effects that its handler computes, together with its checkpoint.
 
-Effects and checkpoint are one transaction, fenced by the epochs of the shares that it is for. So a repeat from the feed is passed
-over, a crash loses nothing, and a process that was frozen past its lease writes nothing. A record that the policy cannot take in is
-parked, with the error, and never stops the others.
+Effects and checkpoint are one transaction, fenced by the epochs of its leases. So a repeat from the feed is skipped, a crash loses
+nothing, and a process that was frozen past its lease writes nothing. A record that the handler cannot process is parked with the
+error, and never stops the others.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Generic, Protocol, TypeVar
 
-import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from pydantic import ValidationError
 
-from domain.kernel.errors import Unavailable
-from projections.consumers.parked import Parked, park, unpark
-from projections.consumers.shares import NOTHING, Fenced, Holding, Share, Shares, shard_of
+from domain.kernel.stream_name import StreamName
+from projections.consumers.leases import NOTHING, Assignment, LeaseLost, ShardLease, ShardLeases, shard_of
+from projections.consumers.parked import ParkedRecords, park, unpark
+from projections.kernel.background_task import TRANSIENT
 from projections.kernel.database import Database, unavailable
-from projections.log import tail
-from projections.log.tail import LoggedEvent
-from projections.log.writes import writes
+from projections.log import reader
+from projections.log.reader import LoggedEvent
+from projections.log.transactions import writes
 from workers.kernel.feed import Batch, Feed
+from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.wakeups import Waker
 
 _log = logging.getLogger(__name__)
 E = TypeVar("E")
-_LATER = Unavailable, psycopg.OperationalError, TimeoutError
-_PAUSE = 0.5
 _LAZILY = 1.0
 _BEHIND = "waits for a parked record of the same aggregate"
 _SESSION = (("statement_timeout", "30s"), ("idle_in_transaction_session_timeout", "5s"))
@@ -39,13 +38,13 @@ _SESSION = (("statement_timeout", "30s"), ("idle_in_transaction_session_timeout"
 
 
 class Handler(Protocol[E]):
-    """What a consumer does with records. `kinds` are the aggregates whose events it wants, None for all."""
+    """The effects of records. `kinds` are the aggregates whose events it gets, None for all."""
 
     @property
     def kinds(self) -> frozenset[str] | None: ...
 
     async def begin(self, position: int) -> None:
-        """Set up what is kept in memory as it was at this position. Called at the start, and after every fault or lost share."""
+        """Set up what is kept in memory as it was at this position. Called at the start, and after every fault or lost shard."""
         ...
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> E | None:
@@ -62,103 +61,60 @@ class Handler(Protocol[E]):
         ...
 
 
-class Consumer(Generic[E]):
+class Consumer(LeasedWorker, Generic[E]):
     """Runs one handler over the shards that this member holds."""
 
-    def __init__(self, database: Database, shares: Shares, *, feed: Feed, handler: Handler[E]) -> None:
+    def __init__(self, database: Database, leases: ShardLeases, *, feed: Feed, handler: Handler[E]) -> None:
+        super().__init__(leases, Waker())
         self._database = database
-        self._shares = shares
         self._feed = feed
         self._handler = handler
-        self._parked = Parked(database)
+        self._parked = ParkedRecords(database)
         self._behind: set[str] = set()
-        self._holding: Holding = NOTHING
         self._positions: dict[int, int] = {}
-        self._renewed = self._saved = float("-inf")
+        self._saved = float("-inf")
         self._connection: AsyncConnection[TupleRow] | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._stopping = False
-        self._trouble = ""
-
-    @property
-    def name(self) -> str:
-        return self._shares.consumer
-
-    async def start(self) -> None:
-        await self._shares.start()
-        self._task = asyncio.create_task(self._run(), name=f"consumer {self.name}")
 
     async def stop(self) -> None:
-        """Finish the batch under way and let others go on."""
-        self._stopping = True
-        if self._task is not None:
-            await self._task
-        with suppress(*_LATER):
-            await self._save()
-            await self._shares.leave()
+        await super().stop()
         await self._feed.close()
         if self._connection is not None:
             await self._connection.close()
 
-    async def _run(self) -> None:
-        while not self._stopping:
-            try:
-                await self._round()
-                self._recovered()
-            except Fenced:
-                _log.warning("%s: a share was lost to another process; going on with what is held", self.name)
-                self._forget()
-            except _LATER as fault:
-                self._complain(str(fault))
-                self._forget()
-                await asyncio.sleep(_PAUSE)
-            except Exception:
-                _log.exception("%s: failed; trying again", self.name)
-                self._forget()
-                await asyncio.sleep(_PAUSE)
+    async def _turn(self) -> None:
+        try:
+            await self._read_on()
+        except LeaseLost:
+            _log.warning("%s: a shard was lost to another process; going on with what is held", self.name)
+            self._forget()
+        except Exception:
+            self._forget()
+            raise
 
-    def _complain(self, of: str) -> None:
-        """Once for every trouble, however often it is met."""
-        if of != self._trouble:
-            _log.warning("%s: %s; trying again until it works", self.name, of)
-            self._trouble = of
-
-    def _recovered(self) -> None:
-        if self._trouble:
-            _log.info("%s: works again", self.name)
-            self._trouble = ""
+    async def _finish(self) -> None:
+        with suppress(LeaseLost, *TRANSIENT):
+            await self._checkpoint()
 
     def _forget(self) -> None:
-        self._holding = NOTHING
+        self._assignment = NOTHING
         self._positions = {}
         self._renewed = float("-inf")
 
-    async def _round(self) -> None:
-        await self._hold()
+    async def _read_on(self) -> None:
+        if await self._renew() and self._positions:
+            await self._replay()
         if not self._positions:
-            await asyncio.sleep(self._shares.lease / 10)
+            await self._waker.sleep(self._leases.lease / 10)
             return
         batch = await self._feed.fetch(self._positions)
         if batch.through > min(self._positions.values()):
             await self._take(batch)
 
-    async def _hold(self) -> None:
-        """Three times within a lease; what it brings or takes away is put in order before anything else is read."""
-        now = time.monotonic()
-        if now - self._renewed < self._shares.lease / 3:
-            return
-        await self._save()
-        held = await self._shares.hold()
-        if held.surplus:
-            await self._shares.release(held.surplus)
-        shares = {shard: share for shard, share in held.shares.items() if shard not in held.surplus}
-        if _epochs(shares) != _epochs(self._holding.shares):
-            self._positions = {shard: share.position for shard, share in shares.items()}
+    async def _assigned(self, assignment: Assignment) -> None:
+        """What it brings or takes away is put in order before anything else is read."""
+        if _epochs(assignment.leases) != _epochs(self._assignment.leases):
+            self._positions = {shard: lease.position for shard, lease in assignment.leases.items()}
             await self._begin()
-        self._holding = Holding(shares, until=held.until)
-        self._renewed = now
-        if self._positions:
-            await self._replay()
 
     async def _begin(self) -> None:
         if self._positions:
@@ -173,10 +129,10 @@ class Consumer(Generic[E]):
             behind = [record for record in batch.records if record.stream in self._behind]
         try:
             await self._carry_out(records, through=batch.through, behind=behind)
-        except (Fenced, *_LATER):
+        except (LeaseLost, *TRANSIENT):
             raise
         except Exception as fault:
-            _log.warning("%s: a record cannot be taken in: %s", self.name, _told(fault))
+            _log.warning("%s: a record cannot be taken in: %s", self.name, _description(fault))
             await self._handler.begin(min(self._positions.values()))
             for write in writes(batch.records):
                 await self._take_alone(write)
@@ -189,12 +145,12 @@ class Consumer(Generic[E]):
             return
         try:
             await self._carry_out(write, through=through)
-        except (Fenced, *_LATER):
+        except (LeaseLost, *TRANSIENT):
             raise
         except Exception as fault:
             async with self._transaction() as connection:
-                await park(connection, self.name, records=write, errors=[_told(fault)] * len(write))
-                await self._shares.advance(connection, self._holding.shares, through=through)
+                await park(connection, self.name, records=write, errors=[_description(fault)] * len(write))
+                await self._leases.advance(connection, self._assignment.leases, through=through)
             self._moved(through)
             self._behind.update(record.stream for record in write)
             await self._handler.begin(through)
@@ -209,18 +165,18 @@ class Consumer(Generic[E]):
                 await self._handler.write(connection, effects)
             if behind:
                 await park(connection, self.name, records=behind, errors=[_BEHIND] * len(behind))
-            await self._shares.advance(connection, self._holding.shares, through=through)
+            await self._leases.advance(connection, self._assignment.leases, through=through)
         self._moved(through)
         if effects is not None:
             self._handler.wrote(effects)
 
     async def _replay(self) -> None:
         """What somebody has asked for, of the shards that are held."""
-        wanted = await self._parked.wanted(self.name)
+        wanted = await self._parked.to_replay(self.name)
         held = [position for position, stream in wanted if self._is_ours(stream)]
         if not held:
             return
-        for write in writes(await tail.at(self._database, held)):
+        for write in writes(await reader.at(self._database, held)):
             await self._try_again(write)
         self._behind = await self._parked.streams(self.name)
 
@@ -232,31 +188,31 @@ class Consumer(Generic[E]):
                 if effects is not None:
                     await self._handler.write(connection, effects)
                 await unpark(connection, self.name, positions=[record.position for record in write])
-                await self._shares.advance(connection, self._holding.shares, through=0)
-        except (Fenced, *_LATER):
+                await self._leases.advance(connection, self._assignment.leases, through=0)
+        except (LeaseLost, *TRANSIENT):
             raise
         except Exception as fault:
             async with self._transaction() as connection:
-                await park(connection, self.name, records=write, errors=[_told(fault)] * len(write))
+                await park(connection, self.name, records=write, errors=[_description(fault)] * len(write))
             await self._begin()
         if effects is not None:
             self._handler.wrote(effects)
 
     def _is_ours(self, stream: str) -> bool:
-        return shard_of(stream.partition(":")[2], self._shares.shards) in self._positions
+        return shard_of(StreamName.read(stream).key, self._leases.shards) in self._positions
 
-    async def _save(self) -> None:
-        """Write down how far we have come without effects."""
-        if self._positions and any(self._positions[shard] > share.position for shard, share in self._holding.shares.items()):
+    async def _checkpoint(self) -> None:
+        """Write down how far the reading has come without effects."""
+        if self._positions and any(self._positions[shard] > lease.position for shard, lease in self._assignment.leases.items()):
             through = min(self._positions.values())
             async with self._transaction() as connection:
-                await self._shares.advance(connection, self._holding.shares, through=through)
+                await self._leases.advance(connection, self._assignment.leases, through=through)
             self._moved(through)
 
     def _moved(self, through: int) -> None:
         self._positions = self._past(through)
-        saved = {shard: Share(share.epoch, max(share.position, through)) for shard, share in self._holding.shares.items()}
-        self._holding = Holding(saved, until=self._holding.until)
+        saved = {shard: ShardLease(lease.epoch, max(lease.position, through)) for shard, lease in self._assignment.leases.items()}
+        self._assignment = Assignment(saved, until=self._assignment.until)
         self._saved = time.monotonic()
 
     def _past(self, through: int) -> dict[int, int]:
@@ -273,11 +229,11 @@ class Consumer(Generic[E]):
                 yield self._connection
 
 
-def _epochs(shares: Mapping[int, Share]) -> dict[int, int]:
-    return {shard: share.epoch for shard, share in shares.items()}
+def _epochs(leases: Mapping[int, ShardLease]) -> dict[int, int]:
+    return {shard: lease.epoch for shard, lease in leases.items()}
 
 
-def _told(fault: Exception) -> str:
+def _description(fault: Exception) -> str:
     """Of a decoding error only where and what, never the data."""
     if isinstance(fault, ValidationError):
         return "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in fault.errors(include_input=False))

@@ -1,7 +1,7 @@
-"""The seam between the log and those who follow it. architecture.md, §3.
+"""The feed: the port through which consumers read the event log.
 
-A feed gives records in the log's order, whole writes only, and says how far it has read. Where it has read up to is a log position
-whatever the transport, so a consumer goes on from its checkpoint on another transport without a loss or a repeat.
+It gives records in the order of the log, whole writes only, and the position that it has read to. That is a log position with every
+transport, so a consumer can continue from its checkpoint on another transport without a loss or a repeat.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from projections.log.tail import LoggedEvent
+from projections.log.reader import LoggedEvent
 
 LIMIT = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records in the order of their positions, none of them at or before the position that was asked of its shard. With them
-    everything up to `through` has been read, for all shards that were asked for."""
+    """Records in the order of their positions, all of them after the requested position of their shard. With them
+    everything up to `through` has been read, for all requested shards."""
 
     records: Sequence[LoggedEvent]
     through: int
 
 
 class Feed(Protocol):
-    """One reader's way to the log."""
+    """The access of one reader to the log."""
 
     async def fetch(self, after: Mapping[int, int]) -> Batch:
-        """What lies behind these positions, given by shard. Waits a moment when there is nothing; the batch may then be empty and
-        `through` no further than before. Never ends within a write. Raises `Unavailable` when the transport does not answer."""
+        """The records after these positions, one for each shard. Waits a moment when there are none; the batch may then be empty,
+        and `through` the same as before. Never ends within a write. Raises `Unavailable` when the transport does not answer."""
         ...
 
     async def close(self) -> None:
-        """Let go of whatever the feed holds. A closed feed may be asked again."""
+        """Release the resources of the feed. A closed feed may be read again."""
         ...

@@ -6,26 +6,26 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from projections.consumers.shares import shard_of
+from projections.consumers.leases import shard_of
 from projections.kernel.database import Database
-from projections.log import tail
-from projections.log.growth import Growth
-from projections.log.tail import LoggedEvent
-from projections.log.writes import before
+from projections.log import reader
+from projections.log.log_watcher import LogWatcher
+from projections.log.reader import LoggedEvent
+from projections.log.transactions import before
 from workers.kernel.feed import LIMIT, Batch
 
 _PACE = 0.01
-"""Seconds between two looks of one that has caught up: under load the log grows hundreds of times a second."""
+"""Seconds between two reads of a consumer that has caught up: under load the log grows hundreds of times a second."""
 
 
 class LogFeed:
-    """`kinds` are the aggregates whose events are wanted, None for all; `shards` how many there are of the consumer."""
+    """`kinds` are the aggregates whose events are read, None for all; `shards` is the number of shards of the consumer."""
 
     def __init__(
-        self, database: Database, growth: Growth, *, kinds: Collection[str] | None, shards: int = 1, limit: int = LIMIT
+        self, database: Database, log_watcher: LogWatcher, *, kinds: Collection[str] | None, shards: int = 1, limit: int = LIMIT
     ) -> None:
         self._database = database
-        self._growth = growth
+        self._log_watcher = log_watcher
         self._kinds = kinds
         self._shards = shards
         self._limit = limit
@@ -34,23 +34,23 @@ class LogFeed:
     async def fetch(self, after: Mapping[int, int]) -> Batch:
         start = min(after.values())
         await asyncio.sleep(max(self._rested - time.monotonic(), 0.0))
-        head = await self._growth.beyond(start)
+        head = await self._log_watcher.beyond(start)
         if head <= start:
             return Batch((), start)
         through = await self._end(start, head)
         if through == head:
             self._rested = time.monotonic() + _PACE
-        records = await tail.window(self._database, start, through=through, kinds=self._kinds)
+        records = await reader.window(self._database, start, through=through, kinds=self._kinds)
         return Batch(self._wanted(records, after, start=start), through)
 
     async def close(self) -> None:
         pass
 
     async def _end(self, start: int, head: int) -> int:
-        """Where a page that begins behind `start` ends: before the write that does not fit in whole, unless it is the first."""
+        """The end of a page after `start`: before the first write that does not fit as a whole, unless it is the only one."""
         size = self._limit
         while start + size < head:
-            following = await tail.at(self._database, [start + size + 1])
+            following = await reader.at(self._database, [start + size + 1])
             end = start + size - sum(map(before, following))
             if end > start:
                 return end

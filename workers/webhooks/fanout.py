@@ -1,7 +1,8 @@
-"""From the log to deliveries: one for every notification and every webhook that there was when the write was made.
+"""Fan-out of notifications: one delivery for each write to an Event and each webhook that existed at that time.
 
-The consumer's handler. A notification shows its Event as it was right after the write, whatever has happened since: Events are
-folded from the very records that come by, and loaded as of a position where they are not at hand. decisions.md, "Webhooks".
+The handler of the consumer. A notification shows the Event as of its write, whatever comes later: Events are folded from the
+records of the feed, and loaded as of a position where they are not in the cache.
+docs/explanation/delivery.md#what-a-notification-says.
 """
 
 from __future__ import annotations
@@ -12,23 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
-
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from domain.media_event.aggregate import MediaEvent
-from projections.deliveries.fanout import NewDelivery, insert, webhook_events
+from projections.deliveries.fanout import NewDelivery, webhook_events
 from projections.kernel.database import Database
+from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
-from projections.log.tail import LoggedEvent
-from projections.log.writes import writes
-from workers.kernel.at_hand import AtHand
-from workers.webhooks.owners import OWNED, Owners
+from projections.log.transactions import writes
+from workers.deliveries.fanout import DISABLED, DeliveryFanout
+from workers.kernel.aggregate_cache import AggregateCache
+from workers.webhooks.event_resolver import OWNED, EventResolver
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import effect
 from workers.webhooks.subscribers import Subscriber, Subscribers
-from workers.webhooks.verdicts import DISABLED
 
 _EVENT: Final = MediaEvent.KIND
 _WEBHOOK: Final = "webhook"
@@ -37,32 +35,24 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Memory:
-    """What is known as of one position."""
+    """Webhooks and Events as of one position."""
 
     position: int
     subscribers: Subscribers
-    events: AtHand[MediaEvent]
+    events: AggregateCache[MediaEvent]
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """What one write did to one Event, and who is to be told."""
+class _EventWrite:
+    """One write to one Event, and the webhooks to notify."""
 
-    lane: str
+    event_id: str
     records: Sequence[LoggedEvent]
     subscribers: Sequence[Subscriber]
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """`late`: of writes that were passed over before."""
-
-    deliveries: Sequence[NewDelivery]
-    late: bool
-
-
-class Fanout:
-    """`keep` is how many Events are kept at hand; `wake` tells a sender in this process."""
+class NotificationFanout(DeliveryFanout[_Memory]):
+    """`keep` is the number of Events in the cache; `wake` notifies the sender of this process."""
 
     kinds: Final = frozenset({_EVENT, _WEBHOOK, *OWNED})
 
@@ -71,31 +61,14 @@ class Fanout:
     ) -> None:
         self._database = database
         self._streams = streams
-        self._mapper = mapper
-        self._wake = wake
         self._keep = keep
-        self._memory = self._blank(0)
+        super().__init__(self._blank(0), mapper=mapper, wake=wake)
 
-    async def begin(self, position: int) -> None:
-        self._memory = await self._as_of(position)
-
-    async def prepare(self, records: Sequence[LoggedEvent]) -> Effects | None:
-        start = records[0].position - 1
-        late = start < self._memory.position
-        memory = await self._as_of(start) if late else self._memory
-        deliveries = await self._deliveries(memory, records)
-        if late and any(record.kind == _WEBHOOK for record in records):
-            await self.begin(self._memory.position)
-        return Effects(deliveries, late) if deliveries else None
-
-    async def write(self, connection: AsyncConnection[TupleRow], effects: Effects) -> None:
-        await insert(connection, effects.deliveries, late=effects.late)
-
-    def wrote(self, effects: Effects) -> None:
-        self._wake()
+    def _outdates(self, records: Sequence[LoggedEvent]) -> bool:
+        return any(record.kind == _WEBHOOK for record in records)
 
     async def _as_of(self, position: int) -> _Memory:
-        """A webhook with a record that cannot be read stays as it was before: the consumer parks that one and all behind it."""
+        """A webhook with an unreadable event is used as it was before it: the consumer parks that event and all after it."""
         memory = self._blank(position)
         unread: set[str] = set()
         for stream, version, topic, state in await webhook_events(self._database, position):
@@ -104,67 +77,69 @@ class Fanout:
             try:
                 memory.subscribers.apply(self._mapper.read(topic, stream=stream, version=version, state=state))
             except (ValueError, LookupError):
-                _log.warning("version %d of %s cannot be read; the webhook is taken as it was before", version, stream)
+                _log.warning("version %d of %s cannot be read; the webhook is used as it was before", version, stream)
                 unread.add(stream)
         return memory
 
     def _blank(self, position: int) -> _Memory:
-        return _Memory(position, Subscribers(), AtHand(MediaEvent, self._streams, keep=self._keep))
+        return _Memory(position, Subscribers(), AggregateCache(MediaEvent, self._streams, keep=self._keep))
 
-    async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent]) -> list[NewDelivery]:
-        start, memory.position = records[0].position - 1, records[-1].position
+    async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
         if not memory.subscribers and all(record.kind != _WEBHOOK for record in records):
-            memory.events.clear()  # they are passed over
+            memory.events.clear()  # their events are skipped
             return []
         owned = {record.position: self._read(record) for record in records if record.kind in OWNED}
-        owners = await Owners.before(owned.values(), self._streams, position=start)
-        steps = [step for write in writes(records) for step in self._steps(write, memory.subscribers, owned=owned, owners=owners)]
-        wanted = {step.lane for step in steps if step.subscribers}
-        for step in steps:
-            if step.lane not in wanted:
-                memory.events.forget(step.lane)
-        steps = [step for step in steps if step.lane in wanted]
-        await memory.events.load({step.lane: _begins(step.records[0]) for step in reversed(steps)}, position=start)
-        deliveries = [one for step in steps for one in self._told(memory.events, step, owned=owned)]
+        resolver = await EventResolver.before(owned.values(), self._streams, position=start)
+        event_writes = [
+            event_write
+            for write in writes(records)
+            for event_write in self._event_writes(write, memory.subscribers, owned=owned, resolver=resolver)
+        ]
+        subscribed = {one.event_id for one in event_writes if one.subscribers}
+        for event_write in event_writes:
+            if event_write.event_id not in subscribed:
+                memory.events.forget(event_write.event_id)
+        event_writes = [one for one in event_writes if one.event_id in subscribed]
+        await memory.events.load({one.event_id: _is_first(one.records[0]) for one in reversed(event_writes)}, position=start)
+        deliveries = [new for one in event_writes for new in self._new_deliveries(memory.events, one, owned=owned)]
         memory.events.tidy()
         return deliveries
 
-    def _steps(
-        self, write: Sequence[LoggedEvent], subscribers: Subscribers, *, owned: Mapping[int, DomainEvent], owners: Owners
-    ) -> Iterator[_Step]:
-        lanes: defaultdict[str, list[LoggedEvent]] = defaultdict(list)
+    def _event_writes(
+        self, write: Sequence[LoggedEvent], subscribers: Subscribers, *, owned: Mapping[int, DomainEvent], resolver: EventResolver
+    ) -> Iterator[_EventWrite]:
+        by_event: defaultdict[str, list[LoggedEvent]] = defaultdict(list)
         for record in write:
             if record.kind in OWNED:
-                owners.learn(owned[record.position])
+                resolver.learn(owned[record.position])
         for record in write:
             if record.kind == _WEBHOOK:
                 subscribers.apply(self._read(record))
             elif record.kind in OWNED:
-                lanes[owners.event_of(owned[record.position])].append(record)
+                by_event[resolver.event_of(owned[record.position])].append(record)
             elif record.kind == _EVENT:
-                lanes[record.key].append(record)
-        for lane, together in lanes.items():
-            yield _Step(lane, together, subscribers.of(lane))
+                by_event[record.key].append(record)
+        for event_id, together in by_event.items():
+            yield _EventWrite(event_id, together, subscribers.of(event_id))
 
-    def _told(self, events: AtHand[MediaEvent], step: _Step, *, owned: Mapping[int, DomainEvent]) -> Iterable[NewDelivery]:
-        happened: list[DomainEvent] = []
-        for record in step.records:
-            event = owned.get(record.position) or self._read(record)
-            happened.append(event)
+    def _new_deliveries(
+        self, events: AggregateCache[MediaEvent], write: _EventWrite, *, owned: Mapping[int, DomainEvent]
+    ) -> Iterable[NewDelivery]:
+        domain_events: list[DomainEvent] = []
+        for record in write.records:
+            domain_event = owned.get(record.position) or self._read(record)
+            domain_events.append(domain_event)
             if record.kind == _EVENT:
-                events.fold(event)
-        root, done = events.get(step.lane), effect(happened)
-        if root is None or done is None or not step.subscribers:
+                events.fold(domain_event)
+        event, changed = events.get(write.event_id), effect(domain_events)
+        if event is None or changed is None or not write.subscribers:
             return []
-        body, last = payload(step.lane, root.details, effect=done), step.records[-1]
+        body, last = payload(write.event_id, event.details, effect=changed), write.records[-1]
         return [
-            NewDelivery(one.webhook, last.position, step.lane, body, last.recorded_at, DISABLED if one.disabled else None)
-            for one in step.subscribers
+            NewDelivery(one.webhook, last.position, write.event_id, body, last.recorded_at, DISABLED if one.disabled else None)
+            for one in write.subscribers
         ]
 
-    def _read(self, record: LoggedEvent) -> DomainEvent:
-        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
 
-
-def _begins(record: LoggedEvent) -> bool:
+def _is_first(record: LoggedEvent) -> bool:
     return record.kind == _EVENT and record.version == 1

@@ -1,18 +1,16 @@
-"""The body of a notification: the 17 fields of document 2, "Events", item 3, in their order.
+"""The payload of a notification: docs/reference/api/webhooks.md#notification.
 
-It is kept as the JSON text that goes out, so that every retry sends the same. A webhook that wants form parameters gets them made
-of that text.
+It is stored as the JSON text that is sent, so that every retry sends the same bytes. A form body is made of that text.
 """
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import urlencode
+from uuid import UUID
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from domain.media_event.values import EventDetails
-from workers.webhooks.policy import Change, Effect
+from workers.webhooks.policy import Action, Change, Effect
 
 
 def payload(event_id: str, details: EventDetails, *, effect: Effect) -> str:
@@ -41,15 +39,6 @@ def payload(event_id: str, details: EventDetails, *, effect: Effect) -> str:
     ).decode()
 
 
-def form_body(payload: str) -> bytes:
-    """The same fields as form parameters: names in PascalCase, null as empty, `true` and `false`."""
-    members: dict[str, Any] = from_json(payload)
-    return urlencode([(name[0].upper() + name[1:], _worded(value)) for name, value in members.items()]).encode()
-
-
-def _worded(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+def sample() -> str:
+    """A sample, to test a receiver. No Event has its id."""
+    return payload(str(UUID(int=0)), EventDetails.blank(), effect=Effect(Action.UPDATED, Change.FORCED))

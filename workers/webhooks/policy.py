@@ -1,6 +1,6 @@
-"""What a write means to subscribers: the flags and the Action of document 2, "Events", by decisions.md, "Webhooks".
+"""Flags and action of a notification, from the domain events of a write: docs/reference/api/webhooks.md#notification. Pure.
 
-Pure. A later fact of an Event gets its flag by one line here; without one it counts as metadata.
+A field of an Event without a flag of its own counts as metadata.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from domain.media_event.values import EventState
 
 
 class Change(Flag):
-    """What a write changed of an Event, one member for each flag of the payload."""
+    """Changes of an Event, one member for each flag of the payload."""
 
     STATE = auto()
     METADATA = auto()
@@ -39,7 +39,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one write did to one Event."""
+    """The effect of one write on one Event."""
 
     action: Action
     changes: Change
@@ -52,7 +52,7 @@ _OF_FACT: Final[Mapping[str, Change]] = {
     "thumbnail": Change.THUMBNAIL,
 }
 _OF_TOPIC: Final[Mapping[str, Change]] = {
-    events.StateChanged.TOPIC: Change.STATE,  # the times that it sets belong to it
+    events.StateChanged.TOPIC: Change.STATE,  # with the times that it sets
     events.Mp4StateChanged.TOPIC: Change.MP4_STATE,
     events.NotificationForced.TOPIC: Change.FORCED,
 }
@@ -68,7 +68,7 @@ _ACTIONS: Final[Mapping[str, Action]] = {
 
 
 def effect(write: Iterable[DomainEvent]) -> Effect | None:
-    """Of the domain events of one write that concern one Event; None when they changed nothing of it."""
+    """The effect of the domain events of one write on one Event; None when they changed nothing."""
     action, changes = Action.UPDATED, NOTHING
     for event in write:
         action = _ACTIONS.get(event.TOPIC, action)
@@ -79,12 +79,12 @@ def effect(write: Iterable[DomainEvent]) -> Effect | None:
 
 
 def changed(event: DomainEvent) -> Change:
-    """What one domain event changes."""
-    if isinstance(event, events.ForceStopped):  # an order to the encoder also where the Event is stopped already
+    """The changes of one domain event."""
+    if isinstance(event, events.ForceStopped):  # also recorded where the Event is stopped already, as an order to the encoder
         return NOTHING if event.previous is EventState.STOPPED else Change.STATE
-    whole = _OF_TOPIC.get(event.TOPIC) or _OF_KIND.get(event.aggregate_kind())
-    if whole is not None:
-        return whole
+    change = _OF_TOPIC.get(event.TOPIC) or _OF_KIND.get(event.aggregate_kind())
+    if change is not None:
+        return change
     changes = NOTHING
     for name in event.facts():
         changes |= _OF_FACT.get(name, Change.METADATA)

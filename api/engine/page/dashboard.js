@@ -1,4 +1,4 @@
-// The page of the job engine: issue 7, "Operators". What it shows comes from jobs, so from anybody: it is only ever set as text.
+// The page of the job engine. What it shows comes from jobs, so from any client: it is set as text only, never as HTML.
 "use strict";
 
 const SLOWEST = 15000;

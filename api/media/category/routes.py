@@ -1,116 +1,104 @@
-"""Categories: decisions.md, "Records the documents only name". Their properties: document 2, "Category custom properties"."""
+"""Categories and their custom properties; see docs/reference/api/categories.md."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 from uuid import UUID
 
-from api.kernel.answer import Answer
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
 from api.kernel.pages import FreshQuery
-from api.kernel.routes import Routes
-from api.kernel.wire import Name, Text, Wire
-from api.media.category.shape import category_object, property_object
-from api.media.custom_property import PropertyOwner, property_routes
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.category.requests import (
+    AddCategoryRequest,
+    CategoryPropertyCloneQuery,
+    CategoryPropertyQuery,
+    PutCategoryPropertyRequest,
+    UpdateCategoryRequest,
+)
+from api.media.category.responses import Category, CategoryProperty, CategoryPropertyClone
+from api.media.custom_property import OwnedProperties, property_routes
 from api.media.resource import Resource
-from api.media.standard import StandardRoutes
 from domain.kernel.errors import FieldError, Malformed
-from domain.records.kinds.category import Category
-from domain.records.kinds.custom_property import CategoryProperty
-from domain.records.record import Record, WithdrawRecord
-from projections.custom_property.queries import PropertyQueries
-from projections.log.ledger import Plan
-from projections.records.queries import RecordQueries, RecordRow
+from domain.kernel.ports import Outcome
+from domain.records.handlers import RecordHandlers
+from domain.records.kinds.category import Category as CategoryRecord
+from domain.records.kinds.custom_property import CategoryProperty as CategoryPropertyRecord
+from domain.records.ports import RecordReader
+from domain.records.property_upserts import pair_of
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.records.history import RecordHistory
+from projections.records.queries import RecordQueries
 
-routes = Routes("/category", tag="Categories")
+routes = Router("/category", tag="Categories", surface=MEDIA)
 
-
-class CategoryBody(Wire):
-    name: Name | None = None
-    label: Name | None = None
-    description: Text | None = None
-
-
-class CategoryPropertyWire(Wire):
-    """Document 2, "Category custom property"."""
-
-    id: UUID
-    category: str
-    key: str
-    value: str | None
+CATEGORIES = Resource(CategoryRecord, "/api/category", Category.of)
 
 
-class CategoryWire(Wire):
-    id: UUID
-    name: str
-    label: str
-    description: str | None
-    custom_properties: list[CategoryPropertyWire]
-
-
-CATEGORIES = Resource(Category, "/api/category", partial(category_object, properties=()))
-"""Without properties; they are added by whoever shows a category."""
-StandardRoutes(routes, CATEGORIES, CategoryWire).events()
-
-PROPERTIES = PropertyOwner(
-    CategoryProperty,
-    "/category/customproperty",
-    property_object,
-    CategoryPropertyWire,
-    owner_id="categoryId",
-    source_id="sourceCategoryId",
-    target_id="targetCategoryId",
+PROPERTIES = OwnedProperties(
+    resource=Resource(CategoryPropertyRecord, "/api/category/customproperty", CategoryProperty.of),
+    model=CategoryProperty,
+    request=PutCategoryPropertyRequest,
+    query=CategoryPropertyQuery,
+    clone_query=CategoryPropertyCloneQuery,
+    clone=CategoryPropertyClone,
 )
 custom_properties = property_routes(PROPERTIES)
 
 
-@routes.post("/", WRITE, answers=CategoryWire)
-async def add_category(call: Call, body: CategoryBody, bus: CommandBus, properties: PropertyQueries) -> Answer:
-    """Add a category. A missing label takes the name, and the reverse; a label is used once."""
+async def category_written(request: Request, outcome: Outcome[Any], history: RecordHistory) -> Response:
+    category = outcome.aggregate
+    shown = await with_properties(history.at(outcome.as_of), [RecordRow.of(category)])
+    return Response(200, shown[0], etag=category.version)
+
+
+@routes.post("/", WRITE, response_model=Category, respond=category_written)
+async def add_category(request: Request, body: AddCategoryRequest, handlers: RecordHandlers) -> Outcome[Record]:
+    """Add a category. A missing label takes the name, and a missing name the label; a label is used once."""
     name, label = body.name or body.label, body.label or body.name
     if name is None:
         raise Malformed(*(FieldError(field, "is required, or the other one") for field in ("name", "label")))
-    command = CATEGORIES.add(body, name=name, label=label)
-    return await bus.send(call, command, partial(_written, properties), taken="label")
+    values = {**CATEGORIES.values(body), "name": name, "label": label}
+    return await handlers.register(CategoryRecord, values, unique_field="label", invocation=request.invocation)
 
 
-@routes.put("/{id}", WRITE, answers=CategoryWire)
-async def amend_category(call: Call, id: UUID, body: CategoryBody, bus: CommandBus, properties: PropertyQueries) -> Answer:
-    """Change a category's name, label or description."""
-    return await bus.send(call, CATEGORIES.amend(id, body), partial(_written, properties), taken="label")
+@routes.put("/{id}", WRITE, response_model=Category, respond=category_written)
+async def update_category(request: Request, id: UUID, body: UpdateCategoryRequest, handlers: RecordHandlers) -> Outcome[Record]:
+    """Change a category's name, label or description. Absent fields keep their values."""
+    values = CATEGORIES.values(body)
+    return await handlers.amend(CategoryRecord, id, values=values, unique_field="label", invocation=request.invocation)
 
 
-@routes.delete("/{id}", WRITE, answers=CategoryWire)
-async def withdraw_category(call: Call, id: UUID, bus: CommandBus, properties: PropertyQueries) -> Answer:
-    """Delete a category that no Event uses, with its properties; the answer is the category as it last was."""
-
-    async def plan() -> Plan[Record]:
-        belongings = await properties.of_owner(CategoryProperty.KIND, id)
-        return Plan(CATEGORIES.withdraw(id), [WithdrawRecord(row.id, CategoryProperty, still={}) for row in belongings])
-
-    return await bus.send(call, plan, partial(_written, properties))
+async def category_deleted(request: Request, outcome: Outcome[Record]) -> Response:
+    *owned, category = outcome.aggregates
+    properties = sorted(map(RecordRow.of, owned), key=pair_of)
+    return Response(200, Category.of(RecordRow.of(category), properties), etag=category.version)
 
 
-@routes.get("/", READ, answers=list[CategoryWire])
-async def list_categories(call: Call, query: FreshQuery, records: RecordQueries, properties: PropertyQueries) -> Answer:
+@routes.delete("/{id}", WRITE, response_model=Category, respond=category_deleted)
+async def delete_category(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
+    """Delete a category that no Event uses, with its properties; the answer shows it as it last was."""
+    return await handlers.delete_with_properties(
+        CategoryRecord, id, properties=CategoryPropertyRecord, invocation=request.invocation
+    )
+
+
+@routes.get("/", READ, response_model=list[Category])
+async def list_categories(request: Request, query: FreshQuery, records: RecordQueries, history: RecordHistory) -> Response:
     """All categories, by name."""
-    return Answer(200, await _shown(properties, await records.all(Category.KIND)))
+    return Response(200, await with_properties(history.at(None), await records.all(CategoryRecord.KIND)))
 
 
-@routes.get("/{id}", READ, answers=CategoryWire)
-async def category_by_id(call: Call, id: UUID, query: FreshQuery, records: RecordQueries, properties: PropertyQueries) -> Answer:
+@routes.get("/{id}", READ, response_model=Category, name="get_category")
+async def category_by_id(request: Request, id: UUID, query: FreshQuery, records: RecordQueries, history: RecordHistory) -> Response:
     """One category."""
-    found = await records.known(Category.KIND, id)
-    return Answer(200, (await _shown(properties, [found]))[0], etag=found.version)
+    row = await records.known(CategoryRecord.KIND, id)
+    return Response(200, (await with_properties(history.at(None), [row]))[0], etag=row.version)
 
 
-async def _written(properties: PropertyQueries, category: Record) -> Answer:
-    return Answer(200, (await _shown(properties, [RecordRow.of(category)]))[0], etag=category.version)
-
-
-async def _shown(properties: PropertyQueries, rows: list[RecordRow]) -> list[dict[str, Any]]:
-    owned = await properties.of_owners(CategoryProperty.KIND, [row.id for row in rows])
-    return [category_object(row, owned.get(row.id, ())) for row in rows]
+async def with_properties(reader: RecordReader, rows: list[RecordRow]) -> list[Category]:
+    owned = await reader.of_owners(CategoryPropertyRecord.KIND, [row.id for row in rows])
+    return [Category.of(row, owned.get(row.id, ())) for row in rows]

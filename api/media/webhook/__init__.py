@@ -1,1 +1,1 @@
-"""Webhooks: who is told of what happens to Events."""
+"""Webhooks: addresses that are called when an Event or a job changes."""

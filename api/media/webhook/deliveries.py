@@ -1,214 +1,122 @@
-"""What became of a webhook's notifications, and how to have them sent again. All of it is ours: decisions.md, "Webhooks"; issue 5,
-"Operators see it".
+"""Routes of a webhook's deliveries: read them, send them again, test the receiver. docs/reference/api/webhooks.md#deliveries.
 
-A webhook of any family is meant. What was sent to one that was deleted is not shown any more.
+They take a webhook of any family. Deliveries of a deleted webhook are not shown.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from hashlib import sha256
+from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
 
-from pydantic_core import from_json
-
-from api.kernel.answer import Answer, iso
+from api.http.response import Response, encode
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.pages import FreshQuery, Whole
-from api.kernel.routes import Routes
-from api.kernel.wire import Instant, NamedInt, Wire
+from api.kernel.pages import FreshQuery
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.webhook import delivery_responses as responses
+from api.media.webhook.requests import DeliveriesQuery, RecoverQuery
 from domain.kernel.errors import NotFound, Refused
-from domain.records.kinds.webhook import Webhook
-from projections.deliveries.queries import Attempt, Delivery, DeliveryFilter, DeliveryQueries, DeliveryState
-from projections.deliveries.resending import Resending
+from domain.kernel.ports import Outcome
+from domain.webhook.aggregate import Webhook
+from projections.deliveries.queries import Delivery, DeliveryFilter, DeliveryQueries
+from projections.deliveries.redelivery import Redelivery
 from projections.kernel.page import LARGEST
 from projections.records.queries import RecordQueries, RecordRow
-from workers.ports import Probed, WebhookProbe
+from workers.ports import WebhookProbe
 
-routes = Routes("/webhook", tag="Webhooks")
+routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
 
-_DISABLED = "the webhook is disabled; PUT disabledAt null first"
-
-
-class AttemptWire(Wire):
-    """`status` is null where there was no answer, `error` where it was delivered. `response` is the head of the answer's body."""
-
-    number: int
-    started_at: Instant
-    seconds: float
-    status: int | None
-    error: str | None
-    address: str
-    response: str
+_DISABLED: Final = "the webhook is disabled; PUT disabledAt null first"
 
 
-class DeliveryWire(Wire):
-    """`id` is what the receiver gets as `webhook-id`, `payload` what was sent, or its fields where it went as a form. A callback
-    has a `jobId`, and its status as `action`; all others have an `eventId`."""
-
-    id: UUID
-    webhook_id: UUID
-    event_id: UUID | None
-    job_id: int | None
-    position: int
-    state: Literal["PENDING", "DELIVERED", "FAILED"]
-    action: str
-    payload: dict[str, Any]
-    created_at: Instant
-    due_at: Instant | None
-    finished_at: Instant | None
-    error: str | None
-    attempts: list[AttemptWire]
-
-
-class DeliveriesWire(Wire):
-    page_size: int
-    results: list[DeliveryWire]
-    next: str | None
-
-
-class RequeuedWire(Wire):
-    requeued: int
-
-
-class ProbedWire(Wire):
-    """As one try of a delivery. `id` is the `webhook-id` that was sent."""
-
-    id: UUID
-    delivered: bool
-    status: int | None
-    error: str | None
-    seconds: float
-    address: str
-    response: str
-
-
-class DeliveriesQuery(FreshQuery):
-    """`before` is the id of a delivery, and exclusive."""
-
-    state: Annotated[DeliveryState, NamedInt(DeliveryState)] | None = None
-    event_id: UUID | None = None
-    job_id: Whole | None = None
-    before: UUID | None = None
-    page_size: Whole = 20
-
-
-class RecoverQuery(Wire):
-    """What was made then or later."""
-
-    since: Instant
-
-
-@routes.get("/{id}/deliveries/", READ, answers=DeliveriesWire)
-async def deliveries_of_webhook(
-    call: Call, id: UUID, query: DeliveriesQuery, records: RecordQueries, deliveries: DeliveryQueries
-) -> Answer:
-    """What was sent or is to be sent to a webhook, the newest first, with every try."""
+@routes.get("/{id}/deliveries/", READ, response_model=responses.DeliveryCollection)
+async def list_deliveries(
+    request: Request, id: UUID, query: DeliveriesQuery, records: RecordQueries, deliveries: DeliveryQueries
+) -> Response:
+    """The deliveries of a webhook, newest first, with every try."""
     await records.known(Webhook.KIND, id)
     limit = min(query.page_size, LARGEST)
-    wanted = DeliveryFilter(state=query.state, event_id=query.event_id, job=query.job_id, before=query.before, limit=limit)
-    found = await deliveries.page(id, wanted)
-    page = found[:limit]
-    following = _next(id, wanted, page[-1]) if len(found) > limit else None
-    return Answer(200, {"pageSize": limit, "results": [shaped(one) for one in page], "next": following})
+    filter = DeliveryFilter(state=query.state, event_id=query.event_id, job=query.job_id, before=query.before, limit=limit)
+    rows = await deliveries.page(id, filter)
+    page = rows[:limit]
+    next = _next_page(id, filter, page[-1]) if len(rows) > limit else None
+    results = [responses.Delivery.of(delivery) for delivery in page]
+    return Response(200, responses.DeliveryCollection.model_construct(page_size=limit, results=results, next=next))
 
 
-@routes.get("/{id}/deliveries/{deliveryId}", READ, answers=DeliveryWire)
-async def delivery_of_webhook(
-    call: Call, id: UUID, delivery_id: UUID, query: FreshQuery, records: RecordQueries, deliveries: DeliveryQueries
-) -> Answer:
-    """One delivery of a webhook, by what its receiver got as `webhook-id`."""
+@routes.get("/{id}/deliveries/{deliveryId}", READ, response_model=responses.Delivery)
+async def get_delivery(
+    request: Request, id: UUID, delivery_id: UUID, query: FreshQuery, records: RecordQueries, deliveries: DeliveryQueries
+) -> Response:
+    """One delivery of a webhook. Its receiver gets the id as `webhook-id`."""
     await records.known(Webhook.KIND, id)
-    return Answer(200, shaped(await _known(id, delivery_id, deliveries)))
+    return _delivery(encode(responses.Delivery.of(await _find(id, delivery_id, deliveries))))
 
 
-@routes.post("/{id}/deliveries/{deliveryId}/resend", WRITE, answers=DeliveryWire)
+async def delivery_resent(request: Request, outcome: Outcome[Webhook]) -> Response:
+    return _delivery(outcome.result["delivery"].encode())
+
+
+@routes.post("/{id}/deliveries/{deliveryId}/resend", WRITE, response_model=responses.Delivery, respond=delivery_resent)
 async def resend_delivery(
-    call: Call, id: UUID, delivery_id: UUID, records: RecordQueries, deliveries: DeliveryQueries, resending: Resending
-) -> Answer:
-    """Send a delivery again that is finished, under the same `webhook-id` and with all its tries anew."""
+    request: Request, id: UUID, delivery_id: UUID, records: RecordQueries, deliveries: DeliveryQueries, redelivery: Redelivery
+) -> Outcome[Webhook]:
+    """Send a finished delivery again, under the same `webhook-id` and with ten new tries."""
     webhook = await records.known(Webhook.KIND, id)
-    found = await _known(id, delivery_id, deliveries)
+    delivery = await _find(id, delivery_id, deliveries)
     _check_enabled(webhook)
-    if not await resending.one(found):
+    if not await redelivery.resend(delivery):
         raise Refused("the delivery is pending already")
-    return Answer(200, shaped(await _known(id, delivery_id, deliveries)))
+    pending = responses.Delivery.of(await _find(id, delivery_id, deliveries))
+    return Outcome(result={"delivery": encode(pending).decode()})
 
 
-@routes.post("/{id}/recover/", WRITE, answers=RequeuedWire)
-async def recover_webhook(call: Call, id: UUID, query: RecoverQuery, records: RecordQueries, resending: Resending) -> Answer:
-    """Send everything again that has failed since then, in order; also what was left out while the webhook was disabled."""
+async def deliveries_recovered(request: Request, outcome: Outcome[Webhook]) -> Response:
+    return Response(200, responses.RecoveredDeliveries(**outcome.result))
+
+
+@routes.post("/{id}/recover/", WRITE, response_model=responses.RecoveredDeliveries, respond=deliveries_recovered)
+async def recover_deliveries(
+    request: Request, id: UUID, query: RecoverQuery, records: RecordQueries, redelivery: Redelivery
+) -> Outcome[Webhook]:
+    """Send again everything that failed since a time, in order. Notifications count that were left out while it was disabled."""
     _check_enabled(await records.known(Webhook.KIND, id))
-    return Answer(200, {"requeued": await resending.failed_since(id, query.since)})
+    return Outcome(result={"requeued": await redelivery.resend_failed_since(id, query.since)})
 
 
-@routes.post("/{id}/test/", WRITE, answers=ProbedWire)
-async def probe_webhook(call: Call, id: UUID, records: RecordQueries, probe: WebhookProbe) -> Answer:
-    """Send a made-up notification at once, also to a disabled webhook.
+async def webhook_tested(request: Request, outcome: Outcome[Webhook]) -> Response:
+    return Response(200, responses.WebhookTest.model_validate(outcome.result))
 
-    It is about no Event, has IsForced, and is not kept; a callback gets one of a job 0 that is completed."""
+
+@routes.post("/{id}/test/", WRITE, response_model=responses.WebhookTest, respond=webhook_tested)
+async def test_webhook(request: Request, id: UUID, records: RecordQueries, probe: WebhookProbe) -> Outcome[Webhook]:
+    """Send a sample notification at once, also to a disabled webhook.
+
+    It is about no existing Event, has `isForced`, and is not kept. A callback gets a notice of a completed job 0."""
     await records.known(Webhook.KIND, id)
-    return Answer(200, _probed(await probe.probe(id)))
+    return Outcome(result=responses.WebhookTest.of(await probe.probe(id)).model_dump(mode="json"))
 
 
-def shaped(delivery: Delivery) -> dict[str, Any]:
-    payload = from_json(delivery.payload)
-    pending, job = delivery.state is DeliveryState.PENDING, delivery.job
-    return {
-        "id": str(delivery.id),
-        "webhookId": str(delivery.webhook),
-        "eventId": delivery.lane if job is None else None,
-        "jobId": job,
-        "position": delivery.position,
-        "state": delivery.state.name,
-        "action": payload["action" if job is None else "status"],
-        "payload": payload,
-        "createdAt": iso(delivery.created_at),
-        "dueAt": iso(delivery.due_at) if pending else None,
-        "finishedAt": iso(delivery.finished_at) if delivery.finished_at is not None else None,
-        "error": delivery.error,
-        "attempts": [_attempt(number, one) for number, one in enumerate(delivery.attempts, 1)],
-    }
+def _delivery(body: bytes) -> Response:
+    """A delivery has no version: the ETag is a hash of the body, of 63 bits, so that it is a number like all others."""
+    return Response(200, body, etag=int.from_bytes(sha256(body).digest()[:8]) >> 1)
 
 
-def _attempt(number: int, attempt: Attempt) -> dict[str, Any]:
-    return {
-        "number": number,
-        "startedAt": iso(attempt.started_at),
-        "seconds": round(attempt.seconds, 6),
-        "status": attempt.status,
-        "error": attempt.error,
-        "address": attempt.address,
-        "response": attempt.response,
-    }
+def _next_page(webhook: UUID, filter: DeliveryFilter, last: Delivery) -> str:
+    state = filter.state.name if filter.state is not None else None
+    parameters = {"state": state, "eventId": filter.event_id, "jobId": filter.job}
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"/api/webhook/{webhook}/deliveries/?" + urlencode({**given, "before": last.id, "pageSize": filter.limit})
 
 
-def _probed(probed: Probed) -> dict[str, Any]:
-    return {
-        "id": str(probed.id),
-        "delivered": probed.error is None,
-        "status": probed.status,
-        "error": probed.error,
-        "seconds": round(probed.seconds, 6),
-        "address": probed.address,
-        "response": probed.response,
-    }
-
-
-def _next(webhook: UUID, wanted: DeliveryFilter, last: Delivery) -> str:
-    """The address of the next page: the same question, from where this page ended."""
-    state = wanted.state.name if wanted.state is not None else None
-    asked = {"state": state, "eventId": wanted.event_id, "jobId": wanted.job}
-    given = {name: value for name, value in asked.items() if value is not None}
-    return f"/api/webhook/{webhook}/deliveries/?" + urlencode({**given, "before": last.id, "pageSize": wanted.limit})
-
-
-async def _known(webhook: UUID, key: UUID, deliveries: DeliveryQueries) -> Delivery:
-    found = await deliveries.find(webhook, key)
-    if found is None:
+async def _find(webhook: UUID, key: UUID, deliveries: DeliveryQueries) -> Delivery:
+    delivery = await deliveries.find(webhook, key)
+    if delivery is None:
         raise NotFound("delivery", str(key))
-    return found
+    return delivery
 
 
 def _check_enabled(webhook: RecordRow) -> None:

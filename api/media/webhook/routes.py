@@ -1,120 +1,161 @@
-"""Webhooks: document 2, "Webhooks"; decisions.md, "Webhooks". DELETE, secret and notify are ours.
+"""Routes of system-wide webhooks and of webhooks of one Event: docs/reference/api/webhooks.md.
 
-One family are the system-wide ones, the other those of one Event, under `/event/`; neither shows the other's. The third are the
-callbacks, in `callbacks.py`.
+Each family has its own addresses. There a webhook of another family counts as missing. Callbacks are in `callbacks.py`.
 """
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
-from api.kernel.answer import Answer
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.auth import READ, WRITE
-from api.kernel.call import Call
-from api.kernel.commands import CommandBus
 from api.kernel.pages import FreshQuery
-from api.kernel.routes import Routes
-from api.media.webhook.wire import (
-    CallbackWire,
-    EventWebhookBody,
-    EventWebhookWire,
-    MadeEventWebhookWire,
-    MadeWebhookWire,
-    NotifiedWire,
-    PutEventWebhookBody,
-    PutWebhookBody,
-    SecretWire,
-    WebhookBody,
-    WebhookWire,
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.webhook import responses
+from api.media.webhook.requests import (
+    AddOrUpdateEventWebhookRequest,
+    AddOrUpdateWebhookRequest,
+    UpdateEventWebhookRequest,
+    UpdateWebhookRequest,
 )
-from api.media.webhook.writes import WEBHOOKS, Webhooks, in_family
+from api.media.webhook.responses import WEBHOOKS, added_response
+from domain.kernel.ports import Outcome
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import ForceNotification
-from domain.records.kinds.webhook import Webhook
+from domain.media_event.handlers import EventHandlers
+from domain.records.handlers import RecordHandlers
+from domain.records.record import Record
+from domain.webhook.aggregate import Webhook, WebhookFamily
+from domain.webhook.handlers import WebhookChanges, WebhookHandlers
 from projections.records.queries import RecordQueries, RecordRow
 
-routes = Routes("/webhook", tag="Webhooks")
-as_spelled = Routes("/webook", tag="Webhooks")
-"""Document 2 writes one path so; it means the same."""
+routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
+misspelled_routes = Router("/webook", tag="Webhooks", surface=MEDIA)
+"""An address that older clients use."""
+
+_NO_STORE: Final = (("cache-control", "no-store"),)
 
 
-@routes.post("/", WRITE, answers=MadeWebhookWire)
-async def put_webhook(call: Call, body: PutWebhookBody, webhooks: Webhooks) -> Answer:
-    """Add a system-wide webhook, or change the one with this id. A new one's secret is shown in this answer and never again."""
-    return await webhooks.put(call, body, of_event=False)
+async def webhook_added(request: Request, outcome: Outcome[Webhook]) -> Response:
+    """A new webhook with its secret, or the changed one."""
+    if not outcome.result.get("added"):
+        return await WEBHOOKS.respond(request, outcome)
+    webhook = RecordRow.of(outcome.aggregate)
+    body = added_response(webhook, outcome.secrets.get("secret"))
+    return Response(200, body, etag=webhook.version, headers=_NO_STORE)
 
 
-@as_spelled.post("/event/", WRITE, answers=MadeEventWebhookWire, name="put_event_webhook_as_spelled")
-@routes.post("/event/", WRITE, answers=MadeEventWebhookWire)
-async def put_event_webhook(call: Call, body: PutEventWebhookBody, webhooks: Webhooks) -> Answer:
-    """Add a webhook of one Event, or change the one with this id. A new one's secret is shown in this answer and never again."""
-    return await webhooks.put(call, body, of_event=True)
+@routes.post("/", WRITE, response_model=responses.AddedWebhook, respond=webhook_added)
+async def add_or_update_webhook(request: Request, body: AddOrUpdateWebhookRequest, handlers: WebhookHandlers) -> Outcome[Webhook]:
+    """Add a system-wide webhook, or change the one with this id. The secret of a new one is shown in this answer only."""
+    return await _add_or_update(request, body, handlers, family=WebhookFamily.SYSTEM_WIDE)
 
 
-@routes.put("/{id}", WRITE, answers=WebhookWire)
-async def amend_webhook(call: Call, id: UUID, body: WebhookBody, webhooks: Webhooks) -> Answer:
-    """Change a system-wide webhook. What is absent stays as it is."""
-    return await webhooks.amend(call, id, body, of_event=False)
+@misspelled_routes.post(
+    "/event/",
+    WRITE,
+    response_model=responses.AddedEventWebhook,
+    name="add_or_update_event_webhook_misspelled",
+    respond=webhook_added,
+)
+@routes.post("/event/", WRITE, response_model=responses.AddedEventWebhook, respond=webhook_added)
+async def add_or_update_event_webhook(
+    request: Request, body: AddOrUpdateEventWebhookRequest, handlers: WebhookHandlers
+) -> Outcome[Webhook]:
+    """Add a webhook of one Event, or change the one with this id. The secret of a new one is shown in this answer only."""
+    return await _add_or_update(request, body, handlers, family=WebhookFamily.EVENT)
 
 
-@routes.put("/{id}/event/", WRITE, answers=EventWebhookWire)
-async def amend_event_webhook(call: Call, id: UUID, body: EventWebhookBody, webhooks: Webhooks) -> Answer:
-    """Change a webhook of an Event, or make it one of another Event. What is absent stays as it is."""
-    return await webhooks.amend(call, id, body, of_event=True)
+@routes.put("/{id}", WRITE, response_model=responses.Webhook, respond=WEBHOOKS.respond)
+async def update_webhook(request: Request, id: UUID, body: UpdateWebhookRequest, handlers: WebhookHandlers) -> Outcome[Webhook]:
+    """Change a system-wide webhook. A field that is absent stays as it is."""
+    return await handlers.update(id, _changes(body), family=WebhookFamily.SYSTEM_WIDE, invocation=request.invocation)
 
 
-@routes.get("/", READ, answers=list[WebhookWire], absent=204)
-async def list_webhooks(call: Call, query: FreshQuery, records: RecordQueries) -> Answer:
-    """The system-wide webhooks, the oldest first."""
-    return _listed(await records.without_parent(Webhook.KIND))
+@routes.put("/{id}/event/", WRITE, response_model=responses.EventWebhook, respond=WEBHOOKS.respond)
+async def update_event_webhook(
+    request: Request, id: UUID, body: UpdateEventWebhookRequest, handlers: WebhookHandlers
+) -> Outcome[Webhook]:
+    """Change a webhook of an Event, or move it to another Event. A field that is absent stays as it is."""
+    return await handlers.update(id, _changes(body), family=WebhookFamily.EVENT, invocation=request.invocation)
 
 
-@routes.get("/event/{eventId}", READ, answers=list[EventWebhookWire], absent=204)
-async def webhooks_of_event(call: Call, event_id: UUID, query: FreshQuery, records: RecordQueries) -> Answer:
-    """The webhooks of an Event, the oldest first."""
-    return _listed(await records.of_parent(Webhook.KIND, event_id))
+@routes.get("/", READ, response_model=list[responses.Webhook], absent=204)
+async def list_webhooks(request: Request, query: FreshQuery, records: RecordQueries) -> Response:
+    """The system-wide webhooks, oldest first."""
+    return _list(await records.without_parent(Webhook.KIND))
 
 
-@routes.get("/{id}", READ, answers=WebhookWire, absent=204)
-async def webhook_by_id(call: Call, id: UUID, query: FreshQuery, records: RecordQueries) -> Answer:
+@routes.get("/event/{eventId}", READ, response_model=list[responses.EventWebhook], absent=204)
+async def list_event_webhooks(request: Request, event_id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+    """The webhooks of an Event, oldest first."""
+    return _list(await records.of_parent(Webhook.KIND, event_id))
+
+
+@routes.get("/{id}", READ, response_model=responses.Webhook, absent=204)
+async def get_webhook(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """One system-wide webhook."""
-    return await _found(id, records, of_event=False)
+    return WEBHOOKS.found(await find(id, WebhookFamily.SYSTEM_WIDE, records), id)
 
 
-@routes.get("/{id}/event/", READ, answers=EventWebhookWire, absent=204)
-async def event_webhook_by_id(call: Call, id: UUID, query: FreshQuery, records: RecordQueries) -> Answer:
+@routes.get("/{id}/event/", READ, response_model=responses.EventWebhook, absent=204)
+async def get_event_webhook(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """One webhook of an Event."""
-    return await _found(id, records, of_event=True)
+    return WEBHOOKS.found(await find(id, WebhookFamily.EVENT, records), id)
 
 
-@routes.delete("/{id}", WRITE, answers=EventWebhookWire | WebhookWire | CallbackWire)
-async def withdraw_webhook(call: Call, id: UUID, bus: CommandBus) -> Answer:
-    """Delete a webhook of any family; the answer is the webhook as it last was."""
-    return await bus.send(call, WEBHOOKS.withdraw(id), WEBHOOKS.written)
+@routes.delete(
+    "/{id}",
+    WRITE,
+    response_model=responses.EventWebhook | responses.Webhook | responses.Callback,
+    respond=WEBHOOKS.respond,
+)
+async def delete_webhook(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
+    """Delete a webhook of any family. The answer is the webhook as it was before."""
+    return await handlers.delete(Webhook, id, invocation=request.invocation)
 
 
-@routes.post("/{id}/secret/", WRITE, answers=SecretWire)
-async def rotate_webhook_secret(call: Call, id: UUID, webhooks: Webhooks) -> Answer:
-    """Make a new secret, shown in this answer and never again. The one so far signs along for 24 hours."""
-    return await webhooks.rotate(call, id)
+async def secret_rotated(request: Request, outcome: Outcome[Webhook]) -> Response:
+    return Response(200, responses.WebhookSecret(secret=outcome.secrets.get("secret")), headers=_NO_STORE)
 
 
-@routes.post("/notify/{eventId}", WRITE, answers=NotifiedWire)
-async def force_notification(call: Call, event_id: UUID, bus: CommandBus) -> Answer:
-    """Tell all webhooks of an Event how it is, with IsForced."""
-
-    async def show(event: MediaEvent) -> Answer:
-        return Answer(200, {"eventId": event.key})
-
-    return await bus.send(call, ForceNotification(event_id), show)
+@routes.post("/{id}/secret/", WRITE, response_model=responses.WebhookSecret, respond=secret_rotated)
+async def rotate_webhook_secret(request: Request, id: UUID, handlers: WebhookHandlers) -> Outcome[Webhook]:
+    """Make a new signing secret, shown in this answer only. For 24 hours requests are signed with the old one too."""
+    return await handlers.rotate_secret(id, invocation=request.invocation)
 
 
-def _listed(rows: list[RecordRow]) -> Answer:
-    if not rows:
-        return Answer(204)
-    return WEBHOOKS.listed(sorted(rows, key=lambda row: (row.date_created, row.id)))
+async def event_notified(request: Request, outcome: Outcome[MediaEvent]) -> Response:
+    return Response(200, responses.ForcedNotification.model_construct(event_id=UUID(outcome.aggregate.key)))
 
 
-async def _found(key: UUID, records: RecordQueries, *, of_event: bool) -> Answer:
-    row = await records.find(Webhook.KIND, key)
-    return WEBHOOKS.found(row if row is not None and in_family(row, of_event=of_event) else None, key)
+@routes.post("/notify/{eventId}", WRITE, response_model=responses.ForcedNotification, respond=event_notified)
+async def force_notification(request: Request, event_id: UUID, handlers: EventHandlers) -> Outcome[MediaEvent]:
+    """Send a notification about an Event's present state, with `isForced`, to all its webhooks and all system-wide ones."""
+    return await handlers.force_notification(event_id, invocation=request.invocation)
+
+
+async def find(key: UUID, family: WebhookFamily, records: RecordQueries) -> RecordRow | None:
+    """The webhook; None where it belongs to another family."""
+    webhook = await records.find(Webhook.KIND, key)
+    return webhook if webhook is not None and webhook.details.family is family else None
+
+
+async def _add_or_update(
+    request: Request, body: AddOrUpdateWebhookRequest, handlers: WebhookHandlers, *, family: WebhookFamily
+) -> Outcome[Webhook]:
+    if body.id is None:
+        return await handlers.add(_changes(body), invocation=request.invocation)
+    return await handlers.update(body.id, _changes(body), family=family, invocation=request.invocation)
+
+
+def _changes(body: UpdateWebhookRequest) -> WebhookChanges:
+    return WebhookChanges(WEBHOOKS.values(body), body.password)
+
+
+def _list(webhooks: list[RecordRow]) -> Response:
+    if not webhooks:
+        return Response(204)
+    return WEBHOOKS.listed(sorted(webhooks, key=lambda webhook: (webhook.date_created, webhook.id)))

@@ -1,1 +1,1 @@
-"""`/asyncapi.json`: what the product says unasked, to Kafka and to webhooks, made from the event catalogue. Issue 5, "Build", 2."""
+"""`/asyncapi.json`: the messages to Kafka and to webhooks, generated from the event catalogue."""

@@ -1,4 +1,4 @@
-"""The AsyncAPI 3.0 document as a whole: its two parts, who serves them, and what a reader may rely on."""
+"""The AsyncAPI 3.0 document: its two parts, the servers, and the guarantees."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SERVERS = {
 
 
 class AsyncApi:
-    """`topic` and `partitions` are the Kafka adapter's: the topic of a kind of aggregate, and how many partitions each has."""
+    """The document. `topic` gives the topic of a kind of aggregate, `partitions` is the number of partitions of each."""
 
     def __init__(self, catalogue: Catalogue, *, version: str, topic: Callable[[str], str], partitions: int) -> None:
         self._catalogue = catalogue
@@ -62,7 +62,7 @@ class AsyncApi:
         }
 
     async def json(self) -> bytes:
-        """Made when first asked for, off the event loop."""
+        """Rendered at the first request, in a thread."""
         if self._json is None:
             self._json = await asyncio.to_thread(lambda: to_json(self.describe()))
         return self._json

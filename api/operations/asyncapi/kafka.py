@@ -1,6 +1,6 @@
-"""The Kafka part: a channel for each kind of aggregate, a message for each domain event, its payload as the log holds it.
+"""The part about Kafka: a channel for each kind of aggregate, and a message for each domain event, with its payload as in the log.
 
-The headers are those of `workers/adapters/kafka/cloud_event.py`; a test compares them with what that writes.
+The headers are those of `workers/adapters/kafka/cloud_event.py`; a test compares them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
+from api.operations.asyncapi.examples import example_of
 from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent
 from domain.kernel.mapper import Catalogue
 
@@ -35,6 +36,20 @@ _HEADERS: dict[str, dict[str, Any]] = {
     "ce_correlationid": {"description": "The X-Transaction-ID of the request that began it, or an id in its place."},
     "ce_commandid": {"format": "uuid", "description": "The write that it belongs to: events of one write have the same."},
     "ce_causationid": {"format": "uuid", "description": "The id of the event that led to the write, if one did."},
+}
+_HEADER_EXAMPLES = {
+    "content-type": "application/json",
+    "ce_specversion": "1.0",
+    "ce_source": "/medialedger",
+    "ce_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+    "ce_subject": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+    "ce_time": "2031-01-02T03:04:05.000Z",
+    "ce_sequence": "3",
+    "ce_position": "1200",
+    "ce_after": "1100",
+    "ce_actor": "studio",
+    "ce_correlationid": "import-7",
+    "ce_commandid": "9b2d1f8e-6f5b-4c1e-8f0a-2f4a1c7b3d55",
 }
 _OPTIONAL = frozenset({"ce_causationid"})
 
@@ -63,7 +78,7 @@ def kafka_part(catalogue: Catalogue, *, topic: Callable[[str], str], partitions:
         },
         "operations": {f"send.{kind}": _operation(kind) for kind, _ in kinds},
         "schemas": {"CloudEventHeaders": _cloud_event(), **shared},
-        "messages": {name: _message(event, payloads[name]) for name, event in catalogue.events.items()},
+        "messages": {name: _message(event, payloads[name], shared=shared) for name, event in catalogue.events.items()},
         "messageBindings": {"byAggregate": _key()},
         "correlationIds": {"request": {"location": "$message.header#/ce_correlationid"}},
     }
@@ -86,11 +101,11 @@ def _operation(kind: str) -> dict[str, Any]:
     return {"action": "send", "channel": {"$ref": f"#/channels/{kind}"}, "summary": f"The log's events of kind {kind}."}
 
 
-def _message(event: type[DomainEvent], payload: dict[str, Any]) -> dict[str, Any]:
-    told = event.__dict__.get("__doc__")
+def _message(event: type[DomainEvent], payload: dict[str, Any], *, shared: dict[str, Any]) -> dict[str, Any]:
+    doc = event.__dict__.get("__doc__")
     return {
         "name": event.TOPIC,
-        **({"summary": " ".join(inspect.cleandoc(told).split())} if told else {}),
+        **({"summary": " ".join(inspect.cleandoc(doc).split())} if doc else {}),
         "headers": {
             "type": "object",
             "allOf": [{"$ref": f"{_SCHEMAS}CloudEventHeaders"}],
@@ -99,6 +114,12 @@ def _message(event: type[DomainEvent], payload: dict[str, Any]) -> dict[str, Any
         "payload": payload,
         "correlationId": {"$ref": "#/components/correlationIds/request"},
         "bindings": {"$ref": "#/components/messageBindings/byAggregate"},
+        "examples": [
+            {
+                "headers": {**_HEADER_EXAMPLES, "ce_type": event.TOPIC},
+                "payload": example_of(payload, shared=shared),
+            }
+        ],
     }
 
 
@@ -136,7 +157,7 @@ def _payloads(catalogue: Catalogue) -> tuple[dict[str, dict[str, Any]], dict[str
 
 def _payload(event: type[DomainEvent], schema: dict[str, Any]) -> dict[str, Any]:
     """As stored: without the envelope, and without the fields that the event was not given."""
-    begins = issubclass(event, FirstEvent) or event.verb() == "reinstated"
+    begins = issubclass(event, FirstEvent) or event.verb() == "restored"
     return {
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-"""The webhook part: document 2, "Events", in both of its forms, with the headers of contract.md, "Webhook delivery"."""
+"""The part about webhooks: notifications as JSON and as a form, and callbacks of jobs, with their headers."""
 
 from __future__ import annotations
 
@@ -79,14 +79,58 @@ _OF_A_TASK: dict[str, dict[str, Any]] = {
 }
 
 
+def _form_text(value: str | bool | None) -> str:
+    return str(value).lower() if isinstance(value, bool) else value or ""
+
+
+_HEADER_EXAMPLES = {
+    "webhook-id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+    "webhook-timestamp": "1924992000",
+    "webhook-signature": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+}
+_NOTIFICATION: dict[str, str | bool | None] = {
+    "eventId": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
+    "referenceId": "cup-2031",
+    "externalId": None,
+    "state": "LIVE_PUBLISHED",
+    "stateChanged": True,
+    "metadataChanged": False,
+    "thumbnailChanged": False,
+    "isForced": False,
+    "audioChanged": False,
+    "mp4State": "NONE",
+    "mp4StateChanged": False,
+    "chapterPointsChanged": False,
+    "assetsChanged": False,
+    "provisionState": None,
+    "provisionStateChanged": False,
+    "capturingLive2VodFlagChanged": False,
+    "action": Action.UPDATED.value,
+}
+_FORM = {name[0].upper() + name[1:]: _form_text(value) for name, value in _NOTIFICATION.items()}
+_CALLBACK = {
+    "job_id": 17,
+    "status": JOB_STATUSES[0],
+    "workflow": "http_fetch_verify",
+    "content_id": "film",
+    "message": "",
+    "files": [],
+    "metadata": {},
+    "custom_data": None,
+    "time": "2031-01-02T03:04:05.000Z",
+    "client": "studio",
+}
+
+
 def webhook_part() -> dict[str, dict[str, Any]]:
     """Section by section of the document, the components beside the channels."""
+    json, form_type = "application/json", "application/x-www-form-urlencoded"
     messages = {
-        "notification.json": _message("Notification", "application/json", "To a webhook whose `useJsonBody` is true."),
-        "notification.form": _message("NotificationForm", "application/x-www-form-urlencoded", "To any other webhook."),
+        "notification.json": _message("Notification", json, "To a webhook whose `useJsonBody` is true.", example=_NOTIFICATION),
+        "notification.form": _message("NotificationForm", form_type, "To any other webhook.", example=_FORM),
     }
     callbacks = {
-        "job_callback": _message("JobCallback", "application/json", "To each callback address of a job.", name="job_callback")
+        "job_callback": _message("JobCallback", json, "To each callback address of a job.", example=_CALLBACK, name="job_callback")
     }
     form = {name[0].upper() + name[1:]: _in_form(field) for name, field in _FIELDS.items()}
     return {
@@ -131,13 +175,16 @@ def _operation(channel: str, what: str) -> dict[str, Any]:
     }
 
 
-def _message(schema: str, content_type: str, summary: str, *, name: str = "notification") -> dict[str, Any]:
+def _message(
+    schema: str, content_type: str, summary: str, *, example: dict[str, Any], name: str = "notification"
+) -> dict[str, Any]:
     return {
         "name": name,
         "summary": summary,
         "contentType": content_type,
         "headers": {"$ref": f"{_SCHEMAS}WebhookHeaders"},
         "payload": {"$ref": f"{_SCHEMAS}{schema}"},
+        "examples": [{"headers": _HEADER_EXAMPLES, "payload": example}],
     }
 
 

@@ -1,11 +1,12 @@
-"""The request document, filled in. Document 1, "CPIX response document"; reference/drm.md, a.2 to a.4 and b "Answer rules".
+"""The CPIX response: the request document, filled in: docs/reference/api/key-provider.md#response.
 
-What was asked for is filled where it stands. Root, declarations, ids, lists, comments and their order stay as they came.
+Requested elements are filled in place. Root, declarations, ids, lists, comments and their order stay the same.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,18 +29,19 @@ from api.speke.cpix.elements import (
     dropped,
     written,
 )
-from api.speke.cpix.encryption import DocumentKeys, deliver, seal
+from api.speke.cpix.encryption import DocumentKeys, deliver, encrypt_key
 from api.speke.cpix.parsing import printed
 from api.speke.cpix.request import CpixRequest
 from api.speke.cpix.signalling import V1_CHILDREN, V2_CHILDREN, Audience, Signalling
 from api.speke.cpix.systems import PLAYLISTS
+from domain.drm.settings import DrmSettings
 from domain.drm.systems import DrmSystem, KeyMaterial
 
 _IV: Final = "explicitIV"
 
 
-class GivenKey(Protocol):
-    """A content key as the store gives it. `iv` is stable, and used where the packager sent none."""
+class ContentKey(Protocol):
+    """A content key. `iv` is the same in every response, and used where the packager sent none."""
 
     @property
     def kid(self) -> UUID: ...
@@ -50,23 +52,32 @@ class GivenKey(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """A gap in a template: the index of the key that belongs there, and whether it is written in hexadecimal characters."""
+
+    key: int
+    hex_form: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
-    """An answer without its keys, which belong between its pieces, in the order of the document. Holds no key, so it may be kept;
-    the same question has the same one."""
+    """A response without its keys, which belong in the gaps between its pieces. It holds no key, so it may be cached; the same
+    request has the same template."""
 
     pieces: Sequence[bytes]
+    gaps: Sequence[Gap]
 
     @property
     def complete(self) -> bool:
-        """Nothing is missing: the keys are in it, encrypted."""
-        return len(self.pieces) == 1
+        """Whether it has no gaps: it holds the keys, encrypted."""
+        return not self.gaps
 
-    def filled(self, given: Sequence[GivenKey]) -> bytes:
+    def filled(self, given: Sequence[ContentKey]) -> bytes:
         if self.complete:
             return self.pieces[0]
         written = [self.pieces[0]]
-        for key, piece in zip(given, self.pieces[1:], strict=True):
-            written += (b64encode(key.key), piece)
+        for gap, piece in zip(self.gaps, self.pieces[1:], strict=True):
+            written += (b64encode(in_form(given[gap.key].key, hex_form=gap.hex_form)), piece)
         return b"".join(written)
 
     @property
@@ -74,43 +85,50 @@ class Template:
         return sum(map(len, self.pieces))
 
 
-def fill(request: CpixRequest, given: Sequence[GivenKey], *, audience: Audience) -> bytes:
+def in_form(value: bytes, *, hex_form: bool) -> bytes:
+    return value.hex().encode() if hex_form else value
+
+
+def fill(request: CpixRequest, given: Sequence[ContentKey], *, audience: Audience) -> bytes:
     """`given` in the order of `request.keys`."""
     return template(request, given, audience=audience).filled(given)
 
 
-def template(request: CpixRequest, given: Sequence[GivenKey], *, audience: Audience) -> Template:
-    """The request's tree becomes the answer: a request is filled once. Keys that are delivered encrypted are in it."""
-    mark = os.urandom(16).hex()  # nobody can have sent it
+def template(request: CpixRequest, given: Sequence[ContentKey], *, audience: Audience) -> Template:
+    """Fills the tree of the request, so each request can be used once. Encrypted keys are part of the template."""
+    mark = os.urandom(16).hex()  # random, so the document cannot contain it
     root = request.nodes.tree.getroot()
     if request.version != V1:
         root.attrib.pop("id", "")  # superseded by contentId; an `id` fails AWS's verification
     for plain in list(root.iter(PLAIN_VALUE)):
-        dropped(plain)  # the caller's; never ours to give back
+        dropped(plain)  # a key that the packager sent is never given back
     document_keys = DocumentKeys.random() if request.encrypted else None
     if document_keys is not None:
         for recipient in request.nodes.recipients:
             deliver(recipient, document_keys)
     materials = [KeyMaterial(key.kid, key.key, asked.iv or key.iv) for key, asked in zip(given, request.keys, strict=True)]
     for place, material in enumerate(materials):
-        fairplay = DrmSystem.FAIRPLAY in request.systems_of(place)
+        fairplay = audience.settings if DrmSystem.FAIRPLAY in request.systems_of(place) else None
+        hex_form = fairplay is not None and fairplay.fairplay_hex_form
         element = request.nodes.keys[place].element
-        _fill_key(element, material, shown=mark, fairplay=fairplay, document_keys=document_keys)
+        _fill_key(element, material, shown=f"{mark}-{place}-{int(hex_form)}-", fairplay=fairplay, document_keys=document_keys)
     for node in request.nodes.systems:
         signalling = Signalling(node.system, materials[node.key], request.keys[node.key].scheme, request.content_id, audience)
         _fill_system(node, signalling, request.version)
     for rule, key in request.nodes.rules:
         _name(rule, materials[key].kid)
-    return Template(printed(request.nodes.tree).split(mark.encode()))
+    pieces = re.split(rb"%s-(\d+)-([01])-" % mark.encode(), printed(request.nodes.tree))
+    return Template(pieces[::3], [Gap(int(key), form == b"1") for key, form in zip(pieces[1::3], pieces[2::3], strict=True)])
 
 
 def _fill_key(
-    element: etree._Element, material: KeyMaterial, *, shown: str, fairplay: bool, document_keys: DocumentKeys | None
+    element: etree._Element, material: KeyMaterial, *, shown: str, fairplay: DrmSettings | None, document_keys: DocumentKeys | None
 ) -> None:
-    """`shown` stands for the key, where it is given in the clear."""
+    """`shown` is the placeholder for a key in plain text. `fairplay`: the client's settings, for a FairPlay key."""
     _name(element, material.kid)
-    if fairplay and material.iv is not None and not attribute(element, _IV):
-        element.set(_IV, b64encode(material.iv).decode())
+    if fairplay is not None and material.iv is not None and not attribute(element, _IV):
+        hex_form = fairplay.fairplay_hex_form and document_keys is None
+        element.set(_IV, b64encode(in_form(material.iv, hex_form=hex_form)).decode())
     sent = [child for child in children(element) if child.tag == DATA]
     place = element.index(sent[0]) if sent else len(element)
     for child in sent:
@@ -118,10 +136,12 @@ def _fill_key(
     data = added(element, DATA)
     element.insert(place, data)
     secret = added(data, SECRET)
-    if document_keys is None:
-        added(secret, PLAIN_VALUE, text=shown)
-    else:
-        seal(secret, material.key, document_keys)
+    if document_keys is not None:
+        encrypt_key(secret, material.key, document_keys)
+        return
+    added(secret, PLAIN_VALUE, text=shown)
+    if fairplay is not None and fairplay.fairplay_direct_plain_value:
+        added(element, PLAIN_VALUE, text=shown)
 
 
 def _fill_system(node: SystemNode, signalling: Signalling, version: str) -> None:
@@ -146,6 +166,6 @@ def _add_children(node: SystemNode, version: str) -> None:
 
 
 def _name(element: etree._Element, kid: UUID) -> None:
-    """A kid that was sent stays as it was written."""
+    """A kid that was sent keeps its spelling."""
     if not attribute(element, "kid"):
         element.set("kid", str(kid))

@@ -1,7 +1,7 @@
-"""The encryption contract of SPEKE v2: which key encrypts which tracks. reference/drm.md, b "Encryption contract".
+"""The encryption contract of SPEKE v2: which key encrypts which tracks: docs/reference/api/key-provider.md#usage-rules.
 
-A contract whose parts contradict each other would let a packager encrypt a track with a key that no licence allows for it. The
-bounds in filters are the packager's own choice: presets and packagers differ there.
+A contradictory contract would let a packager encrypt a track with a key that no licence allows for it. The bounds in filters are
+not compared: presets and packagers differ in them.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _wrong_with(rule: etree._Element, known: set[str], *, shared: bool, alone: b
 
 
 def _fits(kind: str, tags: set[str]) -> bool:
-    """A type that we do not know may have any filters. `A+B` is one filter for both of a kind, or one for each kind."""
+    """An unknown type may have any filters. `A+B` needs one filter when both are of one kind, else one of each kind."""
     if kind == _ALL:
         return tags == {VIDEO_FILTER, AUDIO_FILTER}
     wanted = {_TRACKS.get(part) for part in kind.split("+")}

@@ -1,7 +1,7 @@
-"""Which SPEKE is spoken, and for which content. reference/drm.md, b "Dispatch" and "Errors".
+"""The SPEKE version and the content id of a request: docs/reference/api/key-provider.md#versions.
 
-SPEKE v2 says so in a header or in CPIX@version or CPIX@contentId; without all of them it is v1. A version of SPEKE belongs to one
-of CPIX, and is answered with itself.
+A request is SPEKE v2 when it has a version header, CPIX@version or CPIX@contentId; else v1. Each version of SPEKE belongs to one
+version of CPIX. The response has the version of the request.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _SPEKE_OF_CPIX: Final = {"2.3": "2.0", "2.4": "2.1"}
 
 
 def version_of(root: etree._Element, header: str | None, *, faults: Faults) -> str:
-    """`header` is X-Speke-Version. After a fault the document is read on as v2, where more can be said of it."""
+    """`header` is X-Speke-Version. After an error the document is read as v2, which finds more errors."""
     asked = (header or "").strip()
     if asked in (V1, "1.0") or not (asked or "version" in root.attrib or "contentId" in root.attrib):
         return V1
-    told = attribute(root, "version")
-    implied = _SPEKE_OF_CPIX.get(told)
+    stated = attribute(root, "version")
+    implied = _SPEKE_OF_CPIX.get(stated)
     if asked and asked not in _SPEKE_OF_CPIX.values():
         faults.add(Fault.UNSUPPORTED_SPEKE)
-    elif not told:
+    elif not stated:
         faults.add(Fault.MISSING_VERSION, root)
     elif implied is None or (asked and asked != implied):
         faults.add(Fault.UNSUPPORTED_VERSION, root)
@@ -36,7 +36,7 @@ def version_of(root: etree._Element, header: str | None, *, faults: Faults) -> s
 
 
 def content_id_of(root: etree._Element, version: str, *, faults: Faults) -> str:
-    """As it was sent: it is a name that others gave."""
+    """The content id, unchanged: it is compared exactly."""
     name = "id" if version == V1 else "contentId"
     sent = str(root.get(name, ""))
     if not sent.strip():

@@ -1,6 +1,6 @@
-"""What the steps of reading share: the document's lists, and a place where faults are gathered.
+"""Parts of a CPIX document, and the collection of errors in it.
 
-All faults are gathered, so that a dry run can tell all of them; an answer to a packager tells the first.
+All errors are collected: a dry run reports all of them, a response to a packager the first.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from api.speke.cpix.elements import attribute, children, local_name
 from api.speke.cpix.errors import Fault, SpekeError
 from domain.drm.systems import DrmSystem
 
-# Each element that is added looks through all that are in scope: thousands of them would hold a worker up for seconds.
+# For each added element lxml searches all namespaces in scope: with thousands of them a response would take seconds.
 _MOST_NAMESPACES: Final = 100
 
 
 @dataclass(slots=True)
 class Faults:
-    """In the order in which they were seen."""
+    """The errors of one document, in the order in which they were found."""
 
     seen: list[SpekeError] = field(default_factory=list)
 
@@ -32,7 +32,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class KeyNode:
-    """One ContentKey element. `kid` is None where we make it."""
+    """One ContentKey element. `kid` is None where the packager leaves it to us."""
 
     element: etree._Element
     kid: UUID | None
@@ -40,7 +40,7 @@ class KeyNode:
 
 @dataclass(frozen=True, slots=True)
 class SystemNode:
-    """One DRMSystem element; `key` is the place of its ContentKey in the document."""
+    """One DRMSystem element; `key` is the index of its ContentKey in the document."""
 
     element: etree._Element
     system: DrmSystem
@@ -48,7 +48,7 @@ class SystemNode:
 
 
 def listed(root: etree._Element, list_tag: str, tag: str, *, most: int, faults: Faults) -> list[etree._Element]:
-    """The members of one list of the document; none when the list is not there."""
+    """The members of one list of the document; empty when the list is missing."""
     lists = [child for child in children(root) if child.tag == list_tag]
     if len(lists) > 1:
         faults.add(Fault.REPEATED_ELEMENT, lists[1], name=local_name(list_tag))
@@ -61,7 +61,7 @@ def listed(root: etree._Element, list_tag: str, tag: str, *, most: int, faults: 
 
 
 def kid_of(element: etree._Element, *, faults: Faults) -> UUID | None:
-    """The kid that was sent, or None: for none, and for one that is not a UUID, which is a fault."""
+    """The kid that was sent; None when it is missing, and when it is not a UUID, which is an error."""
     sent = attribute(element, "kid")
     if not sent:
         return None
@@ -72,7 +72,7 @@ def kid_of(element: etree._Element, *, faults: Faults) -> UUID | None:
 
 
 def uuid_of(sent: str) -> UUID | None:
-    """Only the usual form: UUID() alone would also take braces, URNs and no dashes."""
+    """Only the usual form: UUID() would also accept braces, URNs and a text without dashes."""
     try:
         kid = UUID(sent)
     except ValueError:

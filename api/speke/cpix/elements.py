@@ -1,6 +1,6 @@
-"""Names of CPIX, and small steps in its tree. Elements are matched by namespace and local name; prefixes are the packager's.
+"""Names of CPIX elements, and small changes of the tree: docs/reference/api/key-provider.md#namespaces.
 
-reference/drm.md, a "Namespaces" and a.3, rows 3 and 9.
+Elements are matched by namespace and local name; the prefixes are the packager's.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def children(element: etree._Element) -> Iterator[etree._Element]:
 
 
 def attribute(element: etree._Element, name: str) -> str:
-    """Blank and absent are the same."""
+    """The value, stripped; empty when the attribute is absent."""
     return str(element.get(name, "")).strip()
 
 
 def added(parent: etree._Element, tag: str, *, text: str | None = None) -> etree._Element:
-    """A child with a prefix that the document has declared, else with the usual one, declared where it is used."""
+    """Adds a child, with a prefix that the document declares; else with the usual prefix, declared on the child."""
     home = namespace(tag)
     declared = home in parent.nsmap.values()
     child = etree.SubElement(parent, tag, nsmap=None if declared else {_PREFIXES[home]: home})
@@ -77,12 +77,12 @@ def added(parent: etree._Element, tag: str, *, text: str | None = None) -> etree
 
 
 def added_bare(parent: etree._Element, tag: str) -> etree._Element:
-    """Without a prefix, as document 1 shows it, and still in its namespace."""
+    """Adds a child without a prefix, in its namespace: some packagers expect these elements like that."""
     return etree.SubElement(parent, tag, nsmap=cast("dict[str, str]", {None: namespace(tag)}))
 
 
 def dropped(element: etree._Element) -> None:
-    """lxml would take the text behind the element away with it."""
+    """Removes an element but not the text after it, which lxml would remove too."""
     parent = element.getparent()
     if parent is None:
         return
@@ -95,7 +95,7 @@ def dropped(element: etree._Element) -> None:
 
 
 def written(element: etree._Element, text: str) -> None:
-    """Fill a leaf in place: its attributes stay, whatever stood in it goes."""
+    """Replaces the content of an element; its attributes stay."""
     for child in list(element):
         element.remove(child)
     element.text = text

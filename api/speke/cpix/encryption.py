@@ -1,7 +1,7 @@
-"""Content key encryption: the key for one recipient's eyes only. reference/drm.md, a.4; CPIX 2.3, "Content key encryption".
+"""Content key encryption: CPIX 2.3, "Content key encryption"; docs/reference/api/key-provider.md#encrypted-keys.
 
-A random document key encrypts every content key, a random MAC key vouches for them, and each recipient gets both, encrypted for its
-certificate. A question that names a recipient is never answered in clear.
+A random document key encrypts every content key and a random MAC key authenticates them. Each recipient gets both, encrypted for
+its certificate. When a request names a recipient, its response never has a key in plain text.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class DocumentKeys:
-    """Made for one answer and forgotten with it."""
+    """The keys of one response. They are not stored."""
 
     document_key: bytes = field(repr=False)
     mac_key: bytes = field(repr=False)
@@ -75,7 +75,7 @@ class DocumentKeys:
     def random(cls) -> DocumentKeys:
         return cls(os.urandom(_DOCUMENT_KEY_BYTES), os.urandom(_MAC_KEY_BYTES))
 
-    def sealed(self, key: bytes, *, iv: bytes) -> tuple[bytes, bytes]:
+    def encrypt(self, key: bytes, *, iv: bytes) -> tuple[bytes, bytes]:
         """The cipher value, which begins with the IV, and its MAC."""
         padder = PKCS7(_BLOCK_BYTES * 8).padder()
         padded = padder.update(key) + padder.finalize()
@@ -87,7 +87,7 @@ class DocumentKeys:
 
 
 def recipients_of(root: etree._Element, *, faults: Faults) -> Sequence[Recipient]:
-    """None when the answer may be in clear. A list without a recipient asks for encryption too, and cannot have it."""
+    """Empty when the response may have keys in plain text. A list without a recipient is an error."""
     if not any(child.tag == DELIVERY_DATA_LIST for child in children(root)):
         return []
     elements = listed(root, DELIVERY_DATA_LIST, DELIVERY_DATA, most=_MOST_RECIPIENTS, faults=faults)
@@ -102,7 +102,7 @@ def recipients_of(root: etree._Element, *, faults: Faults) -> Sequence[Recipient
 
 
 def deliver(recipient: Recipient, keys: DocumentKeys) -> None:
-    """DocumentKey and MACMethod come right behind DeliveryKey."""
+    """Adds DocumentKey and MACMethod, directly after DeliveryKey."""
     for child in list(children(recipient.element)):
         if child.tag in (DOCUMENT_KEY, MAC_METHOD):
             dropped(child)
@@ -118,9 +118,9 @@ def deliver(recipient: Recipient, keys: DocumentKeys) -> None:
         recipient.element.insert(at, element)
 
 
-def seal(secret: etree._Element, key: bytes, keys: DocumentKeys) -> None:
+def encrypt_key(secret: etree._Element, key: bytes, keys: DocumentKeys) -> None:
     """Fill a Secret with the content key, encrypted."""
-    cipher_value, mac = keys.sealed(key, iv=os.urandom(_BLOCK_BYTES))
+    cipher_value, mac = keys.encrypt(key, iv=os.urandom(_BLOCK_BYTES))
     _encrypted(secret, AES_256_CBC, cipher_value)
     added(secret, f"{{{PSKC}}}ValueMAC", text=b64encode(mac).decode())
 

@@ -1,7 +1,7 @@
-"""All that can be wrong with a CPIX document, each with a code that names it. reference/drm.md, b "Errors", e "Error shape".
+"""Errors in CPIX documents, with their codes: docs/reference/speke-errors.md.
 
-The texts of SPEKE v2 (4201 to 4209) are the published ones; packagers show them to their operators. A text never holds what was
-sent, except a kid or a system id that was understood, and never a key. No code ends in 0: those are the surface's own.
+The texts of SPEKE v2 (4201 to 4209) are the published ones; packagers show them to their operators. A text never repeats the
+document, except a valid kid or system id, and never a key. No code ends in 0: those are errors of HTTP.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Fault(Enum):
 
 
 class SpekeError(Exception):
-    """One fault of one document. `line` is where it is in what was sent, for a person who mends the document."""
+    """One error in a document. `line` is its line in the request, for a person who corrects the document."""
 
     def __init__(self, fault: Fault, *, line: int | None = None, **names: object) -> None:
         self.fault = fault

@@ -1,6 +1,7 @@
-"""Which keys a document asks for: ContentKeyList, and ContentKeyPeriodList for keys that rotate. reference/drm.md, a.1, a.3 and b.
+"""The keys that a document requests: ContentKeyList, and ContentKeyPeriodList for keys that rotate.
 
-A key with an empty kid is found again by its content and its key period, so its period must be clear.
+docs/reference/api/key-provider.md#key-periods. The kid of a key with an empty kid is computed from its content id and
+key period, so its period must be unambiguous.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ _HLS_METHODS: Final = {"SAMPLE-AES": Scheme.CBCS, "SAMPLE-AES-CTR": Scheme.CENC}
 
 @dataclass(frozen=True, slots=True)
 class RequestedKey:
-    """One content key that is asked for. `kid` None: ours to make; `slot` then tells keys of one period apart. `period` is ""
-    without key periods, else the period's index, or its id when it has none. `iv` is the packager's own."""
+    """A requested content key.
+
+    `kid` is None where the packager leaves it to us; `slot` then distinguishes several such keys of one period. `period` is ""
+    without key periods, else the period's index, or its id when it has none. `iv` is the one that the packager sent."""
 
     kid: UUID | None
     period: str
@@ -66,7 +69,7 @@ def key_nodes(root: etree._Element, version: str, *, faults: Faults) -> Sequence
 
 
 def requested_keys(root: etree._Element, nodes: Sequence[KeyNode], version: str, *, faults: Faults) -> Sequence[RequestedKey]:
-    """Each key with its period; keys of ours in one period are numbered, so that the same document finds the same keys again."""
+    """Each key with its period. Keys without a kid are numbered in each period, so the same document gets the same keys."""
     periods = _periods_of_keys(root, nodes, faults=faults)
     made: Counter[str] = Counter()
     keys = []
@@ -109,7 +112,7 @@ def _iv_of(node: KeyNode, *, faults: Faults) -> bytes | None:
 
 
 def _periods_of_keys(root: etree._Element, nodes: Sequence[KeyNode], *, faults: Faults) -> Sequence[str]:
-    """A key's period by its usage rule; else the only period; else, when there are as many as keys, the one at its place."""
+    """The period of each key: by its usage rule; else the only period; else, with as many periods as keys, the one at its index."""
     periods = _periods(root, faults=faults)
     if len(periods) <= 1:
         return [next(iter(periods.values()), "")] * len(nodes)
@@ -138,7 +141,7 @@ def _periods_of_rule(rule: etree._Element, periods: dict[str, str]) -> list[str]
 
 
 def _periods(root: etree._Element, *, faults: Faults) -> dict[str, str]:
-    """From each period's id to what tells it: only the index counts, for ids are new with every question."""
+    """From the id of each period to its index. The index identifies a period, as ids can differ in each request."""
     found: dict[str, str] = {}
     for period in listed(root, PERIOD_LIST, PERIOD, most=_MOST_PERIODS, faults=faults):
         name, index = attribute(period, "id"), attribute(period, "index")

@@ -1,7 +1,7 @@
-"""Bytes from outside become a tree, safely. reference/drm.md, e: what was measured with lxml, and what is refused.
+"""Safe parsing of XML from outside: docs/reference/api/key-provider.md#request.
 
-No entity is resolved, no DTD is loaded, nothing is fetched. A document type is refused after parsing: a search of the bytes would
-miss it in UTF-16.
+Entities are not resolved, DTDs are not loaded, nothing is fetched. A document type is refused after parsing: a search of the bytes
+would miss it in UTF-16.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ def parsed(body: bytes) -> etree._ElementTree:
 
 
 def printed(tree: etree._ElementTree) -> bytes:
-    """UTF-8, with everything beside the root too."""
+    """UTF-8, with the comments and instructions outside the root."""
     return b'<?xml version="1.0" encoding="UTF-8"?>\n' + etree.tostring(tree, encoding="UTF-8", xml_declaration=False)

@@ -1,7 +1,7 @@
-"""A CPIX document, understood: what is asked for, and the tree that will carry the answer. Document 1, "CPIX request document";
-reference/drm.md, a and b.
+"""Reads a CPIX request: the requested keys and systems, and the tree that becomes the response.
 
-The document is read strictly where a mistake would give an unplayable or a clear answer, and passed on as it is elsewhere.
+docs/reference/api/key-provider.md#request. Reading is strict where an error would make media unplayable or reveal a key;
+other parts are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from domain.drm.systems import DrmSystem
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The places that are filled. A rule stands with the place of its key."""
+    """The elements that are filled in. A rule is paired with the index of its key."""
 
     tree: etree._ElementTree
     keys: Sequence[KeyNode]
@@ -36,7 +36,7 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class CpixRequest:
-    """`version` is "1", "2.0" or "2.1". `keys` in the order of the document; a key is answered at its place."""
+    """A CPIX request. `version` is "1", "2.0" or "2.1". `keys` are in the order of the document."""
 
     version: str
     content_id: str
@@ -48,30 +48,30 @@ class CpixRequest:
         return bool(self.nodes.recipients)
 
     def systems_of(self, key: int) -> Sequence[DrmSystem]:
-        """The DRM systems that are asked for the key at this place."""
+        """The DRM systems that the key at this index is requested for."""
         return [node.system for node in self.nodes.systems if node.key == key]
 
 
 def read(body: bytes, *, speke_version: str | None = None) -> CpixRequest:
     """`speke_version` is the header X-Speke-Version, if there is one."""
     faults = Faults()
-    request = _understood(body, speke_version, faults=faults)
+    request = _parsed_request(body, speke_version, faults=faults)
     if request is None or faults.seen:
         raise faults.seen[0]
     return request
 
 
 def dry_run(body: bytes) -> list[str]:
-    """All that is wrong with a document, one sentence each; nothing when it would be answered."""
+    """All errors of a document, one sentence each; empty when the key provider would accept it."""
     faults = Faults()
     try:
-        _understood(body, None, faults=faults)
+        _parsed_request(body, None, faults=faults)
     except SpekeError as error:
         return [error.sentence]
     return [error.sentence for error in faults.seen]
 
 
-def _understood(body: bytes, header: str | None, *, faults: Faults) -> CpixRequest | None:
+def _parsed_request(body: bytes, header: str | None, *, faults: Faults) -> CpixRequest | None:
     tree = parsed(body)
     root = tree.getroot()
     if root.tag != f"{{{CPIX}}}CPIX":
@@ -89,7 +89,7 @@ def _understood(body: bytes, header: str | None, *, faults: Faults) -> CpixReque
 
 
 def version_headers(version: str, agent: str) -> Sequence[tuple[str, str]]:
-    """How an answer says who gave it, and in which version: reference/drm.md, a "Transport" and b."""
+    """The headers of a response that name the product and the SPEKE version."""
     if version == V1:
         return [("speke-user-agent", agent)]
     return [("x-speke-user-agent", agent), ("x-speke-version", version)]

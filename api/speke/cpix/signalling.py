@@ -1,6 +1,6 @@
-"""What stands in the children of a DRMSystem. Document 1, "CPIX response document"; reference/drm.md, a.2, a.3 and b.
+"""The content of the children of a DRMSystem element: docs/reference/api/key-provider.md#systems.
 
-What a system has no use for is None: it stays empty, as packagers know it from the reference server.
+A child that a system does not use stays empty, as with the reference server of SPEKE.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from domain.drm import content_protection, fairplay, hls, playready, widevine
 from domain.drm.settings import DrmSettings
 from domain.drm.systems import DrmSystem, KeyMaterial, Scheme
 
-# Document 1's elements, and whether it shows them without a prefix.
+# The usual children in SPEKE v1, and whether they are written without a prefix.
 V1_CHILDREN: Final = {
     DrmSystem.WIDEVINE: ((PSSH, True),),
     DrmSystem.PLAYREADY: ((PROTECTION_HEADER, False), (PSSH, False)),
@@ -39,7 +39,7 @@ V2_CHILDREN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """For whom the data is made: the client, its settings, and our host, which a FairPlay URI may name."""
+    """The receiver of a response: the client, its settings, and our host, which a FairPlay URI may contain."""
 
     client: str
     host: str
@@ -48,7 +48,7 @@ class Audience:
 
 @dataclass(frozen=True)
 class Signalling:
-    """One system's data for one key. Without a scheme of its own (v1) a key is for what its system was first used with."""
+    """The data of one system for one key. In v1 a key has no scheme; then the scheme is the traditional one of the system."""
 
     system: DrmSystem
     material: KeyMaterial
@@ -57,11 +57,11 @@ class Signalling:
     audience: Audience
 
     def value(self, tag: str, playlist: str) -> str | None:
-        """The text of a child, base64 as all of them are."""
-        told = self._told(tag, playlist)
-        return None if told is None else b64encode(told).decode()
+        """The text of a child, in base64; None for a child that the system does not use."""
+        content = self._content(tag, playlist)
+        return None if content is None else b64encode(content).decode()
 
-    def _told(self, tag: str, playlist: str) -> bytes | None:
+    def _content(self, tag: str, playlist: str) -> bytes | None:
         if tag == HLS_SIGNALING_DATA:
             return self._playlist_line(playlist).encode()
         if tag == URI_EXT_X_KEY:

@@ -1,4 +1,4 @@
-"""Which DRM systems a document asks for, each for which key. Document 1, "DRM system IDs"; reference/drm.md, a.1 and b."""
+"""The DRM systems that a document requests, each with its key: docs/reference/api/key-provider.md#systems."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def system_nodes(root: etree._Element, keys: Sequence[KeyNode], version: str, *,
 
 
 def key_meant(element: etree._Element, keys: Sequence[KeyNode], place: int, *, faults: Faults) -> int | None:
-    """The place of the ContentKey that a DRMSystem or a usage rule is for: by its kid; without one the only key, or, when several
-    keys have none, the one at `place` among them."""
+    """The index of the ContentKey that a DRMSystem or a usage rule is for: by its kid; without a kid the only key, or, when
+    several keys have no kid, the one at `place` among them."""
     sent = attribute(element, "kid")
     kid = kid_of(element, faults=faults)
     if kid is not None:
@@ -69,7 +69,7 @@ def key_meant(element: etree._Element, keys: Sequence[KeyNode], place: int, *, f
 
 
 def check_schemes(systems: Sequence[SystemNode], keys: Sequence[RequestedKey], version: str, *, faults: Faults) -> None:
-    """A system that cannot decrypt the scheme would get data that no player can use. In HLS only two schemes have a METHOD."""
+    """A system must be able to decrypt the scheme, else no player could use its data. HLS has a METHOD for two schemes only."""
     for node in systems:
         scheme = keys[node.key].scheme
         if scheme is None:
@@ -96,7 +96,7 @@ def _system_of(element: etree._Element, *, faults: Faults) -> DrmSystem | None:
 
 
 def _check_children(element: etree._Element, *, faults: Faults) -> None:
-    """One of each: what is asked for twice would be told twice, and a small question could get a huge answer."""
+    """Each child at most once: repeated children would let a small request cause a huge response."""
     seen: set[tuple[str, str]] = set()
     for child in children(element):
         tag = str(child.tag)

@@ -1,6 +1,6 @@
-"""How an Event is watched: streams and their sources, what channel and flow configure, and the Video object made of it."""
+"""Playback of an Event: streams and their sources, the configurations of channel and flow, and the Video object."""
 
-from domain.media_event.playback.configuration import (
+from domain.configuration.playback import (
     ChannelConfiguration,
     Encoder,
     FlowConfiguration,
@@ -11,14 +11,16 @@ from domain.media_event.playback.configuration import (
     channel_configuration,
     flow_configuration,
 )
-from domain.media_event.playback.stream import StreamPlace, StreamProtocol, StreamSource, StreamUrl
+from domain.configuration.streams import StreamPlace, StreamProtocol
+from domain.media_event.playback.stream import StreamSource, StreamUrl
+from domain.media_event.playback.thumbnail import thumbnail_flow, thumbnail_url
 from domain.media_event.playback.video_object import (
     PlayableEvent,
     PlaybackRequest,
     PlayerAddresses,
     PublishingPointUrl,
     Video,
-    flow_links,
+    current_flow,
     video,
 )
 
@@ -40,7 +42,9 @@ __all__ = [
     "StreamUrl",
     "Video",
     "channel_configuration",
+    "current_flow",
     "flow_configuration",
-    "flow_links",
+    "thumbnail_flow",
+    "thumbnail_url",
     "video",
 ]

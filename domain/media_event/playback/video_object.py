@@ -1,7 +1,7 @@
-"""The Video object of an Event (document 2, "Video object"): every address under which it can be watched at this moment.
+"""The Video object of an Event: every address at which it can be watched at this moment.
 
-A pure function of the Event, of what its channel and flow are configured with, and of what the caller asked for. Which arrays
-fill in which state: decisions.md, "Events". Strings without a source are "".
+A pure function of the Event, the configurations of its channel and flow, and the request. docs/reference/playback.md says which
+array is filled in which state. A text without a value is "".
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from html import escape
 from typing import Final
 from uuid import UUID
 
-from domain.media_event.playback.configuration import (
+from domain.configuration.playback import (
     ChannelConfiguration,
     FlowConfiguration,
     RampServer,
     StreamAddresses,
 )
+from domain.configuration.streams import StreamPlace
+from domain.kernel.stream_time import RequestedStreamTime, StreamPoint
 from domain.media_event.playback.stream import (
     AUDIO_ONLY,
-    StreamPlace,
     StreamSource,
     StreamUrl,
     encoded,
     url_below,
     with_parameters,
 )
-from domain.media_event.stream_point import RequestedStreamTime, StreamPoint
-from domain.media_event.values import LIVE, ON_DEMAND, EventState, Mp4State
+from domain.media_event.values import LIVE, ON_DEMAND, EventDetails, EventState, Mp4State
 
 REMIX: Final = frozenset({EventState.REMIX_GENERATING, EventState.REMIX_PRIVATE, EventState.REMIX_PUBLIC, EventState.REMIX_ERROR})
 ARCHIVER: Final = frozenset({EventState.ARCHIVER_PRIVATE, EventState.ARCHIVER_PUBLIC})
@@ -41,8 +41,9 @@ _PLACEHOLDER = re.compile(r"\{contentId\}", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class PlayableEvent:
-    """What playing needs to know of an Event; the states are the numbers of `values.py`.
-    The last three are its url params, for which 0 is as good as None: not set."""
+    """The fields of an Event that playback depends on; the states are the numbers of `values.py`.
+
+    The last three become parameters of the URLs. 0 and None both mean: not set."""
 
     id: UUID
     content_id: str
@@ -68,8 +69,9 @@ class PlaybackRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlayerAddresses:
-    """Where the operator's web pages lie: `<base>/event/<id>`, `<base>/player/<id>` and `<base>/website-player/<id>`.
-    A base that is not http or https counts as none: it would end up in the pages of others."""
+    """Addresses of the operator's web pages: `<base>/event/<id>`, `<base>/player/<id>` and `<base>/website-player/<id>`.
+
+    A base that is not http or https is ignored, because other sites embed these addresses."""
 
     base_url: str = ""
 
@@ -80,7 +82,7 @@ class PlayerAddresses:
 
 @dataclass(frozen=True, slots=True)
 class PublishingPointUrl:
-    """A publishing point as the Video object shows it. Nothing is probed for it: health is asked under `/health/live/stream/`."""
+    """A publishing point in the Video object. It is not probed; `/api/health/live/stream/` does that."""
 
     url: str
     state: str = ""
@@ -91,8 +93,9 @@ class PublishingPointUrl:
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """Document 2, "Video object", member by member. `archiver_capture_publishing_point_urls` is always empty: no document
-    says where a capture's publishing points would be configured."""
+    """The members of the Video object.
+
+    `archiver_capture_publishing_point_urls` is always empty: nothing configures the publishing points of a capture."""
 
     web_page_url: str
     player_url: str
@@ -119,11 +122,13 @@ class Video:
     ramp_servers: Sequence[RampServer]
 
 
-def flow_links(state: int) -> tuple[str, ...]:
-    """Which of the Event's links leads to the flow that `video` needs in this state, the best first."""
-    if state in REMIX:
-        return ("remixflow_id", "flow_id")
-    return ("archiverflow_id", "flow_id") if state in ARCHIVER else ("flow_id",)
+def current_flow(details: EventDetails) -> UUID | None:
+    """The flow from which the Event plays in its present state."""
+    if details.state in REMIX:
+        return details.remixflow_id or details.flow_id
+    if details.state in ARCHIVER:
+        return details.archiverflow_id or details.flow_id
+    return details.flow_id
 
 
 def video(
@@ -135,9 +140,9 @@ def video(
     player: PlayerAddresses,
 ) -> Video:
     channel, flow = channel or ChannelConfiguration(), flow or FlowConfiguration()
-    own = _state_urls(event, channel=channel, flow=flow, request=request)
+    state_urls = _state_urls(event, channel=channel, flow=flow, request=request)
     profiles = _profile_urls(event, channel=channel, request=request)
-    current = _of_profile(profiles, request.live_playout_profile_id) or own
+    current = _of_profile(profiles, request.live_playout_profile_id) or state_urls
     plain = _player(event, page="player", player=player, streams=current, request=request)
     website = _player(event, page="website-player", player=player, streams=current, request=request)
     return Video(
@@ -153,12 +158,12 @@ def video(
         requested_stream_time=request.stream_time,
         requested_audio_only=request.audio_only,
         requested_auto_start=request.auto_start,
-        live_urls=own if event.state in LIVE else (),
+        live_urls=state_urls if event.state in LIVE else (),
         current_state_urls=current,
         live_playout_profile_urls=profiles,
-        vod_urls=own if event.state in ON_DEMAND else (),
-        remix_urls=own if event.state in REMIX else (),
-        archiver_urls=own if event.state in ARCHIVER else (),
+        vod_urls=state_urls if event.state in ON_DEMAND else (),
+        remix_urls=state_urls if event.state in REMIX else (),
+        archiver_urls=state_urls if event.state in ARCHIVER else (),
         archiver_capture_publishing_point_urls=(),
         private_mp4_url=_mp4_url(event, flow.storage_url_private),
         public_mp4_url=_mp4_url(event, flow.storage_url_public),
@@ -183,7 +188,7 @@ def _state_urls(
 def _profile_urls(
     event: PlayableEvent, *, channel: ChannelConfiguration, request: PlaybackRequest
 ) -> dict[str, tuple[StreamUrl, ...]]:
-    """By profile id, while the Event is live; of profiles that share an id the first counts."""
+    """The live URLs of each playout profile, by its id. Of several profiles with one id the first is used."""
     urls: dict[str, tuple[StreamUrl, ...]] = {}
     for profile in channel.playout_profiles if _shows_live(event, request) else ():
         urls.setdefault(profile.id, _stream_urls(event, ((0, stream) for stream in profile.streams), request=request))
@@ -191,15 +196,16 @@ def _profile_urls(
 
 
 def _shows_live(event: PlayableEvent, request: PlaybackRequest) -> bool:
-    """Nothing of an unpublished stream is shown, on whatever path, unless the caller asked to see it."""
+    """Whether live URLs are shown. Those of an unpublished stream only with `viewUnpublished`."""
     return event.state in LIVE and (event.state != EventState.LIVE_UNPUBLISHED or request.view_unpublished)
 
 
 def _stream_urls(
     event: PlayableEvent, streams: Iterable[tuple[int, StreamAddresses]], *, request: PlaybackRequest
 ) -> tuple[StreamUrl, ...]:
-    """In the order of the configuration, each stream's places in the order of their numbers. The private address is for those
-    who may see what is not public: it comes first then, and is left out of a public state."""
+    """URLs in the order of the configuration, and for each stream in the order of its places.
+
+    The private URL is for viewers of unpublished content: first in a state that is not public, absent in a public one."""
     shared = [place for place in StreamPlace if place is not StreamPlace.PRIVATE]
     places = shared if event.state in PUBLIC else [StreamPlace.PRIVATE, *shared]
     parameters = _parameters(event, request)
@@ -212,15 +218,15 @@ def _stream_urls(
 
 
 def _filled(url: str, event: PlayableEvent) -> str:
-    """`{contentId}` in a configured URL stands for the Event's own, as in the URL of an HTTP destination: one flow serves many
-    Events. The rest stays as it was written, URL or not."""
+    """The configured text with `{contentId}` replaced: one flow serves many Events. Everything else stays as configured."""
     return _PLACEHOLDER.sub(lambda _: encoded(event.content_id), url)
 
 
 def _parameters(event: PlayableEvent, request: PlaybackRequest) -> dict[str, str]:
-    """The query, in the words of Unified Origin, the common SRVA: on live URLs the Event's DVR window and bitrates; on all of
-    them `vbegin` and `vend` (a moment in UTC or a time from the start; either end may be open, which `t=start-end` cannot say)
-    and the audio-only filter."""
+    """The query parameters, named as Unified Origin names them.
+
+    Live URLs get the DVR window and the bitrates of the Event. All URLs get `vbegin`, `vend` and the audio-only filter. `vbegin`
+    and `vend` are a time in UTC or a time from the start, and can be given alone; Unified Origin's `t=start-end` cannot."""
     limits = {
         "dvr_window_length": event.dvr_length,
         "max_bitrate": event.max_bitrate,
@@ -240,14 +246,14 @@ def _point(point: StreamPoint) -> str:
     return point.date_time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _of_profile(profiles: Mapping[str, Sequence[StreamUrl]], wanted: UUID | None) -> Sequence[StreamUrl]:
-    """The wanted profile's URLs; none when no profile matches or it has nothing to play, so that the main source serves."""
-    digits = wanted.hex if wanted else None
+def _of_profile(profiles: Mapping[str, Sequence[StreamUrl]], profile_id: UUID | None) -> Sequence[StreamUrl]:
+    """The URLs of the profile with this id; empty without one. Configured ids may have braces or no dashes."""
+    digits = profile_id.hex if profile_id else None
     return next((urls for key, urls in profiles.items() if re.sub("[{}-]", "", key).lower() == digits), ())
 
 
 def _mp4_url(event: PlayableEvent, storage_url: str) -> str:
-    """decisions.md, "Events": the MP4 lies at `<contentId>/<contentId>.mp4` and is there when `mp4State` is AVAILABLE."""
+    """The URL of the MP4 file, `<contentId>/<contentId>.mp4`; "" unless `mp4State` is AVAILABLE."""
     content_id = encoded(event.content_id)
     return url_below(storage_url, f"{content_id}/{content_id}.mp4") if event.mp4_state == Mp4State.AVAILABLE else ""
 
@@ -270,7 +276,7 @@ class _Player:
 def _player(
     event: PlayableEvent, *, page: str, player: PlayerAddresses, streams: Sequence[StreamUrl], request: PlaybackRequest
 ) -> _Player:
-    """The first of the current streams goes along as `src`: a page on the open web has no key to ask this API with."""
+    """The player's URLs. They carry the first current stream as `src`, because a public web page has no API key to ask for it."""
     query = {"src": streams[0].url} if streams else {}
     query |= {"autoStart": "true"} if request.auto_start else {}
     base = player.page(page, event.id)
@@ -279,7 +285,7 @@ def _player(
 
 
 def _iframe(url: str, *, title: str) -> str:
-    """HTML that can be pasted as it is: whatever the title and the addresses hold stays inside its attribute."""
+    """An HTML iframe; title and address are escaped."""
     if not url:
         return ""
     return (

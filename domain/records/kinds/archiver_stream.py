@@ -1,4 +1,4 @@
-"""Archiver stream: a recording that an archiver made. Document 2, "Archiver Stream"; its key is a whole number."""
+"""Archiver stream: a recording that an archiver made. Its key is a whole number. See docs/reference/api/archiver-streams.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ArchiverStreamDetails(BaseModel):
 
 
 class ArchiverStream(Record):
-    """The service only keeps the archiver's own account: nothing is recorded, expired or deleted by it."""
+    """Kept as the archiver reports it: the service itself records and deletes nothing, and nothing expires."""
 
     KIND: ClassVar[str] = "archiver_stream"
     DETAILS: ClassVar[type[BaseModel]] = ArchiverStreamDetails
@@ -39,6 +39,6 @@ class ArchiverStream(Record):
 
 
 def check_times(start: datetime | None, end: datetime | None) -> None:
-    """A recording does not end before it starts; with one of the two not known there is nothing to say yet."""
+    """A recording does not end before it starts; without both times there is nothing to check."""
     if start is not None and end is not None and end < start:
         raise Malformed.at("endTime", "must not be before startTime")

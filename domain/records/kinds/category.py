@@ -1,4 +1,4 @@
-"""Category: a heading under which Events are found. decisions.md, "Records the documents only name": a label is used once."""
+"""Category: a group of Events. A label is used by one category only; see docs/reference/api/categories.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Channel: encoders, streaming servers and the addresses under which they are watched.
-
-decisions.md, "Records the documents only name"."""
+"""Channel: encoders, streaming servers and the addresses of their streams; see docs/reference/api/channels.md."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from domain.configuration.channel import ChannelDocument
-from domain.configuration.schema import Section
+from domain.kernel.json_document import Section
 from domain.records.configured import ConfiguredDetails, ConfiguredRecord
 
 

@@ -1,16 +1,19 @@
-"""Chapter point: a named place in an Event's stream. decisions.md, "Records the documents only name"."""
+"""Chapter point: a named place in the stream of an Event; see docs/reference/api/chapter-points.md."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from pydantic import BaseModel
 
 from domain.kernel.errors import Conflict, Malformed
-from domain.media_event.stream_point import stream_point
+from domain.kernel.stream_time import stream_point
 from domain.records.record import Record
+
+EVENT: Final = "event"
+"""The kind of what a chapter point belongs to."""
 
 
 class ChapterPointDetails(BaseModel):
@@ -26,7 +29,7 @@ class ChapterPointDetails(BaseModel):
 
 
 class ChapterPoint(Record):
-    """Belongs to an Event, which may be deleted and restored without it, so that link binds nobody."""
+    """A point belongs to an Event without a link: the Event may be deleted and restored without it."""
 
     KIND: ClassVar[str] = "chapter_point"
     DETAILS: ClassVar[type[BaseModel]] = ChapterPointDetails
@@ -42,7 +45,7 @@ class ChapterPoint(Record):
 
 
 def check_times(values: Mapping[str, Any], stored: Any) -> None:
-    """decisions.md, Everywhere: a chapter point does not end before it starts. A distance and a moment cannot be compared."""
+    """A chapter point does not end before it starts. A time from the start of the stream and a date-time cannot be compared."""
     start, end = (values.get(name, getattr(stored, name, None)) for name in ("start_time", "end_time"))
     if stream_point(end, field="endTime").is_before(stream_point(start, field="startTime")):
         raise Malformed.at("endTime", "is before startTime")

@@ -1,6 +1,5 @@
-"""Custom properties: what a broadcaster wants to know of a category or chapter point beyond its fields.
-
-Document 2, "Custom property objects": (category, key) is unique per owner."""
+"""Custom properties: further values of a category or chapter point. Category and key together are unique per owner; see
+docs/reference/api/custom-properties.md#unique-pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from domain.records.record import Record
 
 
 class PropertyDetails(BaseModel):
-    """`owner_id` is the category or chapter point that it belongs to; `category` is a text, not a link."""
+    """`owner_id` is the category or chapter point that has the property; `category` is a text, not a link."""
 
     owner_id: UUID
     category: str
@@ -24,7 +23,7 @@ class PropertyDetails(BaseModel):
 
 
 class CustomProperty(Record):
-    """Base of the kinds below."""
+    """Base class of the properties of each kind of owner."""
 
     DETAILS: ClassVar[type[BaseModel]] = PropertyDetails
     UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = (("owner_id", "category", "key"),)
@@ -32,7 +31,7 @@ class CustomProperty(Record):
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
-        """decisions.md, Custom properties: a known id of another owner is a conflict."""
+        """A property never moves to another owner."""
         if stored is not None and values.get("owner_id", stored.owner_id) != stored.owner_id:
             raise Conflict(f"the property belongs to another {cls.LINKS['owner_id'].replace('_', ' ')}")
         return values

@@ -1,4 +1,4 @@
-"""Event type: what sort of Event it is. Document 2, "Room, Event Type"."""
+"""Event type: the type of an Event, such as match or concert; see docs/reference/api/event-types.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flow: how the platform reaches a job engine, a streaming server and its output URLs. Document 3, "Flow"."""
+"""Flow: the addresses of a job engine, a streaming server and its outputs; see docs/reference/api/flows.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from domain.configuration.flow import FlowDocument, required_secrets
-from domain.configuration.schema import Section
+from domain.kernel.json_document import Section
 from domain.records.configured import ConfiguredDetails, ConfiguredRecord
 
 

@@ -1,4 +1,5 @@
-"""Infrastructure profile: what an Event needs to be provisioned with. Document 2, "Infrastructure Profile"."""
+"""Infrastructure profile: the resources that an Event is provisioned with; see
+docs/reference/api/infrastructure-profiles.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Playlist: Events in a row. Document 2, "Playlist and Playlist Item"."""
+"""Playlist: Events in an order; see docs/reference/api/playlists.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PlaylistDetails(BaseModel):
 
 
 class Playlist(Record):
-    """Its items know it, not it them: what is added at the same time as something else is never lost."""
+    """Items refer to their playlist, which has no list of them: items that are added at the same time do not conflict."""
 
     KIND: ClassVar[str] = "playlist"
     DETAILS: ClassVar[type[BaseModel]] = PlaylistDetails

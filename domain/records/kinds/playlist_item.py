@@ -1,4 +1,4 @@
-"""Playlist item: an Event's place in a playlist. Document 2, "Playlist and Playlist Item"."""
+"""Playlist item: an Event's place in a playlist; see docs/reference/api/playlists.md#fields-of-a-playlist-item."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PlaylistItemDetails(BaseModel):
 
 
 class PlaylistItem(Record):
-    """Its Event may be deleted and restored without it, so that link binds nobody."""
+    """It refers to its Event without a link: the Event may be deleted and restored without it."""
 
     KIND: ClassVar[str] = "playlist_item"
     DETAILS: ClassVar[type[BaseModel]] = PlaylistItemDetails

@@ -1,4 +1,4 @@
-"""Room: where an Event takes place. Document 2, "Room, Event Type"."""
+"""Room: where an Event takes place; see docs/reference/api/rooms.md."""
 
 from __future__ import annotations
 

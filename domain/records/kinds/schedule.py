@@ -1,5 +1,5 @@
-"""Schedule: work that the job engine does for a client again and again. Document 3, "Schedule": there is one,
-`queue_scheduled_jobs`."""
+"""Schedule: repeated work of the job engine for one client. There is one, `queue_scheduled_jobs`; see
+docs/reference/api/job-engine.md#schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.records.record import Record
 
 QUEUE_SCHEDULED_JOBS: Final = "queue_scheduled_jobs"
 FIRST_IN: Final = 5
-"""Seconds from the start of the engine to the first run. Document 3, "Limits"."""
+"""Seconds from the start of the engine to the first run."""
 
 
 class ScheduleDetails(BaseModel):
@@ -21,7 +21,7 @@ class ScheduleDetails(BaseModel):
 
 
 class Schedule(Record):
-    """Its key is `<client>:<name>`. One that nobody ever switched is active."""
+    """Its key is `<client>:<name>`. A schedule is active until it is switched off."""
 
     KIND: ClassVar[str] = "schedule"
     DETAILS: ClassVar[type[BaseModel]] = ScheduleDetails

@@ -1,6 +1,6 @@
-"""Setting: a number, text or flag by which a client steers the job engine. Document 3, "Settings"; decisions.md, "Job engine".
+"""Setting: a number, text or flag of a client that configures the job engine; see docs/reference/api/job-engine.md#settings.
 
-What has never been set has its default, which stands here and nowhere else. New names may be made up; they mean nothing to us.
+Defaults are here and nowhere else. Clients may set names of their own, which the engine ignores.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """The settings of one client that mean something. `retry_delay` and `schedule_interval` are seconds; a job with a priority
+    """The settings of one client that the engine knows. `retry_delay` and `schedule_interval` are seconds; a job with a priority
     below `priority_threshold` may take one of the `priority_slots`."""
 
     max_jobs: int = 2
@@ -48,7 +48,7 @@ class EngineSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """From what a client has set; names that mean nothing are passed over."""
+        """Unknown names are ignored."""
         return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
 
 
@@ -70,8 +70,8 @@ class Setting(Record):
         return f"{client}:{name}"
 
     def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
-        """To Python 1 is True, to whoever made the setting it is not."""
-        self._must_stand()
+        """1 and True are equal in Python but different settings."""
+        self._check_not_deleted()
         setting = self.settled(changes, self.details).get("setting")
         if setting == self.details.setting and type(setting) is not type(self.details.setting):
             self._trigger(self._event(1), at=at, setting=setting)
@@ -92,7 +92,7 @@ def _checked(name: str, value: Any) -> Value:
 
 
 def _bounded(name: str, value: Any, bounds: tuple[int, int]) -> int | float:
-    """A number of ours, or its digits."""
+    """A number within its bounds, or its digits."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value)
     least, most = bounds

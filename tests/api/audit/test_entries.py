@@ -1,4 +1,4 @@
-"""GET /api/audit/events/: the log, filtered, page by page. contract.md, "Audit"; decisions.md, "Audit"."""
+"""GET /api/audit/events/: the event log, filtered, page by page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_room, fields_of, last, logged, new_id, patch, replace
 from tests.conftest import introduce
 
@@ -36,7 +36,7 @@ async def walk(http: httpx.AsyncClient, address: str) -> tuple[list[int], int]:
     return seen, pages
 
 
-async def test_an_entry_says_who_what_when_and_why(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_an_entry_has_actor_type_time_and_transaction(http: httpx.AsyncClient, inner: Core) -> None:
     shown = await add(http)
     headers = {"X-Transaction-ID": "order 66"}
     await http.put(f"/api/event/state/{shown['id']}", json={"state": 2}, headers=headers)
@@ -44,7 +44,7 @@ async def test_an_entry_says_who_what_when_and_why(http: httpx.AsyncClient, inne
     assert (body["pageSize"], body["next"]) == (50, None)
     entry = body["results"][0]
     stored = (await logged(inner))[-1]
-    row = await inner.database.row("SELECT link, recorded_at FROM events ORDER BY position DESC LIMIT 1")
+    row = await inner.database.row("SELECT chain_hash, recorded_at FROM events ORDER BY position DESC LIMIT 1")
     assert row is not None
     assert entry == {
         "position": await last(inner),
@@ -62,7 +62,7 @@ async def test_an_entry_says_who_what_when_and_why(http: httpx.AsyncClient, inne
     assert [entry["actor"] for entry in body["results"]][-1] == "system"
 
 
-async def test_every_filter_finds_what_it_says_and_they_combine(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_filters_select_entries_and_combine(http: httpx.AsyncClient, inner: Core) -> None:
     studio = {"API-KEY": await introduce(inner, "studio", "operator")}  # 1 to 4: admin and studio, each with a key
     room = await add_room(http)  # 5
     one = (await http.post("/api/event/", json={"Title": "a"}, headers={**studio, "X-Transaction-ID": "t1"})).json()["id"]  # 6
@@ -138,7 +138,7 @@ async def test_next_leads_to_the_end_in_both_directions(http: httpx.AsyncClient,
         assert await walk(http, f"/api/audit/events/?{query}") == (found, pages), query
 
 
-async def test_next_asks_the_same_question_again(http: httpx.AsyncClient) -> None:
+async def test_next_keeps_the_filters(http: httpx.AsyncClient) -> None:
     odd = "a&b=c d+é/%"
     for _ in range(3):
         await http.post("/api/event/", json={}, headers={"X-Transaction-ID": "a&b=c d+/%"})
@@ -163,7 +163,7 @@ async def test_a_page_has_1000_entries_at_most_and_says_so(http: httpx.AsyncClie
         assert (await http.get("/api/audit/events/", params={"pageSize": asked})).json()["pageSize"] == used
 
 
-async def test_what_cannot_be_asked_is_400(http: httpx.AsyncClient) -> None:
+async def test_invalid_parameters_are_400(http: httpx.AsyncClient) -> None:
     for name, values in {
         "after": ["-1", "x", "1.5", str(2**63)],
         "before": ["-1", ""],
@@ -176,7 +176,7 @@ async def test_what_cannot_be_asked_is_400(http: httpx.AsyncClient) -> None:
             assert fields_of(await http.get("/api/audit/events/", params={name: value})) == [name], (name, value)
 
 
-async def test_history_is_everything_about_one_aggregate_in_its_order(http: httpx.AsyncClient) -> None:
+async def test_history_has_all_events_of_an_aggregate_in_order(http: httpx.AsyncClient) -> None:
     key = (await add(http, Title="a", EventState=1))["id"]
     await add(http)
     await patch(http, key, replace("/Title", "b"))
@@ -191,7 +191,7 @@ async def test_history_is_everything_about_one_aggregate_in_its_order(http: http
     ]
 
 
-async def test_the_history_of_what_never_was_is_404(http: httpx.AsyncClient) -> None:
+async def test_the_history_of_an_unknown_aggregate_is_404(http: httpx.AsyncClient) -> None:
     key = (await add(http))["id"]
     for path in (
         f"event/{UNKNOWN}",

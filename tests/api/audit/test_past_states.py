@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import httpx
 
-from api.core import Core
-from api.kernel.answer import iso
+from api.wiring.core import Core
+from domain.kernel.clock import iso
 from tests.api.asking import add, add_room, assert_problem, event, fields_of, last, new_id, patch, replace
 from tests.conftest import HandClock
 
@@ -88,7 +88,7 @@ async def test_a_deleted_room_has_no_name_any_more(http: httpx.AsyncClient) -> N
     assert (await http.get(f"/api/audit/event/{key}/state?version=1")).json()["state"]["room"] == "Hall"
 
 
-async def test_before_it_existed_there_was_nothing(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_an_aggregate_is_404_before_its_first_event(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http))["id"]
     created = await recorded(inner, await last(inner))
     for asked in (
@@ -101,7 +101,7 @@ async def test_before_it_existed_there_was_nothing(http: httpx.AsyncClient, inne
     assert_problem(await http.get(f"/api/audit/event/{new_id()}/state"), 404)
 
 
-async def test_a_version_and_a_time_at_once_are_400_and_so_is_what_is_neither(http: httpx.AsyncClient) -> None:
+async def test_a_version_together_with_a_time_and_invalid_values_are_400(http: httpx.AsyncClient) -> None:
     key = (await add(http))["id"]
     assert fields_of(await http.get(f"/api/audit/event/{key}/state?version=1&at=2031-01-01")) == ["at"]
     for name, values in {"version": ["0", "-1", "x", "1.5", ""], "at": ["soon", "", "1700000000", "99999-01-01"]}.items():
@@ -121,7 +121,7 @@ async def test_rooms_tags_and_clients_have_states_too(http: httpx.AsyncClient, i
     assert (client["name"], client["roles"], client["keys"]) == ("admin", ["admin"], [])
 
 
-async def test_links_in_a_past_state_lead_to_where_the_caller_is(http: httpx.AsyncClient) -> None:
+async def test_addresses_in_a_past_state_use_the_host_of_the_request(http: httpx.AsyncClient) -> None:
     key = (await add(http))["id"]
     state = (await http.get(f"/api/audit/event/{key}/state", headers={"Host": "elsewhere:8443"})).json()["state"]
     assert state["tagUrl"] == f"http://elsewhere:8443/api/tag/event/{key}"

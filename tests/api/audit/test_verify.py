@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import psycopg
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import add, last
 
 
@@ -35,7 +35,7 @@ async def test_the_first_bad_position_is_named(http: httpx.AsyncClient, inner: C
         ('UPDATE events SET metadata = \'{"actor": "nobody"}\' WHERE position = 6', 6),
         ("DELETE FROM events WHERE position = 5", 5),
         ("UPDATE events SET recorded_at = recorded_at + interval '1 second' WHERE position = 4", 4),
-        ("UPDATE events SET topic = 'client.removed' WHERE position = 2", 2),
+        ("UPDATE events SET topic = 'client.deleted' WHERE position = 2", 2),
     ]:
         tamper(database_url, statement)
         answer = await http.get("/api/audit/verify")
@@ -45,7 +45,7 @@ async def test_the_first_bad_position_is_named(http: httpx.AsyncClient, inner: C
         assert body["reason"]
 
 
-async def test_a_log_that_lost_its_end_is_found_out(http: httpx.AsyncClient, inner: Core, database_url: str) -> None:
+async def test_a_log_without_its_last_events_is_invalid(http: httpx.AsyncClient, inner: Core, database_url: str) -> None:
     await add(http)
     head = await last(inner)
     tamper(database_url, f"DELETE FROM events WHERE position = {head}")
@@ -53,7 +53,7 @@ async def test_a_log_that_lost_its_end_is_found_out(http: httpx.AsyncClient, inn
     assert (body["valid"], body["firstBadPosition"]) == (False, head)
 
 
-async def test_it_may_be_asked_while_everybody_writes(http: httpx.AsyncClient) -> None:
+async def test_verification_runs_during_writes(http: httpx.AsyncClient) -> None:
     answers = await asyncio.gather(*(add(http) if n % 4 else http.get("/api/audit/verify") for n in range(24)))
     verdicts = [answer.json() for answer in answers if isinstance(answer, httpx.Response)]
     assert [verdict["valid"] for verdict in verdicts] == [True] * 6

@@ -1,4 +1,4 @@
-"""A caller of the job engine: its calls name their client."""
+"""A client of the job engine: its requests name their client."""
 
 from __future__ import annotations
 

@@ -1,17 +1,19 @@
-"""Jobs as tests hand them in, and what the engine does to them, done by hand."""
+"""Jobs submitted over HTTP, and commands that stand for the engine's work on them."""
 
 from __future__ import annotations
 
+import copy
 from datetime import timedelta
 from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.job.aggregate import Job, Retries
 from domain.job.commands import CompleteTask, FailTask, JobCommand, QueueJob, StartJob, StartTask
 from domain.job.values import JobState, Result
-from domain.kernel.cause import Cause
+from domain.kernel.ports import Invocation
+from tests.domain.configuration.texts_given import FLOW
 
 FETCH = {"content_id": "film", "url": "https://origin.test/a.mp4"}
 PROBE = {"content_id": "film", "file": "a.mp4"}
@@ -21,6 +23,13 @@ NEVER = Retries(0, timedelta(0))
 
 def request(parameters: dict[str, Any] | None = None, workflow: str = "http_fetch_verify", **job: Any) -> dict[str, Any]:
     return {"job": {"workflow": workflow, **job}, "parameters": FETCH if parameters is None else parameters}
+
+
+def flow(*urls: str) -> Any:
+    """The configuration of a flow with these callback URLs."""
+    document = copy.deepcopy(FLOW)
+    document["flows"][0]["taskEngineSpecific"]["callbackUrls"] = list(urls)
+    return document
 
 
 async def submit(
@@ -34,7 +43,7 @@ async def submit(
 
 
 async def openly(engine: httpx.AsyncClient, path: str, **query: Any) -> httpx.Response:
-    """As somebody asks who has no key and names no client."""
+    """A request without a key and without the header client."""
     asked = engine.build_request("GET", path, params=query)
     del asked.headers["client"], asked.headers["api-key"]
     return await engine.send(asked)
@@ -48,7 +57,7 @@ async def single(engine: httpx.AsyncClient, job: int) -> dict[str, Any]:
 
 
 async def do(inner: Core, command: JobCommand) -> Job:
-    return await inner.ledger.execute(command, cause=Cause.by("system"))
+    return (await inner.executor.execute(command, invocation=Invocation.by("system"))).aggregate
 
 
 async def start(inner: Core, job: int, *, slot: int = 1) -> Job:

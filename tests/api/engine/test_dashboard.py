@@ -1,4 +1,4 @@
-"""What runs, waits and is scheduled, at once and live, and the page that shows it. Document 3, GET /dashboard; issue 7, point 7."""
+"""The dashboard, its stream and its page: docs/reference/api/job-engine.md#dashboard."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 import httpx
 import pytest
 
-import api.engine.files
-from api.core import Core
+import api.engine.dashboard_page
+from api.engine.broadcast import DashboardBroadcast
 from api.engine.dashboard import Dashboards
-from api.engine.listening import AWAY, FULL
-from api.engine.live import LiveBoards
-from api.kernel.app import Application
+from api.http.app import Application
+from api.http.sse import AWAY, FULL
+from api.wiring.core import Core
 from domain.job.commands import StartTask
 from domain.job.values import JobState
 from domain.kernel.errors import Unavailable
 from projections.job.board import BoardQueries
+from projections.job.log_lines import Progress, write
+from projections.job.queue import Run
 from projections.job.settings import EngineSettingsQueries
-from projections.queue.chronicle import Progress, write
-from projections.queue.claims import Run
 from tests.api.asking import engine_error
 from tests.api.engine.jobs_given import FUTURE, bring, do, openly, single, start, submit
 from tests.conftest import introduce
@@ -53,7 +53,7 @@ async def test_an_empty_dashboard(engine: httpx.AsyncClient) -> None:
     assert [part.isdigit() for part in shown["version"].split(".")] == [True] * 3
 
 
-async def test_jobs_stand_in_the_order_in_which_they_matter(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_jobs_are_in_the_order_of_their_lists(engine: httpx.AsyncClient, inner: Core) -> None:
     studio = {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
     a, b, c = await submit(engine, priority=7), await submit(engine, priority=2), await submit(engine, headers=studio, priority=5)
     late, early = await submit(engine, run_at=FUTURE), await submit(engine, run_at="2031-05-01")
@@ -74,9 +74,9 @@ async def test_jobs_stand_in_the_order_in_which_they_matter(engine: httpx.AsyncC
 # --- live
 
 
-async def live(inner: Core, *, pause: float = 0.01) -> LiveBoards:
+async def live(inner: Core, *, pause: float = 0.01) -> DashboardBroadcast:
     dashboards = Dashboards(BoardQueries(inner.database), EngineSettingsQueries(inner.database))
-    return LiveBoards(dashboards.live, pause=pause)
+    return DashboardBroadcast(dashboards.read_live, pause=pause)
 
 
 async def until(frames: AsyncIterator[bytes], wanted: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ async def until(frames: AsyncIterator[bytes], wanted: Any) -> dict[str, Any]:
     raise AssertionError("the stream ended")
 
 
-async def test_a_change_is_told_and_silence_is_kept(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_frame_is_sent_after_a_change_only(engine: httpx.AsyncClient, inner: Core) -> None:
     boards = await live(inner)
     frames = boards.frames(None)
     first = json.loads((await anext(frames)).removeprefix(b"data: "))
@@ -103,7 +103,7 @@ async def test_a_change_is_told_and_silence_is_kept(engine: httpx.AsyncClient, i
     await frames.aclose()
 
 
-async def test_of_a_long_queue_the_first_are_sent_and_all_are_counted(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_the_first_jobs_of_a_long_queue_are_sent_and_all_are_counted(engine: httpx.AsyncClient, inner: Core) -> None:
     jobs = [await submit(engine) for _ in range(101)]
     frames = (await live(inner)).frames(None)
     shown = await until(frames, lambda shown: shown["counts"]["queued"] == 101)
@@ -112,7 +112,7 @@ async def test_of_a_long_queue_the_first_are_sent_and_all_are_counted(engine: ht
     await frames.aclose()
 
 
-async def test_progress_of_the_present_run_is_told(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_progress_of_the_current_run_is_sent(engine: httpx.AsyncClient, inner: Core) -> None:
     boards = await live(inner)
     frames = boards.frames("admin")
     job = await submit(engine)
@@ -128,14 +128,14 @@ async def test_progress_of_the_present_run_is_told(engine: httpx.AsyncClient, in
     await frames.aclose()
 
 
-async def test_all_who_see_the_same_share_one_reader(inner: Core) -> None:
+async def test_subscribers_of_one_client_share_one_reader(inner: Core) -> None:
     reads: list[str | None] = []
 
     async def read(client: str | None) -> dict[str, int]:
         reads.append(client)
         return {"n": 1}
 
-    boards = LiveBoards(read, pause=60)
+    boards = DashboardBroadcast(read, pause=60)
     lookers = [boards.frames(client) for client in (None, None, "admin", None, "admin")]
     assert {await anext(frames) for frames in lookers} == {b'data: {"n":1}\n\n'}
     assert reads == [None, "admin"]
@@ -151,7 +151,7 @@ async def test_all_who_see_the_same_share_one_reader(inner: Core) -> None:
     assert boards.readers == 0
 
 
-async def test_a_database_that_is_away_is_told_and_its_return_too() -> None:
+async def test_away_and_return_of_the_database_are_sent() -> None:
     faults = iter([Unavailable("away"), Unavailable("away"), RuntimeError("odd")])
 
     async def read(client: str | None) -> dict[str, int]:
@@ -160,12 +160,12 @@ async def test_a_database_that_is_away_is_told_and_its_return_too() -> None:
             raise fault
         return {"n": 2}
 
-    frames = LiveBoards(read, pause=0.001).frames(None)
+    frames = DashboardBroadcast(read, pause=0.001).frames(None)
     assert [await anext(frames), await anext(frames)] == [AWAY, b'data: {"n":2}\n\n']
     await frames.aclose()
 
 
-async def test_over_http_a_board_comes_at_once_and_who_goes_is_forgotten(
+async def test_the_stream_starts_at_once_and_its_reader_ends_with_it(
     engine: httpx.AsyncClient, application: Application, known: dict[Any, Any]
 ) -> None:
     job = await submit(engine)
@@ -191,29 +191,31 @@ async def test_over_http_a_board_comes_at_once_and_who_goes_is_forgotten(
     assert head["status"] == 200
     assert {(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")} <= set(head["headers"])
     assert ids(json.loads(first["body"].removeprefix(b"data: "))) == [[], [job], []]
-    boards: LiveBoards = known[LiveBoards]
-    assert (boards.readers, boards.seats.taken) == (1, 1)
+    boards: DashboardBroadcast = known[DashboardBroadcast]
+    assert (boards.readers, boards.subscribers.taken) == (1, 1)
     gone.set()
     await serving
-    assert (boards.readers, boards.seats.taken) == (0, 0)
+    assert (boards.readers, boards.subscribers.taken) == (0, 0)
 
 
-async def test_two_clients_cannot_be_meant(engine: httpx.AsyncClient) -> None:
-    answer = await engine.get(PATH, params={"client": "studio"})
+async def test_query_and_header_may_not_name_different_clients(engine: httpx.AsyncClient) -> None:
+    answer = await engine.get(PATH, params={"client": "studio"}, headers={"client": "another"})
     assert engine_error(answer, 400).startswith("client: ")
 
 
 # --- the page
 
 
-PAGE = Path(api.engine.files.__file__).parent / "page"
+PAGE = Path(api.engine.dashboard_page.__file__).parent / "page"
 
 
 @pytest.mark.parametrize(
     ("name", "media_type"),
     [("dashboard.html", "text/html"), ("dashboard.js", "text/javascript"), ("dashboard.css", "text/css")],
 )
-async def test_the_page_is_ours_alone_and_open(engine: httpx.AsyncClient, name: str, media_type: str) -> None:
+async def test_the_page_needs_no_key_and_loads_nothing_from_elsewhere(
+    engine: httpx.AsyncClient, name: str, media_type: str
+) -> None:
     answer = await openly(engine, f"/engine/{name}")
     assert (answer.status_code, answer.headers["content-type"]) == (200, f"{media_type}; charset=utf-8")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
@@ -223,13 +225,13 @@ async def test_the_page_is_ours_alone_and_open(engine: httpx.AsyncClient, name: 
     assert "//" not in answer.text.replace("// ", "")
 
 
-def test_what_comes_from_jobs_is_only_ever_text() -> None:
+def test_the_page_sets_text_of_jobs_as_text_only() -> None:
     script = (PAGE / "dashboard.js").read_text()
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser", "srcdoc"):
         assert way not in script
 
 
-def test_every_element_that_the_script_looks_for_is_there_and_labelled() -> None:
+def test_elements_that_the_script_uses_exist_and_have_labels() -> None:
     script, page = (PAGE / "dashboard.js").read_text(), (PAGE / "dashboard.html").read_text()
     names = {part.split('"')[0] for part in script.split('at("')[1:]}
     assert {name for name in names if f'id="{name}"' not in page} == set()

@@ -1,4 +1,4 @@
-"""How the engine is, in real counts: document 3, GET / and GET /health; decisions.md, "Job engine"."""
+"""The engine's health: docs/reference/api/job-engine.md#health."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import httpx
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.job.values import JobState
-from projections.consumers.shares import Shares
+from projections.consumers.leases import ShardLeases
 from projections.job.counts import JobCounts
 from projections.kernel.database import Database
 from tests.api.asking import engine_error
@@ -29,13 +29,13 @@ async def health(engine: httpx.AsyncClient, **headers: str) -> dict[str, Any]:
     return shown
 
 
-async def test_the_engine_says_that_it_is_there(engine: httpx.AsyncClient) -> None:
+async def test_the_engine_answers(engine: httpx.AsyncClient) -> None:
     for path in ("/engine/", "/engine"):
         answer = await openly(engine, path)
         assert (answer.status_code, answer.json()) == (200, {"result": "ok"})
 
 
-async def test_nothing_is_counted_where_nothing_is(engine: httpx.AsyncClient) -> None:
+async def test_without_jobs_all_counts_are_zero(engine: httpx.AsyncClient) -> None:
     shown = await health(engine)
     version = shown.pop("version")
     assert [part.isdigit() for part in version.split(".")] == [True] * 3
@@ -48,7 +48,7 @@ async def test_nothing_is_counted_where_nothing_is(engine: httpx.AsyncClient) ->
     }
 
 
-async def test_jobs_and_tasks_are_the_clients_own(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_jobs_and_tasks_are_counted_for_the_client_only(engine: httpx.AsyncClient, inner: Core) -> None:
     studio = {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
     for state in JobState:
         await bring(engine, inner, state)
@@ -65,20 +65,20 @@ async def test_jobs_and_tasks_are_the_clients_own(engine: httpx.AsyncClient, inn
     assert theirs["queues"] == shown["queues"]
 
 
-async def test_queues_show_what_waits_and_who_works(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_queues_count_workers_and_waiting_work(engine: httpx.AsyncClient, inner: Core) -> None:
     await submit(engine)
     await start(inner, await submit(engine))
     await submit(engine, run_at="2031-06-01")
     await submit(engine, sempahore_url="https://gate.test/")
     await inner.database.execute("UPDATE job_view SET run_at = '2020-01-01' WHERE state = 5")
     await inner.database.execute(
-        "INSERT INTO deliveries (webhook, position, lane, shard, payload, due_at, created_at)"
+        "INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, due_at, created_at)"
         " SELECT gen_random_uuid(), n, CASE WHEN n < 3 THEN 'job:1' ELSE 'x' END, 0, '{}', now(), now()"
         " FROM generate_series(0, 9) AS n"
     )
     for name, busy in (("work", 2), ("work", 1), ("controller", 0)):
-        await Shares(inner.database, name, shards=0, member=uuid4()).hold(busy=busy)
-    await Shares(inner.database, "scheduler", shards=0, member=uuid4()).hold(busy=1)
+        await ShardLeases(inner.database, name, shards=0, member=uuid4()).hold(busy=busy)
+    await ShardLeases(inner.database, "scheduler", shards=0, member=uuid4()).hold(busy=1)
     await inner.database.execute("UPDATE consumer_members SET seen_at = now() - interval '1 minute' WHERE consumer = 'scheduler'")
     assert (await health(engine))["queues"] == {
         "work": {"workers": 2, "working": 3, "pending": 1},
@@ -100,7 +100,7 @@ async def test_a_database_that_is_down_is_503_with_an_error(inner: Core, databas
     assert answer.headers["retry-after"]
 
 
-async def test_what_nobody_foresaw_is_500_with_an_error(inner: Core, database_url: str) -> None:
+async def test_an_unforeseen_fault_is_500_with_an_error(inner: Core, database_url: str) -> None:
     elsewhere = Database(make_conninfo(database_url, dbname="postgres"), size=1)
     async with elsewhere, serving(inner, database_url, lambda _: {JobCounts: JobCounts(elsewhere)}) as http:
         assert engine_error(await http.get("/engine/health", headers={"client": "other"}), 500)

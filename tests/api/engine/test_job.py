@@ -1,4 +1,4 @@
-"""Handing jobs in over HTTP: the answer, and what was appended. Document 3, POST /job; decisions.md, "Job engine"."""
+"""Submitting jobs over HTTP: the response, and the events that were appended."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
-from domain.kernel.sealed import Sealer
+from api.wiring.core import Core
+from domain.kernel.encryption import SecretCipher
 from projections.vault.vault import Vault
 from tests.api.asking import add, add_flow, engine_error, last, logged, topics
-from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, request, single, submit
-from tests.api.engine.test_callbacks import flow
+from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, flow, request, single, submit
 from tests.conftest import introduce
 
 SECRET = "hunter22-very-secret"
@@ -81,7 +80,7 @@ async def test_ids_are_numbers_in_the_order_of_acceptance(engine: httpx.AsyncCli
         ({"sempahore_url": "http://gate.test/", "run_at": FUTURE}, "scheduled", FUTURE),
     ],
 )
-async def test_a_time_or_a_gate_makes_a_job_wait(
+async def test_a_job_with_a_time_or_a_semaphore_waits(
     engine: httpx.AsyncClient, fields: dict[str, Any], state: str, run_at: str | None
 ) -> None:
     shown = await single(engine, await submit(engine, **fields))
@@ -89,7 +88,7 @@ async def test_a_time_or_a_gate_makes_a_job_wait(
     assert shown["top_of_queue"] == (state == "queued")
 
 
-async def test_keys_are_taken_in_any_case_and_parameters_as_they_are(engine: httpx.AsyncClient) -> None:
+async def test_names_match_in_any_case_and_parameters_exactly(engine: httpx.AsyncClient) -> None:
     body = {"JOB": {"Workflow": "probe_media", "PRIORITY": 2, "Run_At": FUTURE}, "Parameters": {**PROBE, "custom_data": {"aB": 1}}}
     answer = await engine.post("/engine/job", json={**body, "unheard": "of", "Client": "admin"})
     shown = await single(engine, answer.json()["id"])
@@ -120,9 +119,7 @@ async def test_keys_are_taken_in_any_case_and_parameters_as_they_are(engine: htt
         ([], "body: "),
     ],
 )
-async def test_what_cannot_be_meant_is_refused_with_its_field(
-    engine: httpx.AsyncClient, inner: Core, body: Any, error: str
-) -> None:
+async def test_invalid_input_is_refused_with_its_field(engine: httpx.AsyncClient, inner: Core, body: Any, error: str) -> None:
     before = await last(inner)
     answer = await engine.post("/engine/job", json=body)
     assert engine_error(answer, 400).startswith(error), answer.text
@@ -130,7 +127,7 @@ async def test_what_cannot_be_meant_is_refused_with_its_field(
     assert await last(inner) == before
 
 
-async def test_no_secret_is_in_an_event_a_row_or_an_answer(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_no_secret_is_in_an_event_a_row_or_a_response(engine: httpx.AsyncClient, inner: Core) -> None:
     gate = f"https://u:{SECRET}@gate.test/open?key={SECRET}"
     headers = {
         "authorization": f"Bearer {SECRET}",
@@ -156,20 +153,20 @@ async def test_no_secret_is_in_an_event_a_row_or_an_answer(engine: httpx.AsyncCl
     assert recorded["headers"]["api-key"] == "****"
 
 
-async def test_what_was_masked_lies_sealed_in_the_vault(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_masked_values_are_encrypted_in_the_vault(engine: httpx.AsyncClient, inner: Core) -> None:
     gate = f"https://gate.test/open?key={SECRET}"
     job = await submit(engine, WITH_SECRETS, sempahore_url=gate)
     data = (await logged(inner, f"job:{job}"))[0].data
-    vault = Vault(inner.database, Sealer(bytes(32)))
-    opened = await vault.opened(data["submission"]["sealed_parameters"]["reference"])
+    vault = Vault(inner.database, SecretCipher(bytes(32)))
+    opened = await vault.read(data["submission"]["sealed_parameters"]["reference"])
     assert json.loads(opened or "") == WITH_SECRETS
-    assert await vault.opened(data["gate"]["sealed_url"]["reference"]) == gate
+    assert await vault.read(data["gate"]["sealed_url"]["reference"]) == gate
     plain = (await logged(inner, f"job:{await submit(engine)}"))[0].data
     assert plain["submission"].get("sealed_parameters") is None
     assert await inner.database.row("SELECT count(*) FROM vault") == (2,)
 
 
-async def test_the_addresses_that_are_told_come_with_the_job(
+async def test_callbacks_of_the_job_and_its_flow_are_registered_with_the_job(
     http: httpx.AsyncClient, engine: httpx.AsyncClient, inner: Core
 ) -> None:
     event = await add(http, FlowId=await add_flow(http, configuration=flow("https://hooks.test/flow")))
@@ -184,7 +181,14 @@ async def test_the_addresses_that_are_told_come_with_the_job(
     assert await last(inner) == before + 5
 
 
-async def test_the_same_post_with_a_key_hands_in_one_job(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_first_jobs_at_the_same_time_make_one_webhook(engine: httpx.AsyncClient, inner: Core) -> None:
+    parameters = {**FETCH, "callback_urls": ["https://hooks.test/a?b=c"]}
+    await asyncio.gather(*(submit(engine, parameters) for _ in range(5)))
+    assert [event.topic for event in await logged(inner)].count("webhook.registered") == 1
+    assert await inner.database.row("SELECT count(*) FROM vault") == (2 + 5,)
+
+
+async def test_a_repeat_with_an_idempotency_key_submits_one_job(engine: httpx.AsyncClient, inner: Core) -> None:
     headers = {"Idempotency-Key": "once"}
     first = await engine.post("/engine/job", json=request(WITH_SECRETS), headers=headers)
     before = await last(inner)
@@ -198,7 +202,20 @@ async def test_the_same_post_with_a_key_hands_in_one_job(engine: httpx.AsyncClie
     assert len({answer.json()["id"] for answer in many if answer.status_code == 200}) == 1
 
 
-async def test_a_client_hands_in_under_its_own_name(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_write_without_a_content_type_is_refused(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    before = await last(inner)
+    for method, path, body in (
+        ("POST", "/engine/job", request()),
+        ("PUT", f"/engine/job/{job}", {"priority": 3}),
+        ("POST", "/engine/settings", {"name": "max_jobs", "setting": 3}),
+    ):
+        answer = await engine.request(method, path, content=json.dumps(body).encode())
+        assert engine_error(answer, 415) == "The content type must be application/json."
+    assert await last(inner) == before
+
+
+async def test_a_client_submits_under_its_own_name(engine: httpx.AsyncClient, inner: Core) -> None:
     studio = {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
     assert (await single(engine, await submit(engine, headers=studio)))["client"] == "studio"
     answer = await engine.post("/engine/job", json=request(), headers={**studio, "client": "admin"})
@@ -213,7 +230,7 @@ async def test_any_json_that_a_client_adds_comes_back_as_it_was(engine: httpx.As
     assert (await single(engine, job))["parameters"]["custom_data"] == odd
 
 
-async def test_what_no_text_of_postgresql_holds_is_refused(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_text_that_postgresql_cannot_store_is_refused(engine: httpx.AsyncClient, inner: Core) -> None:
     before = await last(inner)
     for raw in (b'"\\u0000"', b'{"\\u0000": 1}', b'"\\ud800"', b"1e999", b"NaN", b'"\xff"', b"[" * 5000 + b"]" * 5000):
         body = b'{"job":{"workflow":"probe_media"},"parameters":{"content_id":"film","file":"a","custom_data":' + raw + b"}}"
@@ -222,7 +239,7 @@ async def test_what_no_text_of_postgresql_holds_is_refused(engine: httpx.AsyncCl
     assert await last(inner) == before
 
 
-async def test_the_topics_of_a_life(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_changes_of_a_job_append_their_topics(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     for body in ({"priority": 1}, {"queue_state": "paused"}, {"queue_state": "queued"}, {"queue_state": "broken"}):
         assert (await engine.put(f"/engine/job/{job}", json=body)).status_code == 200

@@ -1,4 +1,4 @@
-"""The log of a job: made of its events and of what its steps wrote, without a key. Document 3, GET /logs/<job id>."""
+"""The log of a job, made of its events and of the lines of its steps: docs/reference/api/job-engine.md#job-log."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
-from api.engine.listening import AWAY, BEAT, FULL
-from api.engine.log import Followers
-from api.engine.worded import _SPEECH
+from api.engine.job_log_text import _RENDERERS
+from api.engine.log import LogFollower
+from api.http.sse import AWAY, BEAT, FULL
+from api.wiring.core import Core
 from domain.job.aggregate import Retries
 from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, InterruptTask, StartTask
 from domain.job.events import EVENTS
 from domain.job.values import JobState, Output, Result, Severity
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
-from projections.job.history import BEGINNING, Happened, JobHistory, Said, Seen
+from projections.job.history import BEGINNING, JobHistory, LogCursor, LogEvent, LogLine
+from projections.job.log_lines import Line, write
 from projections.job.queries import JobQueries
-from projections.queue.chronicle import Line, write
 from tests.api.asking import engine_error
 from tests.api.engine.jobs_given import (
     FETCH,
@@ -72,8 +72,8 @@ async def say(inner: Core, job: int, *messages: str, severity: Severity = Severi
     await write(inner.database, lines=[Line(job, 1, severity, message, moment) for message in messages], progress=[])
 
 
-def test_every_event_has_words() -> None:
-    assert set(_SPEECH) == set(EVENTS)
+def test_every_event_has_a_log_message() -> None:
+    assert set(_RENDERERS) == set(EVENTS)
 
 
 async def test_the_first_record_is_the_masked_request(engine: httpx.AsyncClient) -> None:
@@ -92,7 +92,7 @@ async def test_the_first_record_is_the_masked_request(engine: httpx.AsyncClient)
     }
 
 
-async def test_what_clients_did_is_told_with_their_names(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_actions_of_clients_are_logged_with_their_names(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine, run_at=FUTURE)
     for body in (
         {"priority": 1},
@@ -120,7 +120,7 @@ async def test_what_clients_did_is_told_with_their_names(engine: httpx.AsyncClie
     assert json.loads((await records(engine, again))[0]["message"])["rerun_of"] == job
 
 
-async def test_what_the_engine_did_is_told_by_its_parts(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await bring(engine, inner, JobState.PENDING)
     await come_due(inner, job)
     await start(inner, job)
@@ -153,7 +153,7 @@ async def test_what_the_engine_did_is_told_by_its_parts(engine: httpx.AsyncClien
     assert [one["visible"] for one in told] == [one["severity"] > 0 for one in told]
 
 
-async def test_lines_of_steps_stand_among_the_events_by_their_time(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_lines_of_steps_and_events_are_ordered_by_time(engine: httpx.AsyncClient, inner: Core) -> None:
     job, other = await submit(engine), await submit(engine)
     await start(inner, job)
     await do(inner, StartTask(job, 1, 1, "host 1"))
@@ -185,9 +185,9 @@ async def test_an_unknown_job_has_no_log(engine: httpx.AsyncClient) -> None:
 # --- following
 
 
-def followers(inner: Core) -> Followers:
+def followers(inner: Core) -> LogFollower:
     history = JobHistory(inner.database, EventMapper(inner.catalogue))
-    return Followers(JobQueries(inner.database), history, pause=0.01)
+    return LogFollower(JobQueries(inner.database), history, pause=0.01)
 
 
 def parsed(frames: bytes) -> list[tuple[str, dict[str, Any]]]:
@@ -200,7 +200,7 @@ def parsed(frames: bytes) -> list[tuple[str, dict[str, Any]]]:
     return told
 
 
-async def test_the_stream_of_a_job_that_has_ended_tells_all_and_ends(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_the_stream_of_an_ended_job_sends_all_records_and_ends(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await complete(inner, job)
     answer = await openly(engine, f"/engine/logs/{job}/stream")
@@ -211,12 +211,12 @@ async def test_the_stream_of_a_job_that_has_ended_tells_all_and_ends(engine: htt
     assert told[-1] == ("end", {})
 
 
-async def test_a_reader_goes_on_where_it_was(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_last_event_id_continues_the_stream(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await say(inner, job, "one")
     await complete(inner, job)
     await say(inner, job, "two")
-    known = await _all(followers(inner).records(job, BEGINNING))
+    known = await _all(followers(inner).frames(job, BEGINNING))
 
     async def told_after(seen: str) -> list[tuple[str, Any]]:
         asked = engine.build_request("GET", f"/engine/logs/{job}/stream", headers={"Last-Event-ID": seen})
@@ -228,9 +228,9 @@ async def test_a_reader_goes_on_where_it_was(engine: httpx.AsyncClient, inner: C
     assert await asyncio.gather(*map(told_after, nonsense)) == [known] * len(nonsense)
 
 
-async def test_records_are_told_as_they_come_until_the_job_ends(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_records_are_sent_as_they_come_until_the_job_ends(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
-    stream = followers(inner).records(job, BEGINNING)
+    stream = followers(inner).frames(job, BEGINNING)
     assert json.loads(parsed(await anext(stream))[0][1]["message"])["parameters"] == FETCH
     await start(inner, job)
     assert parsed(await anext(stream))[0][1]["progname"] == "controller"
@@ -246,47 +246,47 @@ async def test_records_are_told_as_they_come_until_the_job_ends(engine: httpx.As
 async def test_a_failed_job_ends_its_stream_with_the_reason(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await fail(inner, job)
-    told = await _all(followers(inner).records(job, Seen(0, 0)))
+    told = await _all(followers(inner).frames(job, LogCursor(0, 0)))
     assert told[-2][1]["message"] == "The job is abandoned: the task fetch failed: no such host"
 
 
-class Interrupted(Followers):
+class Interrupted(LogFollower):
     """Those whose database is away at some looks."""
 
     looks = 0
 
-    async def look(self, job: int, seen: Seen) -> tuple[bool, Sequence[Happened | Said]]:
+    async def poll(self, job: int, cursor: LogCursor) -> tuple[bool, Sequence[LogEvent | LogLine]]:
         self.looks += 1
         if self.looks in {2, 3}:
             raise Unavailable("away")
-        return await super().look(job, seen)
+        return await super().poll(job, cursor)
 
 
-async def test_a_database_that_is_away_is_told_and_its_return_too_without_news(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_away_and_return_of_the_database_are_sent_without_new_records(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     follow = Interrupted(JobQueries(inner.database), JobHistory(inner.database, EventMapper(inner.catalogue)), pause=0.01)
-    stream = follow.records(job, BEGINNING)
+    stream = follow.frames(job, BEGINNING)
     await anext(stream)
     assert [await anext(stream) for _ in range(3)] == [AWAY, AWAY, BEAT]
     await stream.aclose()
 
 
-async def test_only_so_many_may_follow(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     follow = followers(inner)
-    follow.seats._most = 2
-    first, second, third = [follow.seats.seated(follow.records(job, BEGINNING)) for _ in range(3)]
+    follow.subscribers._most = 2
+    first, second, third = [follow.subscribers.limited(follow.frames(job, BEGINNING)) for _ in range(3)]
     await anext(first)
     await anext(second)
     assert await anext(third) == FULL
     with pytest.raises(StopAsyncIteration):
         await anext(third)
     await first.aclose()
-    assert follow.seats.taken == 1
-    again = follow.seats.seated(follow.records(job, BEGINNING))
+    assert follow.subscribers.taken == 1
+    again = follow.subscribers.limited(follow.frames(job, BEGINNING))
     assert await anext(again) != FULL
     await asyncio.gather(second.aclose(), again.aclose())
-    assert follow.seats.taken == 0
+    assert follow.subscribers.taken == 0
 
 
 async def _all(stream: AsyncIterator[bytes]) -> list[tuple[str, dict[str, Any]]]:

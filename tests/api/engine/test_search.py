@@ -1,4 +1,4 @@
-"""Searching for jobs and reading one, without a key. Document 3, GET /jobs and GET /jobs/<job_id>; decisions.md, "Job engine"."""
+"""Searching for jobs and reading one job, without a key: docs/reference/api/job-engine.md#search."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.job.values import JobState
 from projections.job.queries import ORDERS
-from tests.api.asking import engine_error
+from tests.api.asking import engine_error, logged
 from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, bring, complete, fail, openly, single, start, submit
 from tests.conftest import HandClock, introduce
 
@@ -75,7 +75,7 @@ async def test_the_time_of_creation_is_bounded_on_both_sides(engine: httpx.Async
     assert await found(engine, **{"from": "2031-01-03", "to": "2031-01-02"}) == []
 
 
-async def test_search_looks_for_a_part_of_what_a_job_says_in_any_case(engine: httpx.AsyncClient) -> None:
+async def test_search_finds_parts_of_texts_in_any_case(engine: httpx.AsyncClient) -> None:
     film = await submit(engine, {**FETCH, "content_id": "Final-2031", "custom_data": {"title": ["Größe 100%_\\"]}})
     other = await submit(engine, PROBE, workflow="probe_media")
     for part in ("final", "INAL-2", "größe", "100%", "%_\\", "origin.test/A.MP4", "HTTP_fetch"):
@@ -87,27 +87,28 @@ async def test_search_looks_for_a_part_of_what_a_job_says_in_any_case(engine: ht
     assert await found(engine, search="") == [other, film]
 
 
-async def test_ids_are_given_with_commas_or_one_by_one(engine: httpx.AsyncClient) -> None:
+async def test_job_ids_are_separated_by_commas_or_repeated(engine: httpx.AsyncClient) -> None:
     a, b, c = [await submit(engine) for _ in range(3)]
     assert await found(engine, job_ids=f"{a}, {c},987654") == [c, a]
     assert await found(engine, job_ids=[str(b), str(c)], asc=1) == [b, c]
     assert await found(engine, job_ids="987654") == []
 
 
-async def test_filters_hold_together(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_filters_combine_with_and(engine: httpx.AsyncClient, inner: Core) -> None:
     a, b = await submit(engine), await submit(engine, priority=1)
     await submit(engine, headers=await studio(inner))
     await start(inner, b)
     assert await found(engine, client="admin", state=0, search="film", job_ids=f"{a},{b}") == [a]
 
 
-async def test_a_client_is_named_in_the_query_or_the_header_and_both_must_hold(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_the_client_in_query_and_header_must_both_match(engine: httpx.AsyncClient, inner: Core) -> None:
     ours, theirs = await submit(engine), await submit(engine, headers=await studio(inner))
     assert await found(engine) == [theirs, ours]
     assert await found(engine, client="studio") == [theirs]
     assert await found(engine, client="nobody") == []
     for query, named, expected in (
-        ({}, "admin", [ours]),
+        ({}, "admin", [theirs, ours]),
+        ({"client": "studio"}, "admin", [theirs]),
         ({}, "studio", [theirs]),
         ({}, "nobody", []),
         ({"client": "admin"}, "admin", [ours]),
@@ -116,7 +117,25 @@ async def test_a_client_is_named_in_the_query_or_the_header_and_both_must_hold(e
         answer = await engine.get("/engine/jobs", params=query, headers={"client": named, "API-KEY": "wrong"})
         assert [job["id"] for job in answer.json()] == expected
     assert (await engine.get(f"/engine/jobs/{theirs}", headers={"client": "studio"})).status_code == 200
-    assert engine_error(await engine.get(f"/engine/jobs/{theirs}", headers={"client": "admin"}), 400)
+    assert engine_error(await engine.get(f"/engine/jobs/{ours}", headers={"client": "studio"}), 400)
+
+
+async def test_an_admin_reads_and_changes_the_jobs_of_every_client(engine: httpx.AsyncClient, inner: Core) -> None:
+    them, boss = await studio(inner), {"API-KEY": await introduce(inner, "boss", "admin"), "client": "boss"}
+    job = await submit(engine, headers=them)
+    for admin in ({"client": "admin"}, boss):
+        for path in (f"/engine/jobs/{job}", f"/engine/logs/{job}", "/engine/jobs", "/engine/dashboard"):
+            answer = await engine.get(path, headers=admin)
+            assert (answer.status_code, f'"id":{job},' in answer.text or f'"job_id":{job},' in answer.text) == (200, True), path
+    changed = await engine.put(f"/engine/job/{job}", json={"priority": 2}, headers=boss)
+    assert changed.json() == {"id": job, "result": ["priority updated from 5 to 2"]}
+    again = await engine.post(f"/engine/jobs/{job}/rerun", headers=boss)
+    assert (await single(engine, again.json()["id"]))["client"] == "studio"
+    facts = [(event.topic, event.cause["actor"]) for event in await logged(inner, f"job:{job}")]
+    assert facts == [("job.accepted", "studio"), ("job.priority_changed", "boss"), ("job.broken", "boss")]
+    demoted = await engine.put("/api/client/boss", json={"roles": ["operator"]})
+    assert demoted.status_code == 200, demoted.text
+    assert engine_error(await engine.get(f"/engine/jobs/{job}", headers={"client": "boss"}), 400)
 
 
 @pytest.mark.parametrize("asc", ["0", "1"])
@@ -162,7 +181,7 @@ async def test_jobs_are_ordered_by_any_property_nulls_last(engine: httpx.AsyncCl
         ({"job_ids": "9" * 30}, "job_ids[0]"),
     ],
 )
-async def test_what_no_parameter_can_mean_is_400(engine: httpx.AsyncClient, query: dict[str, str], field: str) -> None:
+async def test_an_invalid_parameter_is_400(engine: httpx.AsyncClient, query: dict[str, str], field: str) -> None:
     assert engine_error(await openly(engine, "/engine/jobs", **query), 400).startswith(field.partition("[")[0])
 
 
@@ -173,7 +192,7 @@ async def test_an_unknown_job_is_400_without_an_id(engine: httpx.AsyncClient) ->
         assert "id" not in answer.json()
 
 
-async def test_positions_are_the_order_of_starting_whatever_is_asked(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_positions_are_the_order_of_starting_in_every_query(engine: httpx.AsyncClient, inner: Core) -> None:
     """100 jobs of three clients in all states: every way of asking agrees with the queue counted by hand."""
     rng = random.Random(7)
     callers = {"admin": None, "studio": await studio(inner)}

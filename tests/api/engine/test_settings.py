@@ -1,4 +1,4 @@
-"""Settings and the schedule over HTTP: the answer, and what was appended. Document 3, "Job engine"."""
+"""Settings and the schedule over HTTP: the response, and the events that were appended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from projections.job.settings import EngineSettingsQueries
 from tests.api.asking import engine_error, last, logged, topics
 from tests.conftest import introduce
@@ -48,7 +48,7 @@ async def test_a_setting_takes_effect_at_once_and_the_same_again_leaves_no_event
     assert past["state"] == {"client": "admin", "name": "max_jobs", "setting": 3}
 
 
-async def test_new_names_are_kept_as_they_are_and_shown_last(engine: httpx.AsyncClient) -> None:
+async def test_settings_with_own_names_are_stored_and_shown_last(engine: httpx.AsyncClient) -> None:
     made = {"a.flag": True, "b-text": "two\nwords", "c_number": 1.5, "Max_Jobs": 9}
     for name, value in reversed(made.items()):
         assert (await put(engine, name, value)).status_code == 200
@@ -88,13 +88,13 @@ async def test_settings_belong_to_the_client_of_the_header(engine: httpx.AsyncCl
         ({"name": "mine", "NAME": "other", "setting": 1}, "name: is there twice, in two spellings"),
     ],
 )
-async def test_what_a_setting_cannot_be_is_400(engine: httpx.AsyncClient, inner: Core, body: Any, error: str) -> None:
+async def test_an_invalid_setting_is_400(engine: httpx.AsyncClient, inner: Core, body: Any, error: str) -> None:
     before = await last(inner)
     assert engine_error(await engine.post("/engine/settings", json=body), 400) == error
     assert await last(inner) == before
 
 
-async def test_names_are_of_few_characters(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_names_of_settings_have_a_limited_alphabet(engine: httpx.AsyncClient, inner: Core) -> None:
     before = await last(inner)
     for name in ("", " ", "a b", "a:b", "a/b", "a\n", "é", "x" * 101, 7, None, ["a"], "a\x00"):
         assert engine_error(await put(engine, name, 1), 400).startswith("name: ")
@@ -102,7 +102,7 @@ async def test_names_are_of_few_characters(engine: httpx.AsyncClient, inner: Cor
     assert (await put(engine, "x" * 100, 1)).status_code == 200
 
 
-async def test_a_setting_sent_again_under_a_key_is_made_once(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_repeat_with_an_idempotency_key_sets_once(engine: httpx.AsyncClient, inner: Core) -> None:
     first = await put(engine, "max_jobs", 3, **{"Idempotency-Key": "k"})
     await put(engine, "max_jobs", 5)
     before = await last(inner)
@@ -132,7 +132,7 @@ async def test_the_schedule_shows_the_interval_and_whether_it_is_active(engine: 
     assert past["state"] == {"client": "admin", "schedule": SCHEDULE, "active": False}
 
 
-async def test_another_schedule_is_400_and_the_known_one_is_named(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_an_unknown_schedule_is_400(engine: httpx.AsyncClient, inner: Core) -> None:
     before = await last(inner)
     for body, field in (
         ({"schedule": "other", "active": True}, "schedule"),

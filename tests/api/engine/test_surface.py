@@ -1,4 +1,4 @@
-"""How the job engine words what goes wrong: document 3, "Errors"; contract.md, "Errors"."""
+"""The error responses of the job engine: docs/reference/api/job-engine.md#errors."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ import httpx
 import pytest
 
 from api.engine.surface import ENGINE
-from api.kernel.answer import Answer
+from api.http.auth import OPEN
+from api.http.openapi import describe
+from api.http.request import Request
+from api.http.response import Response
+from api.http.router import Router
 from api.kernel.app import build
-from api.kernel.auth import OPEN, WRITE
-from api.kernel.call import Call
-from api.kernel.openapi import describe
-from api.kernel.routes import Routes
+from api.kernel.auth import WRITE
 from api.kernel.wire import Integer, Wire
-from api.services import ROUTES
-from domain.kernel.errors import Conflict, FieldError, Malformed, NotFound, Refused, StaleVersion, Unavailable
-from domain.kernel.sealed import Marker
+from api.wiring.services import ROUTES
+from domain.kernel.encryption import KeyedHash
+from domain.kernel.errors import Conflict, FieldError, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from tests.api.asking import engine_error
-from tests.api.kernel.toy import SECRET, MemoryAnswers, authenticate
+from tests.api.http.toy import SECRET, MemoryIdempotency, authenticate
 
 FAULTS: dict[str, Exception] = {
     "malformed": Malformed(FieldError("job.priority", "1 to 10"), FieldError("parameters.url", "is required")),
     "absent": NotFound("job", "17"),
     "refused": Refused("a completed job cannot be resumed"),
     "conflict": Conflict("somebody was first"),
-    "stale": StaleVersion(3),
+    "stale": PreconditionFailed(3),
     "down": Unavailable("the database is down", retry_after=7),
     "bug": RuntimeError(SECRET),
 }
-jobs = Routes(surface=ENGINE, tag="Job engine")
+jobs = Router(surface=ENGINE, tag="Job engine")
 
 
 class Body(Wire):
@@ -39,28 +40,28 @@ class Body(Wire):
 
 
 @jobs.post("/job", WRITE)
-async def create(call: Call, body: Body) -> Answer:
+async def create(request: Request, body: Body) -> Response:
     raise FAULTS[body.fault]
 
 
 @jobs.put("/job/{job_id}", WRITE)
-async def change(call: Call, job_id: int, body: Body) -> Answer:
+async def change(request: Request, job_id: int, body: Body) -> Response:
     raise FAULTS[body.fault]
 
 
 @jobs.get("/jobs/{job_id}", OPEN)
-async def one(call: Call, job_id: int) -> Answer:
+async def one(request: Request, job_id: int) -> Response:
     raise FAULTS["absent"]
 
 
 @jobs.get("/health", WRITE)
-async def health(call: Call) -> Answer:
+async def health(request: Request) -> Response:
     raise FAULTS["bug"]
 
 
 @pytest.fixture
 async def caller() -> AsyncIterator[httpx.AsyncClient]:
-    app = build([jobs], {}, authenticate=authenticate, answers=MemoryAnswers(), fingerprint=Marker(bytes(32)))
+    app = build([jobs], {}, authenticate=authenticate, idempotency=MemoryIdempotency(), fingerprint=KeyedHash(bytes(32)))
     headers = {"API-KEY": SECRET, "client": "admin"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://engine.test", headers=headers) as client:
         yield client
@@ -77,7 +78,7 @@ async def caller() -> AsyncIterator[httpx.AsyncClient]:
         ("down", 503, "the database is down"),
     ],
 )
-async def test_a_refusal_is_an_error_with_the_id_of_the_job(caller: httpx.AsyncClient, fault: str, status: int, error: str) -> None:
+async def test_an_error_has_the_id_of_the_job(caller: httpx.AsyncClient, fault: str, status: int, error: str) -> None:
     created = await caller.post("/engine/job", json={"fault": fault})
     assert engine_error(created, status) == error
     assert list(created.json().items()) == [("id", None), ("error", error)]
@@ -86,12 +87,13 @@ async def test_a_refusal_is_an_error_with_the_id_of_the_job(caller: httpx.AsyncC
     assert created.headers.get("retry-after") == ("7" if fault == "down" else None)
 
 
-async def test_what_is_refused_before_the_job_is_looked_at_names_it_too(caller: httpx.AsyncClient) -> None:
+async def test_errors_before_the_job_is_read_have_its_id(caller: httpx.AsyncClient) -> None:
     for job, shown in (("17", 17), ("%31%37", 17), ("x", None), ("-3", None), ("1e3", None), ("9" * 30, None), ("１", None)):
         path = f"/engine/job/{job}"
         for answer, status in (
             (await caller.put(path, json={}), 400),
-            (await caller.put(path, content=b"["), 400),
+            (await caller.put(path, content=b"[", headers={"content-type": "application/json"}), 400),
+            (await caller.put(path, content=b'{"fault": "absent"}'), 415),
             (await caller.put(path, content=b"x", headers={"content-type": "text/plain"}), 415),
             (await caller.put(path, content=b" " * 2_000_000), 413),
             (await caller.put(path, json={"fault": "absent"}, headers={"X-Transaction-ID": "x" * 200}), 400),
@@ -101,7 +103,7 @@ async def test_what_is_refused_before_the_job_is_looked_at_names_it_too(caller: 
             assert answer.json()["id"] == shown, path
 
 
-async def test_other_answers_have_no_id(caller: httpx.AsyncClient) -> None:
+async def test_errors_of_other_routes_have_no_id(caller: httpx.AsyncClient) -> None:
     for answer, status in (
         (await caller.get("/engine/jobs/17"), 400),
         (await caller.get("/engine/jobs/x"), 400),
@@ -114,7 +116,7 @@ async def test_other_answers_have_no_id(caller: httpx.AsyncClient) -> None:
     assert (await caller.get("/engine/job")).headers["allow"] == "POST"
 
 
-async def test_a_protected_call_names_its_client(caller: httpx.AsyncClient) -> None:
+async def test_a_protected_route_requires_the_header_client(caller: httpx.AsyncClient) -> None:
     del caller.headers["client"]
     for headers in ({}, {"client": "viewer"}, {"client": "admin", "API-KEY": ""}, {"client": "admin", "API-KEY": "wrong"}):
         answer = await caller.post("/engine/job", json={"fault": "absent"}, headers=headers)
@@ -127,7 +129,7 @@ async def test_a_protected_call_names_its_client(caller: httpx.AsyncClient) -> N
     assert engine_error(await caller.get("/engine/jobs/17", headers={"client": "nobody", "API-KEY": "wrong"}), 400)
 
 
-async def test_what_nobody_foresaw_is_plain_text_but_for_the_health(caller: httpx.AsyncClient) -> None:
+async def test_an_unforeseen_fault_is_plain_text_except_for_the_health(caller: httpx.AsyncClient) -> None:
     for answer in (
         await caller.post("/engine/job", json={"fault": "bug"}),
         await caller.put("/engine/job/17", json={"fault": "bug"}),

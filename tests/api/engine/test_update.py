@@ -1,4 +1,4 @@
-"""Changing jobs over HTTP: the answer, and what was appended. Document 3, PUT /job/<job_id>, and its table of transitions."""
+"""Changing jobs over HTTP: the response, and the events that were appended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.job.values import JobState
 from tests.api.asking import engine_error, last, logged, topics
 from tests.api.engine.jobs_given import FUTURE, bring, single, start, submit
@@ -26,7 +26,7 @@ async def put(engine: httpx.AsyncClient, job: int, **body: Any) -> list[str]:
     return updates
 
 
-async def test_each_update_is_told_from_before_to_after(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_each_update_is_listed_with_old_and_new_value(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     assert await put(engine, job, priority=8, client="admin") == ["priority updated from 5 to 8"]
     assert await put(engine, job, run_at=FUTURE) == [
@@ -71,7 +71,7 @@ async def test_a_change_that_changes_nothing_leaves_no_event(engine: httpx.Async
     assert await last(inner) == before + 1
 
 
-async def test_another_secret_in_the_gate_is_a_change_and_the_old_one_is_forgotten(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_new_secret_of_the_semaphore_replaces_the_old_one(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine, sempahore_url=f"{GATE}?token=very-secret")
     assert await put(engine, job, sempahore_url=f"{GATE}?token=other-secret") == [f"sempahore_url updated from {GATE} to {GATE}"]
     assert await inner.database.row("SELECT count(*) FROM vault") == (1,)
@@ -130,7 +130,7 @@ async def test_one_bad_field_changes_nothing(engine: httpx.AsyncClient, inner: C
     assert await last(inner) == before
 
 
-async def test_time_and_gate_are_only_for_jobs_that_wait(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_time_and_semaphore_change_only_before_a_job_starts(engine: httpx.AsyncClient, inner: Core) -> None:
     for state in (JobState.STARTED, JobState.COMPLETED, JobState.BROKEN):
         job = await bring(engine, inner, state)
         for body in ({"run_at": FUTURE}, {"sempahore_url": GATE}):
@@ -157,7 +157,7 @@ async def test_a_client_changes_its_own_jobs_and_an_admin_all(engine: httpx.Asyn
     assert await put(engine, theirs, priority=2) == ["priority updated from 1 to 2"]
 
 
-async def test_if_match_is_heeded(engine: httpx.AsyncClient) -> None:
+async def test_if_match_is_compared(engine: httpx.AsyncClient) -> None:
     job = await submit(engine)
     answer = await engine.put(f"/engine/job/{job}", json={"priority": 1}, headers={"If-Match": '"7"'})
     assert engine_error(answer, 412)
@@ -167,7 +167,7 @@ async def test_if_match_is_heeded(engine: httpx.AsyncClient) -> None:
     assert (await engine.post(f"/engine/jobs/{job}/rerun", headers={"If-Match": '"2"'})).status_code == 200
 
 
-async def test_many_changes_at_once_are_each_told_as_they_were_made(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_concurrent_changes_are_each_listed_as_they_were_made(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await start(inner, job)
     told = await asyncio.gather(*(put(engine, job, priority=priority) for priority in (1, 2, 3, 4, 6, 7, 8, 9, 10)))
@@ -177,7 +177,7 @@ async def test_many_changes_at_once_are_each_told_as_they_were_made(engine: http
     assert len(words) == 9
 
 
-async def test_the_audit_shows_a_job_as_it_stood(engine: httpx.AsyncClient) -> None:
+async def test_the_audit_shows_a_past_state_of_a_job(engine: httpx.AsyncClient) -> None:
     job = await submit(engine)
     shown = await single(engine, job)
     assert (await engine.put(f"/engine/job/{job}", json={"priority": 8})).status_code == 200

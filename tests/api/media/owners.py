@@ -1,4 +1,4 @@
-"""The kinds of owner of custom properties, as tests ask about them: each rule holds for all of them."""
+"""The kinds of owners of custom properties; tests run for each of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.api.asking import add
 
 @dataclass(frozen=True)
 class Owner:
-    """Where the properties of an owner lie, what their fields are called, and how an owner is made."""
+    """The paths and field names of one kind of owner, and how to add an owner."""
 
     kind: str
     owner_kind: str

@@ -1,13 +1,14 @@
-"""Archiver streams over HTTP: the answer, and what was appended. Document 2, "Archiver Streams"; POST and PUT are ours."""
+"""Archiver streams over HTTP: the answer, and what was appended."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add_archiver_stream, assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock
 
@@ -46,7 +47,7 @@ async def test_a_stream_is_added_and_read_back(http: httpx.AsyncClient, inner: C
     assert await topics(inner, "archiver_stream:2") == ["archiver_stream.registered"]
 
 
-async def test_a_put_changes_what_it_names(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
+async def test_a_put_changes_the_fields_that_it_has(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
     key = await add_archiver_stream(http, **BODY)
     clock.forward(minutes=1)
     changed = await http.put(f"{PATH}/{key}", json={"UPLOADED": True, "endTime": "2031-01-02T06:00:00Z", "createdAt": "2000-01-01"})
@@ -61,7 +62,7 @@ async def test_a_put_changes_what_it_names(http: httpx.AsyncClient, inner: Core,
     assert (past["id"], past["state"]) == (f"{key}", {"id": key, **BARE})
 
 
-async def test_null_clears_only_what_may_be_missing(http: httpx.AsyncClient) -> None:
+async def test_null_clears_only_optional_fields(http: httpx.AsyncClient) -> None:
     key = await add_archiver_stream(http, **BODY, expiresAt="2032-01-01", uploaded=True, streamingFormats=["HLS"])
     cleared = await http.put(f"{PATH}/{key}", json={"expiresAt": None, "uploaded": None, "streamingFormats": None})
     assert cleared.json() == {"id": key, **BARE}
@@ -93,6 +94,15 @@ async def test_bad_input_names_its_field_and_changes_nothing(http: httpx.AsyncCl
     for content_type in ("text/plain", "application/x-www-form-urlencoded"):
         for method, path in (("POST", f"{PATH}/"), ("PUT", f"{PATH}/{key}")):
             assert_problem(await http.request(method, path, content=b"{}", headers={"content-type": content_type}), 415)
+    assert await last(inner) == before
+
+
+async def test_a_write_without_a_content_type_is_refused(http: httpx.AsyncClient, inner: Core) -> None:
+    key = await add_archiver_stream(http, **BODY)
+    before = await last(inner)
+    for method, path in (("POST", f"{PATH}/"), ("PUT", f"{PATH}/{key}")):
+        assert_problem(await http.request(method, path, content=json.dumps(BODY).encode()), 415)
+        assert_problem(await http.request(method, path), 415)
     assert await last(inner) == before
 
 
@@ -129,7 +139,7 @@ async def test_a_deleted_stream_is_gone_and_its_number_with_it(http: httpx.Async
     assert_problem(await http.put(f"{PATH}/2", json={"uploaded": True}), 404)
     assert [one["id"] for one in (await http.get(PATH)).json()] == [1]
     assert await add_archiver_stream(http) == 3
-    assert await topics(inner, "archiver_stream:2") == ["archiver_stream.registered", "archiver_stream.withdrawn"]
+    assert await topics(inner, "archiver_stream:2") == ["archiver_stream.registered", "archiver_stream.deleted"]
 
 
 async def test_expiry_deletes_nothing(http: httpx.AsyncClient, clock: HandClock) -> None:
@@ -139,7 +149,7 @@ async def test_expiry_deletes_nothing(http: httpx.AsyncClient, clock: HandClock)
     assert len((await http.get(PATH)).json()) == 1
 
 
-async def test_numbers_that_lead_nowhere_are_404_and_what_is_no_number_400(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_unknown_numbers_are_404_and_other_ids_400(http: httpx.AsyncClient, inner: Core) -> None:
     before = await last(inner)
     for unknown in ("1", "0", "-1", str(2**63 - 1)):
         assert_problem(await http.get(f"{PATH}/{unknown}"), 404)

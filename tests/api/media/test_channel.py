@@ -1,4 +1,4 @@
-"""Channels over HTTP: the answer, and what was appended. decisions.md, "Records the documents only name"."""
+"""Channels over HTTP: the response and the appended events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_channel, assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock
 from tests.domain.configuration.texts_given import CHANNEL
@@ -129,7 +129,7 @@ async def test_a_channel_in_use_is_not_deleted_and_its_users_are_named(http: htt
     await http.delete(f"/api/event/{event['id']}")
     deleted = await http.delete(f"/api/channel/{key}")
     assert (deleted.status_code, deleted.json()) == (200, last_seen)
-    assert await topics(inner, f"channel:{key}") == ["channel.registered", "channel.withdrawn"]
+    assert await topics(inner, f"channel:{key}") == ["channel.registered", "channel.deleted"]
     assert_problem(await http.get(f"/api/channel/{key}"), 404)
     assert_problem(await http.delete(f"/api/channel/{key}"), 404)
     assert_problem(await http.put(f"/api/channel/{key}", json={"name": "x"}), 404)
@@ -137,7 +137,7 @@ async def test_a_channel_in_use_is_not_deleted_and_its_users_are_named(http: htt
     assert (await http.get("/api/channel/")).json() == []
 
 
-async def test_an_event_that_takes_a_channel_while_it_goes_leaves_no_dangling_link(http: httpx.AsyncClient) -> None:
+async def test_a_link_to_a_channel_that_is_being_deleted_never_dangles(http: httpx.AsyncClient) -> None:
     for _ in range(10):
         key = await add_channel(http)
         deleted, taken = await asyncio.gather(

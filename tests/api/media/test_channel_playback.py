@@ -157,6 +157,30 @@ async def test_the_same_event_on_demand_shows_its_flow(http: httpx.AsyncClient) 
     assert urls((await watched(http, key))["vodUrls"])[0] == f"http://inside/{key}.m3u8"
 
 
+async def test_a_thumbnail_is_an_address_or_lies_in_the_storage_of_the_flow(http: httpx.AsyncClient) -> None:
+    flow = await add_flow(http, "f", VOD)
+    bare = await add_flow(http, "g", {"flows": [{**FLOW["flows"][0], "storageUrlPublic": ""}]})
+    for fields, url in (
+        ({"FlowId": flow, "Thumbnail": "stills/one two.jpg"}, "https://files.example/media/{key}/stills/one%20two.jpg"),
+        ({"FlowId": flow, "Thumbnail": "HTTPS://images.example/a b.png?x=1"}, "HTTPS://images.example/a b.png?x=1"),
+        ({"FlowId": flow}, ""),
+        ({"FlowId": bare, "Thumbnail": "a.jpg"}, ""),
+        ({"Thumbnail": "a.jpg"}, ""),
+        ({"Thumbnail": "http://images.example/a.png"}, "http://images.example/a.png"),
+        (
+            {"FlowId": bare, "ArchiverflowId": flow, "EventState": "ARCHIVER_PUBLIC", "Thumbnail": "a.jpg"},
+            "https://files.example/media/{key}/a.jpg",
+        ),
+    ):
+        added = await add(http, **fields)
+        key, wanted = added["id"], url.format(key=added["id"])
+        assert added["thumbnailUrl"] == wanted, fields
+        assert (await http.get(f"/api/event/{key}")).json()["thumbnailUrl"] == wanted
+        assert (await http.get(f"/api/audit/event/{key}/state")).json()["state"]["thumbnailUrl"] == wanted
+        listed = (await http.get("/api/event/", params={"pageSize": 100})).json()["results"]
+        assert [one["thumbnailUrl"] for one in listed if one["id"] == key] == [wanted]
+
+
 async def test_a_changed_channel_shows_at_once_in_every_event(http: httpx.AsyncClient) -> None:
     key = await on_air(http)
     channel = (await http.get(f"/api/event/{key}")).json()["channelId"]

@@ -1,4 +1,4 @@
-"""Clients, roles and keys: contract.md and decisions.md, "Callers"."""
+"""Clients, roles and API keys over HTTP: docs/reference/api/clients.md."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
 from api.kernel.log import RequestLog
+from api.wiring.core import Core
 from tests.api.asking import assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock, introduce
 
@@ -206,7 +206,7 @@ async def test_a_removed_client_is_gone_and_its_name_may_be_made_again(
     again = await add_client(http, "studio", "viewer")
     assert (again["roles"], again["createdAt"], len(again["keys"])) == (["viewer"], "2031-01-02T13:00:00.000Z", 1)
     assert [await status_with(http, key) for key in (old, again["key"])] == [401, 200]
-    assert (await topics(inner, "client:studio"))[-3:] == ["client.removed", "client.reinstated", "client.key_issued"]
+    assert (await topics(inner, "client:studio"))[-3:] == ["client.deleted", "client.restored", "client.key_issued"]
 
 
 async def test_the_last_admin_its_role_and_its_last_key_stay(http: httpx.AsyncClient, inner: Core) -> None:

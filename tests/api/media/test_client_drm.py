@@ -1,4 +1,4 @@
-"""/api/client/{name}/drm/: how a client's content key answers are worded. reference/drm.md, c."""
+"""DRM settings of a client: docs/reference/api/clients.md#drm-settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import assert_problem, fields_of, last, logged, topics
 from tests.conftest import introduce
 
@@ -17,6 +17,8 @@ DEFAULT = {
     "contentIdInPssh": False,
     "fairplayUriTemplate": "skd://{host}/{client}/{content_id}?kid={kid}",
     "fairplayKeyFormatVersions": "1",
+    "fairplayDirectPlainValue": False,
+    "fairplayHexForm": False,
 }
 PATH = "/api/client/packager/drm/"
 
@@ -50,6 +52,8 @@ async def test_settings_are_changed_one_by_one_and_null_is_the_default(http: htt
         ("fairplayUriTemplate", "skd://{kid}/{secret}"),
         ("fairplayUriTemplate", 'skd://{kid}"'),
         ("fairplayKeyFormatVersions", "one"),
+        ("fairplayDirectPlainValue", 2),
+        ("fairplayHexForm", "hex"),
     ],
 )
 async def test_what_no_answer_could_be_worded_with_is_400(http: httpx.AsyncClient, inner: Core, field: str, value: Any) -> None:

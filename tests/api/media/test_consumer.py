@@ -1,4 +1,4 @@
-"""Consumers over HTTP: how far they are, and what they could not take in. That replays are carried out is tested with consumers."""
+"""Consumers over HTTP: their positions and parked records. The replay itself is tested with the consumers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import add_room, assert_problem, fields_of, last
 from tests.projections.consuming import MEMBER, consumer, park, wanted
 
@@ -93,7 +93,7 @@ async def test_parked_records_are_tried_again(
 
 
 @pytest.mark.parametrize(("query", "field"), [("aggregate=event", "id"), ("id=x", "aggregate")])
-async def test_half_an_aggregate_is_400(http: httpx.AsyncClient, inner: Core, parked: None, query: str, field: str) -> None:
+async def test_a_kind_without_an_id_is_400(http: httpx.AsyncClient, inner: Core, parked: None, query: str, field: str) -> None:
     assert fields_of(await http.post(f"{PATH}/webhooks/parked/replay/?{query}")) == [field]
     assert await wanted(inner, "webhooks") == []
 

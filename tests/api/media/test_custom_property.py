@@ -1,5 +1,4 @@
-"""Custom properties of every kind of owner: document 2, "Category custom properties" and "Chapter point custom properties";
-decisions.md, "Custom properties"."""
+"""Custom properties of all kinds of owners over HTTP; see docs/reference/api/custom-properties.md."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, new_id, topics
 from tests.api.media.owners import OWNERS, Owner
 
@@ -74,7 +73,7 @@ async def test_owner_category_and_key_are_required_on_add(http: httpx.AsyncClien
     assert (await of.put(http, owner, "a", "b"))["value"] is None
 
 
-async def test_who_and_what_is_unknown_is_404(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
+async def test_unknown_owners_and_properties_are_404(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
     owner = await of.make(http)
     before = await last(inner)
     pair = {"category": "a", "key": "b"}
@@ -90,7 +89,9 @@ async def test_who_and_what_is_unknown_is_404(http: httpx.AsyncClient, inner: Co
     assert await last(inner) == before
 
 
-async def test_a_known_id_with_anothers_pair_or_owner_is_409(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
+async def test_a_known_id_with_the_pair_or_owner_of_another_property_is_409(
+    http: httpx.AsyncClient, inner: Core, of: Owner
+) -> None:
     owner, other = await of.make(http), await of.make(http, "News")
     key = (await of.put(http, owner, value="1"))["id"]
     await of.put(http, owner, key="second", value="2")
@@ -130,7 +131,7 @@ async def test_a_bulk_adds_and_changes_and_never_removes(http: httpx.AsyncClient
     assert len(commands) == 1
 
 
-async def test_of_twins_the_last_wins(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
+async def test_of_entries_for_one_property_the_last_counts(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
     owner, a, b = await of.make(http), new_id(), new_id()
     stored = await of.put(http, owner, key="stored", value="0")
     entries: list[dict[str, Any]] = [
@@ -233,7 +234,7 @@ async def test_delete_by_filter_needs_a_filter_and_counts(http: httpx.AsyncClien
         answer = await http.delete(f"{of.path}?{query}")
         assert (answer.status_code, answer.json()) == (200, {"deletedCount": count}), query
     assert await of.find(http) == []
-    assert [one.topic for one in (await logged(inner))[-6:]] == [f"{of.kind}.withdrawn"] * 6
+    assert [one.topic for one in (await logged(inner))[-6:]] == [f"{of.kind}.deleted"] * 6
 
 
 async def test_a_deleted_property_is_gone_and_its_pair_is_free(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
@@ -251,7 +252,7 @@ async def test_a_deleted_property_is_gone_and_its_pair_is_free(http: httpx.Async
     assert (again["id"] != key, again["value"]) == (True, None)
     revived = await http.post(f"{of.path}/bulk/{owner}", json=[{"id": key, "category": "genre", "key": "other"}])
     assert revived.json() == [of.shown(key, owner, "genre", "other", None)]
-    assert (await topics(inner, f"{of.kind}:{key}"))[-1] == f"{of.kind}.reinstated"
+    assert (await topics(inner, f"{of.kind}:{key}"))[-1] == f"{of.kind}.restored"
 
 
 async def test_past_states_are_shown_as_a_get_showed_them(http: httpx.AsyncClient, of: Owner) -> None:
@@ -275,7 +276,7 @@ async def test_a_repeat_under_one_idempotency_key_gives_the_first_answer(http: h
         assert await last(inner) == before
 
 
-async def test_if_match_holds_for_what_the_pair_finds(http: httpx.AsyncClient, of: Owner) -> None:
+async def test_if_match_is_compared_with_the_property_of_the_pair(http: httpx.AsyncClient, of: Owner) -> None:
     owner = await of.make(http)
     body = {of.owner_id: owner, "category": "a", "key": "b", "value": "c"}
     assert_problem(await http.post(f"{of.path}/", json=body, headers={"If-Match": '"1"'}), 412)

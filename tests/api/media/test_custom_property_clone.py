@@ -1,4 +1,4 @@
-"""The GET that writes: copies custom properties from one owner to another. Document 2; decisions.md, "Custom properties"."""
+"""Copying and moving custom properties, by a GET that writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import assert_problem, fields_of, last, logged
 from tests.api.media.owners import OWNERS, Owner
 from tests.conftest import introduce
@@ -19,7 +19,7 @@ async def clone(http: httpx.AsyncClient, of: Owner, source: str, target: str, **
     return await http.get(f"{of.path}/clone/", params={of.source_id: source, of.target_id: target, **more})
 
 
-async def test_a_clone_copies_everything_and_what_is_there_takes_the_sources_value(
+async def test_a_clone_copies_all_and_existing_pairs_take_the_value_of_the_source(
     http: httpx.AsyncClient, inner: Core, of: Owner
 ) -> None:
     source, target = await of.make(http), await of.make(http, "News")
@@ -58,7 +58,7 @@ async def test_remove_source_moves_in_one_append(http: httpx.AsyncClient, inner:
     assert [one["value"] for one in await of.of(http, target)] == ["a", "b"]
     assert await of.of(http, source) == []
     happened = (await logged(inner))[-4:]
-    assert [one.topic.split(".")[1] for one in happened] == ["registered", "registered", "withdrawn", "withdrawn"]
+    assert [one.topic.split(".")[1] for one in happened] == ["registered", "registered", "deleted", "deleted"]
     assert len({one.cause["command_id"] for one in happened}) == 1
 
 
@@ -97,7 +97,7 @@ async def test_both_ids_are_required_and_it_takes_an_operator(http: httpx.AsyncC
             assert_problem(answer, 403)
 
 
-async def test_nobody_writes_by_asking_for_the_head_of_a_clone(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
+async def test_a_head_request_does_not_clone(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
     source, target = await of.make(http), await of.make(http, "Other")
     before = await last(inner)
     answer = await http.head(f"{of.path}/clone/", params={of.source_id: source, of.target_id: target})

@@ -1,4 +1,4 @@
-"""Several callers at the same custom properties: no (category, key) twice, nothing lost, everybody told the truth."""
+"""Requests at the same time on the same custom properties: no pair is stored twice, and no change is lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import logged, new_id
 from tests.api.media.owners import OWNERS, Owner
 
@@ -15,7 +15,7 @@ CALLERS = 12
 pytestmark = pytest.mark.parametrize("of", OWNERS, ids=lambda of: of.owner_kind)
 
 
-async def test_one_pair_wanted_by_many_is_made_once(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
+async def test_many_requests_for_one_pair_make_one_property(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
     owner = await of.make(http)
     shown = await asyncio.gather(*(of.put(http, owner, value=f"{n}") for n in range(CALLERS)))
     assert len({one["id"] for one in shown}) == 1
@@ -24,7 +24,7 @@ async def test_one_pair_wanted_by_many_is_made_once(http: httpx.AsyncClient, inn
     assert happened == ["registered"] + ["amended"] * (CALLERS - 1)
 
 
-async def test_one_pair_wanted_under_two_ids_goes_to_one(http: httpx.AsyncClient, of: Owner) -> None:
+async def test_one_pair_under_several_ids_is_stored_under_one(http: httpx.AsyncClient, of: Owner) -> None:
     owner = await of.make(http)
     answers = await asyncio.gather(
         *(http.post(f"{of.path}/bulk/{owner}", json=[{"id": new_id(), "category": "a", "key": "b"}]) for _ in range(4))
@@ -33,7 +33,7 @@ async def test_one_pair_wanted_under_two_ids_goes_to_one(http: httpx.AsyncClient
     assert len(await of.of(http, owner)) == 1
 
 
-async def test_bulks_of_the_same_pairs_meet_without_twins(http: httpx.AsyncClient, of: Owner) -> None:
+async def test_bulk_requests_with_the_same_pairs_make_each_pair_once(http: httpx.AsyncClient, of: Owner) -> None:
     owner = await of.make(http)
     keys = [f"{n}" for n in range(8)]
     answers = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""Event types over HTTP: the answer, and what was appended. Document 2, "Event Types"; DELETE is ours."""
+"""Event types over HTTP: the answer, and what was appended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import (
     AWKWARD,
     UNKNOWN,
@@ -53,7 +53,7 @@ async def test_the_same_change_twice_leaves_one_event(http: httpx.AsyncClient, i
     assert await topics(inner, f"event_type:{key}") == ["event_type.registered", "event_type.amended"]
 
 
-async def test_what_is_not_set_is_shown_as_the_empty_text_and_can_be_sent_back(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_missing_value_is_shown_as_the_empty_text_and_can_be_sent_back(http: httpx.AsyncClient, inner: Core) -> None:
     key = await add_event_type(http)
     bare = {"id": key, "name": "Match", "referenceId": "", "colour": ""}
     assert (await http.get(f"{PATH}/{key}")).json() == bare
@@ -118,7 +118,7 @@ async def test_references_of_any_character_are_found_and_the_latest_wins(http: h
     assert_problem(await http.get(f"{PATH}/reference?id=unknown"), 404)
 
 
-async def test_an_event_gets_its_type_and_loses_it(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_the_type_of_an_event_is_set_and_taken_away(http: httpx.AsyncClient, inner: Core) -> None:
     key, match = (await add(http, Title="Final"))["id"], await add_event_type(http, colour="#fff")
     shown = (await classify(http, key, match)).json()
     assert shown == await event(http, key)
@@ -133,7 +133,7 @@ async def test_an_event_gets_its_type_and_loses_it(http: httpx.AsyncClient, inne
     assert await of_event(inner, key) == ["registered", "classified", "classified"]
 
 
-async def test_only_a_type_that_stands_is_given_to_an_event_that_lives(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_deleted_types_and_deleted_events_cannot_be_linked(http: httpx.AsyncClient, inner: Core) -> None:
     key, match = (await add(http))["id"], await add_event_type(http)
     await http.delete(f"{PATH}/{match}")
     before = await last(inner)
@@ -158,7 +158,7 @@ async def test_a_type_in_use_is_not_deleted_and_its_users_are_named(http: httpx.
     await classify(http, shown["id"], None)
     deleted = await http.delete(f"{PATH}/{match}")
     assert (deleted.status_code, deleted.json()["referenceId"]) == (200, "m")
-    assert await topics(inner, f"event_type:{match}") == ["event_type.registered", "event_type.withdrawn"]
+    assert await topics(inner, f"event_type:{match}") == ["event_type.registered", "event_type.deleted"]
     assert_problem(await http.get(f"{PATH}/{match}"), 404)
     assert_problem(await http.delete(f"{PATH}/{match}"), 404)
     assert_problem(await http.put(f"{PATH}/{match}", json={"name": "x"}), 404)
@@ -175,7 +175,7 @@ async def test_a_type_is_deleted_or_given_to_an_event_but_never_both(http: httpx
         await classify(http, key, None)
 
 
-async def test_events_of_a_type_are_a_page_and_of_an_unknown_type_none(http: httpx.AsyncClient) -> None:
+async def test_events_of_a_type_are_a_page_and_an_unknown_type_has_none(http: httpx.AsyncClient) -> None:
     match = await add_event_type(http)
     for day in (2, 1, 3):
         await add(http, Title=f"{day}", EventTypeId=match, ScheduledStart=f"2031-01-0{day}")

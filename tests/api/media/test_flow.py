@@ -1,4 +1,4 @@
-"""Flows over HTTP: the answer, and what was appended. Document 3, "Flow" and "Flows"."""
+"""Flows over HTTP: the response and the appended events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_flow, assert_problem, fields_of, last, logged, new_id, topics
 from tests.domain.configuration.texts_given import FLOW, Place, changed, without
 
@@ -54,7 +54,7 @@ async def test_a_post_with_an_id_creates_with_it_or_updates(http: httpx.AsyncCli
     assert fields_of(await http.post("/api/flow/", json={**body, "configurationJson": KEYLESS})) == KEY_FIELDS
     assert (await http.post("/api/flow/", json=body)).json() == made.json()
     assert await topics(inner, f"flow:{key}") == [
-        "flow.registered", "flow.amended", "flow.amended", "flow.withdrawn", "flow.reinstated",
+        "flow.registered", "flow.amended", "flow.amended", "flow.deleted", "flow.restored",
     ]  # fmt: skip
 
 
@@ -170,12 +170,12 @@ async def test_a_flow_in_use_is_not_deleted_and_its_users_are_named(http: httpx.
         await http.post("/api/event/", json={"Id": event["id"], link: None})
         deleted = await http.delete(f"/api/flow/{key}")
         assert (deleted.status_code, deleted.json()) == (200, last_seen)
-        assert await topics(inner, f"flow:{key}") == ["flow.registered", "flow.withdrawn"]
+        assert await topics(inner, f"flow:{key}") == ["flow.registered", "flow.deleted"]
         assert (await http.get(f"/api/flow/{key}")).status_code == 204
         assert_problem(await http.delete(f"/api/flow/{key}"), 404)
 
 
-async def test_posts_of_one_new_id_at_once_make_one_flow(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_concurrent_posts_of_one_new_id_make_one_flow(http: httpx.AsyncClient, inner: Core) -> None:
     key = new_id()
     body = {"id": key, "configurationJson": json.dumps(FLOW)}
     answers = await asyncio.gather(*(http.post("/api/flow/", json={**body, "name": f"{n}"}) for n in range(10)))

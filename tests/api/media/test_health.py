@@ -1,4 +1,4 @@
-"""The service's health and version: document 2, "Health" and "Versioning"; decisions.md, "Health, logs, archiver streams"."""
+"""The health and the version of the service."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from api.core import Core
+from api.kernel.version import four_part, product_version
 from api.media.health import Health
-from api.version import four_part, product_version
+from api.wiring.core import Core
 from projections.kernel.database import Database
 from tests.api.serving import serving
 from tests.conftest import introduce
@@ -66,7 +66,7 @@ async def test_a_database_that_is_too_slow_is_503(inner: Core, database_url: str
     assert report_of(answer)["database"] == "the database does not answer"
 
 
-async def test_the_version_has_four_parts_and_says_who_asks(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_the_version_has_four_parts_and_names_the_client(http: httpx.AsyncClient, inner: Core) -> None:
     headers = {"API-KEY": await introduce(inner, "probe", "viewer")}
     version = four_part(product_version())
     assert (await http.get("/api/health/version", headers=headers)).json() == {

@@ -1,4 +1,4 @@
-"""Infrastructure profiles over HTTP: the answer, and what was appended. Document 2, "Infrastructure Profiles"."""
+"""Infrastructure profiles over HTTP: the response and the appended events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_profile, assert_problem, fields_of, last, logged, topics
 from tests.domain.configuration.texts_given import PROFILE, RESOURCE, changed, without
 
@@ -95,14 +95,14 @@ async def test_a_reference_belongs_to_one_profile(http: httpx.AsyncClient, inner
 
 async def test_any_number_of_profiles_may_have_no_reference(http: httpx.AsyncClient) -> None:
     for reference in (None, "", None, ""):
-        assert (await shown(http, await add_profile(http, referenceId=reference)))["referenceId"] == ""
+        assert (await shown(http, await add_profile(http, referenceId=reference)))["referenceId"] is None
     keys = [await add_profile(http, referenceId=text) for text in ("x", "y")]
     for key, cleared in zip(keys, (None, ""), strict=True):
-        assert (await post(http, id=key, referenceId=cleared)).json()["referenceId"] == ""
+        assert (await post(http, id=key, referenceId=cleared)).json()["referenceId"] is None
         assert_problem(await http.get(f"{PATH}/reference/?referenceId=x"), 404)
 
 
-async def test_of_many_who_want_one_reference_one_gets_it(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_of_concurrent_requests_for_one_reference_one_succeeds(http: httpx.AsyncClient, inner: Core) -> None:
     keys = [await add_profile(http) for _ in range(5)]
     answers = await asyncio.gather(
         *(post(http, name="x", configurationJson=TEXT, referenceId="A") for _ in range(5)),
@@ -154,11 +154,11 @@ async def test_a_profile_in_use_is_not_deleted_and_its_users_are_named(http: htt
     deleted = await http.delete(f"{PATH}/{key}")
     assert (deleted.status_code, deleted.json()) == (200, last_seen)
     stream = f"infrastructure_profile:{key}"
-    assert await topics(inner, stream) == ["infrastructure_profile.registered", "infrastructure_profile.withdrawn"]
+    assert await topics(inner, stream) == ["infrastructure_profile.registered", "infrastructure_profile.deleted"]
     assert_problem(await http.get(f"{PATH}/{key}"), 404)
     assert_problem(await http.get(f"{PATH}/reference/?referenceId=A"), 404)
     assert_problem(await post(http, id=key, name="x"), 404)
-    assert await topics(inner, stream) == ["infrastructure_profile.registered", "infrastructure_profile.withdrawn"]
+    assert await topics(inner, stream) == ["infrastructure_profile.registered", "infrastructure_profile.deleted"]
 
 
 async def test_deleting_an_unknown_profile_is_400(http: httpx.AsyncClient, inner: Core) -> None:

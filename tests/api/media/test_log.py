@@ -1,4 +1,4 @@
-"""The log store over HTTP: document 2, "Logs"; decisions.md, "Health, logs, archiver streams"."""
+"""The log store over HTTP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, fields_of, last, new_id
 from tests.conftest import HandClock, introduce
 
@@ -33,7 +33,7 @@ async def ids(http: httpx.AsyncClient, path: str = "/api/log/", **asked: Any) ->
     return [entry["id"] for entry in answer.json()["results"]]
 
 
-async def test_a_message_is_written_down_and_read_back(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_message_is_added_and_read_back(http: httpx.AsyncClient, inner: Core) -> None:
     before = await last(inner)
     written = await http.post("/api/log/", json={"message": "  It's <b>on</b> 🎬\r\n", "LEVEL": "warn"})
     assert written.status_code == 201
@@ -44,14 +44,15 @@ async def test_a_message_is_written_down_and_read_back(http: httpx.AsyncClient, 
         "message": "  It's <b>on</b> 🎬\r\n",
         "username": "admin",
     }
-    assert written.headers["location"] == "/api/log/1"
+    assert (written.headers["location"], written.headers["etag"]) == ("/api/log/1", '"1"')
+    assert (await http.get("/api/log/1")).headers["etag"] == '"1"'
     for path in ("/api/log/1", "/api/log/1/"):
         assert (await http.get(path)).json() == written.json()
     assert (await http.get("/api/log/")).json() == {"pageSize": 20, "totalCount": 1, "results": [written.json()]}
     assert await last(inner) == before, "a log store is no domain fact"
 
 
-async def test_it_says_who_wrote_it(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_an_entry_names_its_client(http: httpx.AsyncClient, inner: Core) -> None:
     headers = {"API-KEY": await introduce(inner, "studio", "operator")}
     answer = await http.post("/api/log/", json={"Message": "x", "Level": 2}, headers=headers)
     assert answer.json()["username"] == "studio"
@@ -150,7 +151,7 @@ async def test_dates_are_inclusive_and_backwards_find_nothing(http: httpx.AsyncC
     assert await ids(http, fromDate="2031-01-02", toDate="2031-01-03") == [1, 2, 3, 4]
 
 
-async def test_what_cannot_be_asked_is_400(http: httpx.AsyncClient) -> None:
+async def test_invalid_parameters_are_400(http: httpx.AsyncClient) -> None:
     await write(http)
     for path in ("/api/log/", f"/api/log/event/{UNKNOWN}", "/api/log/useraudit/", "/api/log/usermanagement/"):
         for name, values in {
@@ -166,7 +167,7 @@ async def test_what_cannot_be_asked_is_400(http: httpx.AsyncClient) -> None:
             assert fields_of(await http.get(path, params={"logLevels": value}))[0].startswith("logLevels"), (path, value)
 
 
-async def test_an_entry_that_is_not_there_is_204(http: httpx.AsyncClient) -> None:
+async def test_an_unknown_entry_is_204(http: httpx.AsyncClient) -> None:
     for path in ("1", "0", str(2**63 - 1)):
         answer = await http.get(f"/api/log/{path}")
         assert (answer.status_code, answer.content) == (204, b""), path
@@ -183,7 +184,7 @@ async def test_an_entry_that_is_not_there_is_204(http: httpx.AsyncClient) -> Non
         ("/api/log/exception/", {"Message": "x"}),
     ],
 )
-async def test_the_same_post_with_the_same_key_is_written_down_once(http: httpx.AsyncClient, path: str, body: Any) -> None:
+async def test_a_repeated_post_adds_one_entry(http: httpx.AsyncClient, path: str, body: Any) -> None:
     """Nothing is appended to the log of events, so the kernel itself keeps the answer."""
     headers = {"Idempotency-Key": "k"}
     first = await http.post(path, json=body, headers=headers)
@@ -195,14 +196,14 @@ async def test_the_same_post_with_the_same_key_is_written_down_once(http: httpx.
     assert await ids(http) == [1]
 
 
-async def test_the_same_post_at_the_same_moment_is_written_down_once(http: httpx.AsyncClient) -> None:
+async def test_a_repeated_post_at_the_same_time_adds_one_entry(http: httpx.AsyncClient) -> None:
     body, headers = {"Message": "x", "Level": "Info"}, {"Idempotency-Key": "k"}
     answers = await asyncio.gather(*(http.post("/api/log/", json=body, headers=headers) for _ in range(5)))
     assert {answer.status_code for answer in answers} <= {201, 409}
     assert await ids(http) == [1]
 
 
-async def test_user_audit_shows_every_change_and_who_made_it(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_user_audit_shows_every_change_and_its_client(http: httpx.AsyncClient, inner: Core) -> None:
     headers = {"API-KEY": await introduce(inner, "studio", "operator")}
     event = (await http.post("/api/event/", json={"EventState": 1}, headers=headers)).json()["id"]
     room = await add_room(http)
@@ -242,7 +243,7 @@ async def test_a_date_read_in_the_user_audit_finds_its_entry(http: httpx.AsyncCl
         assert found == [entry["id"] for entry in entries if entry["date"] == date]
 
 
-async def test_user_management_shows_what_was_done_to_clients(http: httpx.AsyncClient) -> None:
+async def test_user_management_shows_changes_of_clients(http: httpx.AsyncClient) -> None:
     await add(http)
     await http.post("/api/client/", json={"name": "studio", "roles": ["viewer"]})
     await add(http)
@@ -253,7 +254,7 @@ async def test_user_management_shows_what_was_done_to_clients(http: httpx.AsyncC
         (2, "client.key_issued client admin", "system"),
         (4, "client.registered client studio", "admin"),
         (5, "client.key_issued client studio", "admin"),
-        (7, "client.removed client studio", "admin"),
+        (7, "client.deleted client studio", "admin"),
     ]
     assert body["totalCount"] == 5
     assert await ids(http, "/api/log/usermanagement/", queryOrder="DESC", startIndex=1, pageSize=2) == [5, 4]

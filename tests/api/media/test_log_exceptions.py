@@ -1,4 +1,4 @@
-"""POST /log/exception/: the exception is the body, in whatever form it comes. Document 2, "Logs"."""
+"""POST /log/exception/: the exception is the body, in any form."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_an_exception_is_an_error_with_its_body_as_it_was_sent(http: httpx
         (None, {}, "", ""),
     ],
 )
-async def test_message_and_trace_are_found_where_they_are(
+async def test_message_and_trace_are_read_from_the_exception(
     http: httpx.AsyncClient, body: Any, query: dict[str, str], message: str, trace: str
 ) -> None:
     shown = await written(http, json.dumps(body).encode(), **query)
@@ -80,7 +80,7 @@ async def test_a_byte_order_mark_is_no_part_of_the_text(http: httpx.AsyncClient)
     assert (await written(http, b"\xef\xbb\xbf{}"))["exception"] == "{}"
 
 
-async def test_what_cannot_be_stored_or_read_is_refused(http: httpx.AsyncClient) -> None:
+async def test_an_exception_that_cannot_be_read_or_stored_is_refused(http: httpx.AsyncClient) -> None:
     for content_type, bodies in {
         "application/json": [
             b"",

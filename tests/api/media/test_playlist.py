@@ -1,4 +1,4 @@
-"""Playlists and their items over HTTP: the answer, and what was appended. Document 2, "Playlists"."""
+"""Playlists and their items over HTTP: the answer, and what was appended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import (
     UNKNOWN,
     add,
@@ -117,7 +117,7 @@ async def test_items_are_in_the_order_of_their_start_and_of_one_playlist_only(ht
     assert fields_of(await http.get(f"{PATH}/x/playlistItems/")) == ["id"]
 
 
-async def test_only_a_living_event_is_put_into_a_playlist_that_is_there(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_the_event_and_the_playlist_of_an_item_must_exist(http: httpx.AsyncClient, inner: Core) -> None:
     playlist, gone, event = await add_playlist(http), (await add(http))["id"], (await add(http))["id"]
     await http.delete(f"/api/event/{gone}")
     before = await last(inner)
@@ -148,7 +148,7 @@ async def test_an_item_is_taken_out_and_shown_as_it_last_was(http: httpx.AsyncCl
     assert_problem(await http.get(path), 404)
     assert_problem(await http.delete(path), 404)
     assert await items(http, playlist) == []
-    assert await topics(inner, f"playlist_item:{key}") == ["playlist_item.registered", "playlist_item.withdrawn"]
+    assert await topics(inner, f"playlist_item:{key}") == ["playlist_item.registered", "playlist_item.deleted"]
     assert (await http.get(f"/api/audit/playlist_item/{key}/state?version=1")).json()["state"] == deleted.json()
 
 

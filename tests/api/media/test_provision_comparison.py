@@ -1,4 +1,4 @@
-"""Comparing channels with infrastructure profiles. Document 2, "Provisioning"; decisions.md, "Infrastructure and provisioning"."""
+"""Comparing channels with infrastructure profiles over HTTP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add_channel, add_profile, assert_problem, fields_of, last
 
 COMPARE = "/api/provision/compare"
@@ -86,11 +86,11 @@ async def test_a_channel_is_compared_with_all_profiles_by_name(http: httpx.Async
     assert answer.json() == [await compared(http, channel, profiles[name]) for name in names]
 
 
-async def test_without_profiles_there_is_nothing_to_compare_with(http: httpx.AsyncClient) -> None:
+async def test_without_profiles_the_list_is_empty(http: httpx.AsyncClient) -> None:
     assert (await http.get(f"{COMPARE}/{await add_channel(http)}/")).json() == []
 
 
-async def test_both_ids_are_required_and_must_be_known(http: httpx.AsyncClient) -> None:
+async def test_both_ids_are_required_and_must_exist(http: httpx.AsyncClient) -> None:
     channel, profile = await add_channel(http), await add_profile(http)
     assert fields_of(await http.get(COMPARE)) == ["channelId", "infrastructureProfileId"]
     assert fields_of(await http.get(COMPARE, params={"channelId": channel})) == ["infrastructureProfileId"]

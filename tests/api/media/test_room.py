@@ -1,4 +1,4 @@
-"""Rooms over HTTP: the answer, and what was appended. Document 2, "Rooms"; DELETE is ours."""
+"""Rooms over HTTP: the answer, and what was appended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_room, assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock
 
@@ -46,7 +46,7 @@ async def test_a_room_in_use_is_not_deleted_and_its_users_are_named(http: httpx.
     await http.delete(f"/api/event/{event['id']}")
     deleted = await http.delete(f"/api/room/{key}")
     assert (deleted.status_code, deleted.json()["Name"]) == (200, "Main hall")
-    assert await topics(inner, f"room:{key}") == ["room.registered", "room.withdrawn"]
+    assert await topics(inner, f"room:{key}") == ["room.registered", "room.deleted"]
 
 
 async def test_a_deleted_room_is_gone(http: httpx.AsyncClient) -> None:
@@ -96,7 +96,7 @@ async def test_rooms_are_listed_by_name(http: httpx.AsyncClient) -> None:
     assert [room["Name"] for room in (await http.get("/api/room?noCache=1")).json()] == ["Attic", "Bar", "Cellar"]
 
 
-async def test_events_of_a_room_are_a_page_and_of_an_unknown_room_none(http: httpx.AsyncClient) -> None:
+async def test_events_of_a_room_are_a_page_and_an_unknown_room_has_none(http: httpx.AsyncClient) -> None:
     key = await add_room(http)
     days = [(await add(http, Title=f"{day}", RoomId=key, ScheduledStart=f"2031-01-0{day}"))["title"] for day in (2, 1, 3)]
     await add(http, Title="elsewhere", RoomId=await add_room(http))

@@ -1,4 +1,4 @@
-"""Tags over HTTP: the answer, and what was appended. Document 2, "Tags"; DELETE is ours."""
+"""Tags over HTTP: the answer, and what was appended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import (
     AWKWARD,
     UNKNOWN,
@@ -48,7 +48,7 @@ async def test_a_tag_is_made_renamed_and_read_back(http: httpx.AsyncClient, inne
     assert past["state"] == tag
 
 
-async def test_a_name_that_is_known_is_its_tag_and_nothing_happens(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_known_name_gives_its_tag_and_no_event(http: httpx.AsyncClient, inner: Core) -> None:
     key = await put_tag(http, "football")
     before = await last(inner)
     for body in ({"name": "football"}, {"name": "football", "id": None}, {"name": "football", "id": key}):
@@ -80,7 +80,7 @@ async def test_a_name_is_free_again_after_a_rename_or_delete(http: httpx.AsyncCl
     assert_problem(await http.delete(f"/api/tag/{key}"), 404)
     assert await put_tag(http, "soccer") != key
     assert (await put(http, id=key, name="calcio")).status_code == 201
-    assert await topics(inner, f"tag:{key}") == ["tag.registered", "tag.amended", "tag.withdrawn", "tag.reinstated"]
+    assert await topics(inner, f"tag:{key}") == ["tag.registered", "tag.amended", "tag.deleted", "tag.restored"]
 
 
 async def test_bad_names_and_ids_change_nothing(http: httpx.AsyncClient, inner: Core) -> None:
@@ -107,7 +107,7 @@ async def test_a_tag_in_use_is_not_deleted_and_its_users_are_named(http: httpx.A
     assert_problem(await http.delete(f"/api/tag/{key}", headers={"If-Match": '"9"'}), 412)
     assert (await retag(http, shown["id"])).json() == []
     assert (await http.delete(f"/api/tag/{key}")).status_code == 200
-    assert await topics(inner, f"tag:{key}") == ["tag.registered", "tag.withdrawn"]
+    assert await topics(inner, f"tag:{key}") == ["tag.registered", "tag.deleted"]
 
 
 async def test_exists_is_about_the_whole_exact_name(http: httpx.AsyncClient) -> None:
@@ -150,7 +150,7 @@ async def test_an_id_of_another_name_is_not_taken_from_it(http: httpx.AsyncClien
     assert (await http.get(f"/api/tag/{football}")).json()["name"] == "football"
 
 
-async def test_tags_of_what_is_not_there_are_not_replaced_and_no_tag_is_made(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_tags_of_a_missing_event_are_not_replaced_and_no_tag_is_made(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http))["id"]
     tag = {"If-Match": '"7"'}
     assert_problem(await http.put(f"/api/tag/event/{key}", json=[{"name": "a"}], headers=tag), 412)
@@ -191,7 +191,7 @@ async def test_tags_come_in_the_order_in_which_they_were_given(http: httpx.Async
         assert all(tag.keys() == {"id", "name"} for tag in tags)
 
 
-async def test_events_with_a_tag_are_a_page_and_with_an_unknown_tag_none(http: httpx.AsyncClient) -> None:
+async def test_events_with_a_tag_are_a_page_and_an_unknown_tag_has_none(http: httpx.AsyncClient) -> None:
     for day in (2, 1, 3):
         await add(http, Title=f"{day}", Tags=[{"name": "a"}, {"name": f"{day}"}], ScheduledStart=f"2031-01-0{day}")
     await add(http, Title="elsewhere", Tags=[{"name": "b"}])
@@ -208,7 +208,7 @@ async def test_events_with_a_tag_are_a_page_and_with_an_unknown_tag_none(http: h
     assert fields_of(await http.get(f"/api/tag/{key}/events/?pageNumber=0")) == ["pageNumber"]
 
 
-async def test_an_unknown_event_has_no_tags_and_nobody_has_documents(http: httpx.AsyncClient) -> None:
+async def test_an_unknown_event_has_no_tags_and_no_event_has_documents(http: httpx.AsyncClient) -> None:
     key = (await add(http))["id"]
     for path in (
         f"/api/tag/event/{UNKNOWN}",

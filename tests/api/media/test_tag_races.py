@@ -1,4 +1,4 @@
-"""Two callers and one tag name: document 2, "TagModel", says that a name is used once, whoever is first."""
+"""Requests at the same time that want one tag name: a name belongs to one tag only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from api.core import Core, core
+from api.wiring.core import Core, core
 from tests.api.asking import add, assert_problem, logged, new_id, put_tag, topics
 from tests.api.serving import serving
 from tests.conftest import HandClock
@@ -20,7 +20,7 @@ CALLERS = 20
 async def other(
     http: httpx.AsyncClient, database_url: str, migrated: tuple[str, str | None], clock: HandClock
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A second process: nothing but the database stands between the two."""
+    """A client of a second process on the same database."""
     wired = core(database_url, role=migrated[1], clock=clock)
     await wired.start()
     try:
@@ -35,7 +35,7 @@ async def names(inner: Core) -> list[str]:
     return [one.data["name"] for one in await logged(inner) if one.topic == "tag.registered"]
 
 
-async def test_one_new_name_wanted_by_many_makes_one_tag(http: httpx.AsyncClient, other: httpx.AsyncClient, inner: Core) -> None:
+async def test_many_requests_for_one_new_name_make_one_tag(http: httpx.AsyncClient, other: httpx.AsyncClient, inner: Core) -> None:
     for name in ("football", "handball", "hockey"):
         answers = await asyncio.gather(
             *((http, other)[n % 2].put("/api/tag/", json={"name": name}) for n in range(CALLERS)),
@@ -55,10 +55,10 @@ async def test_two_ids_for_one_new_name_make_one_tag(http: httpx.AsyncClient, ot
         assert (await names(inner)).count(name) == 1
 
 
-async def test_a_rename_to_a_name_that_somebody_makes_is_one_tag_of_that_name(
+async def test_a_rename_and_a_new_tag_of_one_name_give_one_tag(
     http: httpx.AsyncClient, other: httpx.AsyncClient, inner: Core
 ) -> None:
-    """Whoever comes second: the rename is refused, or who makes it is given the renamed one."""
+    """If the rename is second, it is refused; if the new tag is second, the answer is the renamed tag."""
     for turn in range(10):
         key, name = await put_tag(http, f"old {turn}"), f"new {turn}"
         renamed, made = await asyncio.gather(
@@ -73,7 +73,7 @@ async def test_a_rename_to_a_name_that_somebody_makes_is_one_tag_of_that_name(
             assert (await http.get(f"/api/tag/{key}")).json()["name"] == f"old {turn}"
 
 
-async def test_a_rename_is_not_undone_by_who_asks_for_the_old_name(
+async def test_a_request_for_the_old_name_does_not_undo_a_rename(
     http: httpx.AsyncClient, other: httpx.AsyncClient, inner: Core
 ) -> None:
     for turn in range(10):
@@ -87,7 +87,7 @@ async def test_a_rename_is_not_undone_by_who_asks_for_the_old_name(
         assert await topics(inner, f"tag:{key}") == ["tag.registered", "tag.amended"]
 
 
-async def test_an_event_and_a_caller_who_want_one_new_tag_share_it(
+async def test_an_event_and_a_request_for_one_new_tag_share_it(
     http: httpx.AsyncClient, other: httpx.AsyncClient, inner: Core
 ) -> None:
     key = (await add(http))["id"]
@@ -104,7 +104,7 @@ async def test_an_event_and_a_caller_who_want_one_new_tag_share_it(
 async def test_a_tag_is_deleted_or_given_to_an_event_but_never_both(
     http: httpx.AsyncClient, other: httpx.AsyncClient, inner: Core
 ) -> None:
-    """An Event that comes second makes the tag anew."""
+    """If the Event is second, it makes a new tag."""
     event = (await add(http))["id"]
     for turn in range(10):
         key = await put_tag(http, f"tag {turn}")

@@ -15,23 +15,24 @@ import pytest
 import yaml
 from pydantic_core import from_json
 
-from api.services import asyncapi
-from api.version import product_version
+from api.kernel.version import product_version
+from api.wiring.catalogue import AGGREGATES, catalogue
+from api.wiring.services import asyncapi
 from docs.generate import REFERENCE
-from domain.catalogue import AGGREGATES, catalogue
 from domain.client.aggregate import Client
 from domain.kernel.cause import Cause
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from domain.media_event.values import EventDetails, EventState, Mp4State
-from projections.log.ledger import metadata_text
-from projections.log.tail import LoggedEvent
+from projections.log.reader import LoggedEvent
+from projections.log.write_set import metadata_text
 from tests.golden.samples import EVENTS, STREAM_KEY, example, golden_file
 from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.topics import PARTITIONS, Topics
-from workers.webhooks.payload import form_body, payload
+from workers.deliveries.form_body import form_body
+from workers.deliveries.signature import signatures
+from workers.webhooks.payload import payload
 from workers.webhooks.policy import Action, Change, Effect
-from workers.webhooks.signature import signatures
 
 DOCUMENT = asyncapi("1.2.3").describe()
 CHANNELS, OPERATIONS, COMPONENTS = DOCUMENT["channels"], DOCUMENT["operations"], DOCUMENT["components"]
@@ -96,7 +97,7 @@ def test_a_message_of_the_log_is_named_as_its_topic_and_has_the_aggregates_id_as
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=[path.name for path in GOLDEN])
-def test_whatever_a_log_holds_fits_its_message(path: Path) -> None:
+def test_every_event_of_a_log_fits_its_message(path: Path) -> None:
     topic = path.name.rsplit(".v", 1)[0]
     validator(f"messages/{topic}/payload").validate(from_json(path.read_bytes()))
 
@@ -111,7 +112,7 @@ def test_a_payload_has_the_fields_that_are_stored_and_no_other(event: type[Domai
 
 
 @every_event
-def test_an_event_that_was_given_the_least_fits_too(event: type[DomainEvent]) -> None:
+def test_an_event_with_required_fields_only_fits(event: type[DomainEvent]) -> None:
     full = example(event)
     given = {name: getattr(full, name) for name, field in event.model_fields.items() if field.is_required()}
     stored = from_json(EventMapper(catalogue()).state(event(**given)))
@@ -121,23 +122,23 @@ def test_an_event_that_was_given_the_least_fits_too(event: type[DomainEvent]) ->
         assert not fits.is_valid({member: value for member, value in stored.items() if member != name}), name
 
 
-def test_defaults_are_said_only_where_absent_means_default() -> None:
+def test_only_first_events_have_defaults() -> None:
     def said(topic: str) -> set[str]:
         fields = COMPONENTS["messages"][topic]["payload"]["properties"]
         return {name for name, field in fields.items() if "default" in field}
 
-    assert "use_json_body" in said("webhook.registered") & said("webhook.reinstated")
+    assert "use_json_body" in said("webhook.registered") & said("webhook.restored")
     assert said("webhook.amended") | said("event.described") | said("event.automation_changed") == set()
 
 
-def test_numbers_are_told_with_their_names() -> None:
+def test_numbers_have_names() -> None:
     told = COMPONENTS["schemas"]["EventState"]
     assert told["enum"] == [state.value for state in EventState]
     assert told["x-enum-varnames"] == [state.name for state in EventState]
     assert told["description"].startswith("0 PRE_LIVE, 1 LIVE_UNPUBLISHED, ")
 
 
-def test_what_is_no_such_event_does_not_fit() -> None:
+def test_an_invalid_event_does_not_fit() -> None:
     fits = validator("messages/event.mp4_state_changed/payload")
     right = {"timestamp": "2031-01-02T03:04:05Z", "mp4_state": 1, "previous": 0}
     assert fits.is_valid(right)
@@ -146,7 +147,7 @@ def test_what_is_no_such_event_does_not_fit() -> None:
 
 
 @every_event
-def test_the_headers_are_those_that_are_written(event: type[DomainEvent]) -> None:
+def test_the_headers_are_those_of_the_relay(event: type[DomainEvent]) -> None:
     fits = validator(f"messages/{event.TOPIC}/headers")
     written = headers(event, CAUSE)
     assert list(written) == list(COMPONENTS["schemas"]["CloudEventHeaders"]["properties"])
@@ -155,7 +156,14 @@ def test_the_headers_are_those_that_are_written(event: type[DomainEvent]) -> Non
     assert not fits.is_valid({**written, "ce_type": "room.painted"})
 
 
-def test_every_header_but_the_causing_event_is_always_there() -> None:
+def test_every_message_has_an_example_that_fits() -> None:
+    for name, message in COMPONENTS["messages"].items():
+        (shown,) = message["examples"]
+        for part in ("headers", "payload"):
+            validator(f"messages/{name}/{part}").validate(shown[part])
+
+
+def test_all_headers_but_the_causation_are_required() -> None:
     assert list(headers(CLASSES[0], Cause.by("system"))) == COMPONENTS["schemas"]["CloudEventHeaders"]["required"]
 
 
@@ -184,7 +192,7 @@ def test_the_headers_of_a_notification_fit(keys: tuple[bytes, ...]) -> None:
         assert not fits.is_valid({other: value for other, value in sent.items() if other != name})
 
 
-async def test_it_is_served_to_anyone_as_it_is_made(http: httpx.AsyncClient) -> None:
+async def test_the_document_is_served_without_a_key(http: httpx.AsyncClient) -> None:
     expected = asyncapi(product_version()).describe()
     async with httpx.AsyncClient(transport=http._transport, base_url="http://media.test") as anyone:
         for path in ("/asyncapi.json", "/asyncapi.json/", "/asyncapi.json"):
@@ -195,12 +203,12 @@ async def test_it_is_served_to_anyone_as_it_is_made(http: httpx.AsyncClient) -> 
     assert expected["info"]["version"] == product_version()
 
 
-async def test_it_is_made_once_and_always_the_same() -> None:
+async def test_the_document_is_rendered_once() -> None:
     made = asyncapi("1.2.3")
     assert await made.json() is await made.json()
     assert await made.json() == await asyncapi("1.2.3").json()
 
 
-def test_the_yaml_page_holds_the_same() -> None:
+def test_the_yaml_page_is_the_same_document() -> None:
     page = yaml.safe_load((REFERENCE / "asyncapi.yaml").read_text(encoding="utf-8"))
     assert page == asyncapi(page["info"]["version"]).describe()

@@ -1,10 +1,10 @@
-"""What waits to be done, in /metrics."""
+"""Pending work in /metrics."""
 
 from __future__ import annotations
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import add_room, last
 from tests.api.media.webhook.deliveries_given import Deliveries
 from tests.projections.consuming import consumer, park
@@ -18,7 +18,7 @@ async def numbers(http: httpx.AsyncClient) -> dict[str, str]:
     return {name.removeprefix("medialedger_"): value for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-async def test_consumers_are_there_by_name(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_metrics_of_consumers_have_their_name(http: httpx.AsyncClient, inner: Core) -> None:
     await add_room(http)
     head = await last(inner)
     await consumer(inner, "webhooks", head, head - 1)

@@ -1,4 +1,4 @@
-"""Whether it lives, is ready, and how it does: without a key."""
+"""Probes and metrics, without an API key."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from api.core import Core
-from api.services import ROUTES
+from api.wiring.core import Core
+from api.wiring.services import ROUTES
 from tests.api.asking import add, assert_problem, last
 
 
@@ -24,20 +24,20 @@ async def numbers(anyone: httpx.AsyncClient) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(r"^([a-z_]+(?:\{.*\})?) (\S+)$", text, re.M)}
 
 
-async def test_it_lives(anyone: httpx.AsyncClient) -> None:
+async def test_liveness(anyone: httpx.AsyncClient) -> None:
     for path in ("/livez", "/livez/"):
         answer = await anyone.get(path)
         assert (answer.status_code, answer.json(), answer.headers["cache-control"]) == (200, {"status": "ok"}, "no-store")
 
 
-async def test_it_is_ready_and_says_how_far_the_log_is(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
+async def test_readiness_has_the_last_position(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
     for _ in range(2):
         await add(http)
         answer = await anyone.get("/readyz")
         assert (answer.status_code, answer.json()) == (200, {"status": "ok", "logHead": await last(inner)})
 
 
-async def test_without_its_database_it_lives_and_is_not_ready(anyone: httpx.AsyncClient, inner: Core) -> None:
+async def test_without_a_database_the_process_is_alive_and_not_ready(anyone: httpx.AsyncClient, inner: Core) -> None:
     await inner.database.close()
     answer = await anyone.get("/readyz")
     assert_problem(answer, 503)
@@ -46,7 +46,7 @@ async def test_without_its_database_it_lives_and_is_not_ready(anyone: httpx.Asyn
     assert (await anyone.get("/metrics")).status_code == 200
 
 
-async def test_the_metrics_are_there_and_move(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
+async def test_metrics_change_with_requests(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
     await add(http)
     before = await numbers(anyone)
     for _ in range(3):
@@ -78,7 +78,7 @@ async def test_metrics_are_prometheus_text(anyone: httpx.AsyncClient) -> None:
 async def test_the_documentation_lists_every_declared_route(anyone: httpx.AsyncClient) -> None:
     document = (await anyone.get("/openapi.json")).json()
     documented = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
-    assert documented == {(one.method, one.path) for routes in ROUTES for one in routes.declarations}
+    assert documented == {(one.method, one.path) for routes in ROUTES for one in routes.specs}
     operations = [operation for item in document["paths"].values() for operation in item.values()]
     assert len({operation["operationId"] for operation in operations}) == len(operations)
     assert all(operation["summary"].endswith(".") for operation in operations)

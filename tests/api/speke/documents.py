@@ -1,4 +1,4 @@
-"""What packagers send, and how tests look into what they get."""
+"""Documents of packagers, and access to the parts of a response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ XML = {"content-type": "application/xml"}
 
 
 def document_1(*systems: str, content_id: str = "match-17", kid: str = "", iv: str | None = "") -> bytes:
-    """The request of document 1: empty kids, empty explicitIV, no children."""
+    """A SPEKE v1 request with empty kids, empty explicitIV and no children."""
     explicit = "" if iv is None else f' explicitIV="{iv}"'
     asked = "".join(f'<cpix:DRMSystem kid="{kid}" systemId="{system}"/>' for system in systems)
     return f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -55,7 +55,7 @@ def version_2(*kids: UUID, content_id: str = "match-17", scheme: str = "cbcs", v
 
 @dataclass(frozen=True)
 class Told:
-    """An answer, taken apart."""
+    """A parsed response."""
 
     root: etree._Element
     text: str

@@ -1,25 +1,30 @@
-"""Document 1 over HTTP: what a packager asks, and that it gets the same for ever."""
+"""The key provider over HTTP: the same request gets the same response for ever."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from base64 import b64decode
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 from lxml import etree
 from prometheus_client import CollectorRegistry
 
-from api.core import Core
 from api.kernel.log import RequestLog
-from domain.kernel.sealed import Sealer
-from projections.content_keys.store import ContentKeys
+from api.speke.usage_recorder import UsageRecorder
+from api.wiring.core import Core
+from domain.content_key.handlers import ContentKeyHandlers
+from domain.kernel.encryption import SecretCipher
+from projections.content_keys.queries import ContentKeyQueries
 from projections.kernel.database import Database
-from projections.vault.rotation import Marks, Rotation
+from projections.vault.rotation import Fingerprints, Rotation
 from projections.vault.vault import Vault
 from tests.api.asking import logged, topics
+from tests.api.speke.cpix.test_encryption import DELIVERY_DECLARED, certificate, delivery
 from tests.api.speke.documents import FAIRPLAY, NAMESPACES, PLAYREADY, WIDEVINE, Told, asked, document_1, told, version_2
 from tests.conftest import assembled, introduce
 
@@ -120,7 +125,7 @@ async def test_an_idempotency_key_keeps_no_answer(http: httpx.AsyncClient, inner
         answer = await asked(http, body, **{"Idempotency-Key": "k"})
         assert answer.status_code == 200
         assert "idempotency-replayed" not in answer.headers
-    assert await inner.database.rows("SELECT 1 FROM answers") == []
+    assert await inner.database.rows("SELECT 1 FROM idempotency_keys") == []
 
 
 @pytest.mark.parametrize("role", ["keys", "operator"])
@@ -148,6 +153,8 @@ async def test_settings_change_the_next_answer_but_no_key(http: httpx.AsyncClien
         "contentIdInPssh": True,
         "fairplayUriTemplate": "skd://fps.example.com/;{kid}:{iv}",
         "fairplayKeyFormatVersions": "1/2",
+        "fairplayDirectPlainValue": False,
+        "fairplayHexForm": False,
     }
     assert (await http.put("/api/client/admin/drm/", json=settings)).json() == settings
     after = await told(http, document_1(WIDEVINE, PLAYREADY, FAIRPLAY))
@@ -164,6 +171,46 @@ async def test_settings_change_the_next_answer_but_no_key(http: httpx.AsyncClien
     assert (await told(http, document_1(WIDEVINE, PLAYREADY, FAIRPLAY))).text == before.text
 
 
+async def test_a_fairplay_key_can_stand_in_two_places_and_in_hexadecimal_form(http: httpx.AsyncClient) -> None:
+    body = document_1(FAIRPLAY)
+    before = await told(http, body)
+    [key], iv = before.keys, b64decode(before.one(".//cpix:ContentKey").get("explicitIV") or "")
+    nested, direct = ".//cpix:ContentKey/cpix:Data/pskc:Secret/pskc:PlainValue", ".//cpix:ContentKey/pskc:PlainValue"
+    for settings, forms in (
+        ({"fairplayDirectPlainValue": True}, (key, key, iv)),
+        ({"fairplayHexForm": True}, (key.hex().encode(), key.hex().encode(), iv.hex().encode())),
+        ({"fairplayDirectPlainValue": False}, (key.hex().encode(), None, iv.hex().encode())),
+    ):
+        assert (await http.put("/api/client/admin/drm/", json=settings)).status_code == 200
+        for _ in range(2):  # the second is answered from what is kept of the first
+            after = await told(http, body)
+            assert after.value(nested) == forms[0]
+            assert [b64decode(one.text or "") for one in after.all(direct)] == ([] if forms[1] is None else [forms[1]])
+            assert b64decode(after.one(".//cpix:ContentKey").get("explicitIV") or "") == forms[2]
+    assert (await http.put("/api/client/admin/drm/", json=dict.fromkeys(("fairplayHexForm",)))).status_code == 200
+    assert (await told(http, body)).text == before.text
+
+
+def encrypted(body: bytes) -> bytes:
+    """The same question, its keys to be encrypted for somebody."""
+    wanted = delivery(certificate(rsa.generate_private_key(65537, 2048)))
+    wanted = wanted.replace("<cpix:DeliveryDataList>", DELIVERY_DECLARED)
+    return body.replace(b"<cpix:ContentKeyList>", wanted.encode() + b"<cpix:ContentKeyList>")
+
+
+async def test_keys_of_other_systems_and_encrypted_keys_stay_as_they_are(http: httpx.AsyncClient) -> None:
+    bodies = (document_1(WIDEVINE, PLAYREADY), encrypted(document_1(FAIRPLAY, content_id="sealed")))
+    before = [await told(http, body) for body in bodies]
+    settings = {"fairplayDirectPlainValue": True, "fairplayHexForm": True}
+    assert (await http.put("/api/client/admin/drm/", json=settings)).status_code == 200
+    after = [await told(http, body) for body in bodies]
+    assert after[0].text == before[0].text
+    assert after[1].all(".//pskc:PlainValue") == []
+    assert after[1].one(".//cpix:ContentKey").get("explicitIV") == before[1].one(".//cpix:ContentKey").get("explicitIV")
+    asked_together = await told(http, document_1(WIDEVINE, FAIRPLAY, content_id="both"))
+    assert len(asked_together.value(".//cpix:ContentKey/pskc:PlainValue")) == 32
+
+
 async def test_the_master_key_is_replaced_and_the_answer_stays(
     http: httpx.AsyncClient, inner: Core, known: dict[Any, Any], database_url: str, request_log: RequestLog
 ) -> None:
@@ -171,14 +218,14 @@ async def test_the_master_key_is_replaced_and_the_answer_stays(
     before = [(await told(http, body)).text for body in bodies]
     old, new = bytes(32), bytes(range(32))
     async with Database(database_url, size=1) as owner:
-        await owner.execute("INSERT INTO sealed_with (fingerprint) VALUES ('old')")
-        rotation = Rotation(owner, sealer=Sealer(new, previous=old), marks=Marks(old="old", new="new"))
+        await owner.execute("INSERT INTO master_keys (fingerprint) VALUES ('old')")
+        rotation = Rotation(owner, cipher=SecretCipher(new, previous=old), fingerprints=Fingerprints(old="old", new="new"))
         await rotation.begin()
         await rotation.run(lambda _: None)
-    for sealer in (Sealer(new), Sealer(new, previous=old)):
-        vault = Vault(inner.database, sealer)
-        keys = ContentKeys(inner.database, ledger=inner.ledger, vault=vault, clock=inner.clock)
-        app = assembled(inner, {**known, ContentKeys: keys}, request_log=request_log, registry=CollectorRegistry())
+    for cipher in (SecretCipher(new), SecretCipher(new, previous=old)):
+        vault = Vault(inner.database, cipher)
+        handlers = ContentKeyHandlers(inner.executor, ContentKeyQueries(inner.database), vault=vault, random=os.urandom)
+        app = assembled(inner, {**known, ContentKeyHandlers: handlers}, request_log=request_log, registry=CollectorRegistry())
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://media.test", headers=http.headers) as again:
             assert [(await told(again, body)).text for body in bodies] == before
@@ -187,10 +234,10 @@ async def test_the_master_key_is_replaced_and_the_answer_stays(
 async def test_what_was_answered_is_recorded_and_can_be_read(http: httpx.AsyncClient, inner: Core, known: dict[Any, Any]) -> None:
     answer = await told(http, BOTH, **{"X-Transaction-ID": "order 66"})
     await told(http, document_1(FAIRPLAY))
-    await known[ContentKeys].stop()
+    await known[UsageRecorder].stop()
     [issued, *_] = [event for event in await logged(inner) if event.topic == "content_key.issued"]
     assert (issued.cause["actor"], issued.cause["correlation_id"]) == ("admin", "order 66")
-    given_out = ["content_key.answered"] * 2  # with the issue, and behind the second answer
+    given_out = ["content_key.delivered"] * 2  # with the issue, and after the second response
     assert await topics(inner, issued.stream) == ["content_key.issued", *given_out]
     shown = (await http.get("/api/contentkey/", params={"contentId": "match-17"})).json()
     assert (shown["pageSize"], shown["totalCount"]) == (20, 1)

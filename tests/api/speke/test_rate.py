@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.kernel.errors import TooManyRequests
+from api.http.errors import TooManyRequests
 from api.speke.rate import RateLimit
 
 

@@ -11,12 +11,13 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from api.core import Core
-from api.kernel.app import Application
+from api.http.app import Application
 from api.kernel.log import RequestLog
 from api.speke.rate import RateLimit
+from api.speke.usage_recorder import UsageRecorder
+from api.wiring.core import Core
+from domain.content_key.handlers import ContentKeyHandlers
 from domain.kernel.errors import Unavailable
-from projections.content_keys.store import ContentKeys
 from tests.api.asking import assert_problem, engine_error, last, logged
 from tests.api.speke.documents import FAIRPLAY, PLAYREADY, WIDEVINE, XML, asked, document_1, refusal, told, version_2
 from tests.conftest import assembled, introduce
@@ -229,25 +230,25 @@ async def test_too_many_are_429_and_told_when_to_come_again(with_services: Repla
 
 
 class Away:
-    """A store whose database does not answer."""
+    """Handlers whose database does not answer."""
 
-    async def give(self, asked: object, *, cause: object) -> None:
+    async def issue(self, requests: object, *, invocation: object) -> None:
         raise Unavailable("the database does not answer", retry_after=3)
 
 
 class Broken:
-    """A store with a fault of ours."""
+    """Handlers with an error of our own."""
 
-    async def give(self, asked: object, *, cause: object) -> None:
+    async def issue(self, requests: object, *, invocation: object) -> None:
         raise RuntimeError("secret details")
 
 
 async def test_a_store_that_is_away_is_503_and_a_fault_of_ours_500(with_services: Replaced) -> None:
-    async with with_services({ContentKeys: Away()}) as http:
+    async with with_services({ContentKeyHandlers: Away()}) as http:
         answer = await asked(http, BOTH)
         assert refusal(answer, 503, "SPEKE-5030") == "the database does not answer"
         assert answer.headers["retry-after"] == "3"
-    async with with_services({ContentKeys: Broken()}) as http:
+    async with with_services({ContentKeyHandlers: Broken()}) as http:
         assert "secret details" not in refusal(await asked(http, BOTH), 500, "SPEKE-5000")
 
 
@@ -262,7 +263,7 @@ async def test_no_key_is_in_any_log_event_or_table(
     answers = [await told(http, body, **{"Idempotency-Key": f"k{n}"}) for n, body in enumerate(documents)]
     for body in (*(row[1] for row in DOCUMENTS), document_1(WIDEVINE, content_id="other", kid=KID)):
         await asked(http, body)
-    await known[ContentKeys].stop()
+    await known[UsageRecorder].stop()
     application._log.flush()
     paths = ("/metrics", "/api/audit/events/", "/api/contentkey/?contentId=match-17", "/api/audit/export")
     seen = [stream.getvalue(), caplog.text, *(str(one) for one in await logged(inner))]

@@ -5,30 +5,30 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from api.core import Core
-from projections.log.growth import Growth
+from api.wiring.core import Core
+from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.transports import Kafka, Log, Memory, Transport, relaying
 from workers.adapters.kafka.topics import Topics
 
 
 @pytest.fixture
-async def growth(inner: Core) -> AsyncIterator[Growth]:
-    growing = Growth(inner.database)
+async def log_watcher(inner: Core) -> AsyncIterator[LogWatcher]:
+    growing = LogWatcher(inner.database)
     await growing.start()
     yield growing
     await growing.stop()
 
 
 @pytest.fixture(params=["memory", "log", "kafka"])
-async def transport(request: pytest.FixtureRequest, inner: Core, growth: Growth) -> AsyncIterator[Transport]:
-    log = Log(inner.database, growth)
+async def transport(request: pytest.FixtureRequest, inner: Core, log_watcher: LogWatcher) -> AsyncIterator[Transport]:
+    log = Log(inner.database, log_watcher)
     if request.param == "memory":
         yield Memory(inner.database)
     elif request.param == "log":
         yield log
     else:
         bootstrap, topics = request.getfixturevalue("kafka"), Topics(request.getfixturevalue("topics_prefix"))
-        async with relaying(inner, growth, bootstrap=bootstrap, topics=topics):
+        async with relaying(inner, log_watcher, bootstrap=bootstrap, topics=topics):
             broker = Kafka(inner.database, log, bootstrap=bootstrap, topics=topics)
             await broker.ready()
             yield broker

@@ -10,13 +10,13 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from api.core import Core
+from api.wiring.catalogue import RELAYED
+from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
-from projections.consumers.shares import Shares
-from projections.log.tail import LoggedEvent
+from projections.consumers.leases import ShardLeases
+from projections.log.reader import LoggedEvent
 from tests.contract.feed.transports import Transport
 from workers.kernel.consumer import Consumer
-from workers.wiring import RELAYED
 
 
 class Notebook:
@@ -67,7 +67,7 @@ async def consuming(
     inner: Core, transport: Transport, notebook: Notebook, *, shards: int = 1, lease: float = 1.0, limit: int = 1000
 ) -> AsyncIterator[Consumer[Sequence[LoggedEvent]]]:
     feed = transport.feed(kinds=RELAYED, shards=shards, limit=limit)
-    share = Shares(inner.database, "notebook", shards=shards, member=uuid4(), lease=lease)
+    share = ShardLeases(inner.database, "notebook", shards=shards, member=uuid4(), lease=lease)
     consumer = Consumer(inner.database, share, feed=feed, handler=notebook)
     await consumer.start()
     try:

@@ -7,18 +7,18 @@ from uuid import UUID
 
 import pytest
 
-from api.core import Core
-from domain.kernel.cause import Cause
+from api.wiring.catalogue import RELAYED
+from api.wiring.core import Core
+from domain.kernel.ports import Invocation, Plan
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState
-from projections.log.growth import Growth
+from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.transports import Kafka, Log, Transport, forget, held, positions, relaying
 from tests.projections.feeding import do, event, room
 from tests.projections.log.helpers import rows, until
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.feed import Feed
-from workers.wiring import RELAYED
 
 pytestmark = pytest.mark.usefixtures("effects")
 
@@ -51,14 +51,14 @@ async def some_writes(inner: Core, count: int) -> int:
     return (await inner.database.row("SELECT position FROM log_head") or (0,))[0]  # type: ignore[no-any-return]
 
 
-async def test_records_come_in_the_log_s_order_each_once(inner: Core, transport: Transport) -> None:
+async def test_each_record_is_given_once_and_by_position(inner: Core, transport: Transport) -> None:
     head = await some_writes(inner, 60)
     feed = transport.feed(kinds=RELAYED, limit=10)
     assert await fetched(feed, 0, through=head) == list(range(1, head + 1))
     assert await fetched(feed, head - 5, through=head) == list(range(head - 4, head + 1))
 
 
-async def test_only_the_kinds_that_are_wanted_come_and_the_others_are_passed(inner: Core, transport: Transport) -> None:
+async def test_only_selected_kinds_are_given(inner: Core, transport: Transport) -> None:
     await room(inner, 1, "north")
     await event(inner, 1)
     await room(inner, 2, "south")
@@ -66,7 +66,7 @@ async def test_only_the_kinds_that_are_wanted_come_and_the_others_are_passed(inn
     assert await fetched(transport.feed(kinds=["event"]), 0, through=3) == [2]
 
 
-async def test_what_is_written_while_somebody_waits_comes_at_once(inner: Core, transport: Transport) -> None:
+async def test_a_waiting_feed_gives_a_new_write_at_once(inner: Core, transport: Transport) -> None:
     feed = transport.feed(kinds=RELAYED)
     waiting = asyncio.create_task(fetched(feed, 0, through=2))
     await event(inner, 1)
@@ -74,7 +74,7 @@ async def test_what_is_written_while_somebody_waits_comes_at_once(inner: Core, t
     assert await waiting == [1, 2]
 
 
-async def test_a_write_is_never_cut_in_two(inner: Core, transport: Transport) -> None:
+async def test_a_write_is_never_split(inner: Core, transport: Transport) -> None:
     for number in range(30):
         await event(inner, number + 1, title="a", ref_id="b", state=EventState.PRE_VOD)
         await do(inner, AddOrUpdateEvent(UUID(int=number + 1), {"title": "c", "ref_id": "d"}, state=EventState.VOD_PUBLIC))
@@ -88,16 +88,16 @@ async def test_a_write_is_never_cut_in_two(inner: Core, transport: Transport) ->
     await feed.close()
 
 
-async def test_a_write_that_is_larger_than_a_page_comes_whole(inner: Core, transport: Transport) -> None:
-    async def all_of_them() -> list[AddOrUpdateEvent]:
-        return [AddOrUpdateEvent(UUID(int=number), {}) for number in range(1, 60)]
+async def test_a_write_larger_than_a_page_is_given_whole(inner: Core, transport: Transport) -> None:
+    async def all_of_them() -> Plan:
+        return Plan([AddOrUpdateEvent(UUID(int=number), {}) for number in range(1, 60)])
 
     await event(inner, 100)
-    await inner.ledger.execute_all(all_of_them, cause=Cause.by("system"))
+    await inner.executor.execute(all_of_them, invocation=Invocation.by("system"))
     assert await fetched(transport.feed(kinds=RELAYED, limit=5), 0, through=60) == list(range(1, 61))
 
 
-async def test_a_shard_s_records_come_to_who_asks_for_it_and_from_where_it_stands(inner: Core, transport: Transport) -> None:
+async def test_each_shard_is_read_from_its_own_position(inner: Core, transport: Transport) -> None:
     head = await some_writes(inner, 40)
     halves = []
     for shard in (0, 1):
@@ -123,7 +123,7 @@ async def test_a_shard_s_records_come_to_who_asks_for_it_and_from_where_it_stand
     assert found == halves[1]
 
 
-async def test_a_consumer_takes_everything_in_order_and_goes_on_from_its_checkpoint(
+async def test_a_consumer_processes_all_in_order_and_continues_from_its_checkpoint(
     inner: Core, transport: Transport, database_url: str
 ) -> None:
     head = await some_writes(inner, 20)
@@ -137,9 +137,7 @@ async def test_a_consumer_takes_everything_in_order_and_goes_on_from_its_checkpo
     assert taken(database_url) == list(range(1, more + 1))
 
 
-async def test_what_is_cut_off_before_its_commit_comes_again_and_is_there_once(
-    inner: Core, transport: Transport, database_url: str
-) -> None:
+async def test_a_batch_that_was_not_committed_is_given_again(inner: Core, transport: Transport, database_url: str) -> None:
     notebook = Notebook()
     notebook.down_after_writing = 3
     async with consuming(inner, transport, notebook, limit=5):
@@ -148,7 +146,7 @@ async def test_what_is_cut_off_before_its_commit_comes_again_and_is_there_once(
     assert taken(database_url) == list(range(1, head + 1))
 
 
-async def test_a_frozen_consumer_writes_nothing_after_another_has_gone_on(
+async def test_a_frozen_consumer_writes_nothing_after_another_took_over(
     inner: Core, transport: Transport, database_url: str
 ) -> None:
     frozen = Notebook()
@@ -164,11 +162,9 @@ async def test_a_frozen_consumer_writes_nothing_after_another_has_gone_on(
     assert taken(database_url) == list(range(1, more + 1))
 
 
-async def test_one_that_is_frozen_within_its_transaction_does_not_keep_its_shards_for_ever(
-    inner: Core, growth: Growth, database_url: str
-) -> None:
+async def test_a_consumer_frozen_in_a_transaction_loses_its_shards(inner: Core, log_watcher: LogWatcher, database_url: str) -> None:
     """The server ends it after five seconds: otherwise its lock would outlast its lease."""
-    transport, frozen = Log(inner.database, growth), Notebook()
+    transport, frozen = Log(inner.database, log_watcher), Notebook()
     frozen.commit_waits = asyncio.Event()
     async with consuming(inner, transport, frozen, lease=0.5):
         head = await some_writes(inner, 5)
@@ -179,10 +175,10 @@ async def test_one_that_is_frozen_within_its_transaction_does_not_keep_its_shard
             head = await some_writes(inner, 5)
             await until(lambda: len(taken(database_url)) >= head)
     assert taken(database_url) == list(range(1, head + 1))
-    assert not rows(database_url, "SELECT FROM parked")
+    assert not rows(database_url, "SELECT FROM parked_records")
 
 
-async def test_two_consumers_share_the_shards_and_one_that_is_left_alone_takes_all(
+async def test_two_consumers_share_the_shards_and_the_last_one_takes_all(
     inner: Core, transport: Transport, database_url: str
 ) -> None:
     def owners() -> list[int]:
@@ -202,7 +198,7 @@ async def test_two_consumers_share_the_shards_and_one_that_is_left_alone_takes_a
     assert all(seen == sorted(seen) for _, seen in streams), "in order for every aggregate"
 
 
-async def test_a_record_that_cannot_be_taken_in_is_parked_and_so_is_all_behind_it(
+async def test_a_record_that_cannot_be_processed_is_parked_with_later_ones_of_its_aggregate(
     inner: Core, transport: Transport, database_url: str
 ) -> None:
     notebook = Notebook()
@@ -211,51 +207,49 @@ async def test_a_record_that_cannot_be_taken_in_is_parked_and_so_is_all_behind_i
         for number in (1, 2, 3, 2, 1):
             await event(inner, number, title=f"again {number}")
         await event(inner, 2, title="other")
-        await until(lambda: len(rows(database_url, "SELECT FROM parked")) == 2 and taken(database_url) == [1, 3])
-        assert [(p, e) for p, e in rows(database_url, "SELECT position, error FROM parked ORDER BY position")] == [
+        await until(lambda: len(rows(database_url, "SELECT FROM parked_records")) == 2 and taken(database_url) == [1, 3])
+        assert [(p, e) for p, e in rows(database_url, "SELECT position, error FROM parked_records ORDER BY position")] == [
             (2, "ValueError: cannot be taken in"),
             (4, "waits for a parked record of the same aggregate"),
         ]
         notebook.poison.clear()
         await event(inner, 3, title="flows on")
         await until(lambda: taken(database_url) == [1, 3, 5])
-        rows(database_url, "UPDATE parked SET replay = true RETURNING 1")
-        await until(lambda: not rows(database_url, "SELECT FROM parked"))
+        rows(database_url, "UPDATE parked_records SET replay = true RETURNING 1")
+        await until(lambda: not rows(database_url, "SELECT FROM parked_records"))
         await event(inner, 2, title="flows again")
         await until(lambda: taken(database_url)[-1] == 6)
     assert taken(database_url) == [1, 3, 5, 2, 4, 6]
 
 
-async def test_a_replay_that_fails_again_stays_parked_with_its_tries(inner: Core, transport: Transport, database_url: str) -> None:
+async def test_a_record_that_fails_again_stays_parked(inner: Core, transport: Transport, database_url: str) -> None:
     notebook = Notebook()
     notebook.poison = {f"event:{UUID(int=1)}"}
     async with consuming(inner, transport, notebook, lease=0.5):
         await event(inner, 1)
-        await until(lambda: rows(database_url, "SELECT FROM parked"))
-        rows(database_url, "UPDATE parked SET replay = true RETURNING 1")
-        await until(lambda: rows(database_url, "SELECT FROM parked WHERE attempts = 2 AND NOT replay"))
+        await until(lambda: rows(database_url, "SELECT FROM parked_records"))
+        rows(database_url, "UPDATE parked_records SET replay = true RETURNING 1")
+        await until(lambda: rows(database_url, "SELECT FROM parked_records WHERE attempts = 2 AND NOT replay"))
     assert taken(database_url) == []
 
 
-async def test_a_handler_whose_dependency_is_down_is_tried_until_it_is_back(
-    inner: Core, transport: Transport, database_url: str
-) -> None:
+async def test_a_handler_is_tried_until_its_dependency_is_back(inner: Core, transport: Transport, database_url: str) -> None:
     notebook = Notebook()
     notebook.down = True
     async with consuming(inner, transport, notebook, lease=0.5):
         await event(inner, 1)
         await until(lambda: len(notebook.begun) > 1)
-        assert not rows(database_url, "SELECT FROM parked")
+        assert not rows(database_url, "SELECT FROM parked_records")
         notebook.down = False
         await until(lambda: taken(database_url) == [1])
 
 
-async def test_what_the_topics_no_longer_hold_comes_from_the_log(
-    inner: Core, growth: Growth, kafka: str, topics_prefix: str
+async def test_records_that_kafka_no_longer_holds_are_read_from_the_log(
+    inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str
 ) -> None:
     topics = Topics(topics_prefix)
-    broker = Kafka(inner.database, Log(inner.database, growth), bootstrap=kafka, topics=topics)
-    async with relaying(inner, growth, bootstrap=kafka, topics=topics):
+    broker = Kafka(inner.database, Log(inner.database, log_watcher), bootstrap=kafka, topics=topics)
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics):
         head = await some_writes(inner, 30)
         await broker.ready()
         assert await fetched(broker.feed(kinds=RELAYED), 0, through=head) == list(range(1, head + 1))
@@ -264,26 +258,26 @@ async def test_what_the_topics_no_longer_hold_comes_from_the_log(
         assert await fetched(broker.feed(kinds=RELAYED, limit=7), 0, through=head) == list(range(1, head + 1))
 
 
-async def test_a_relay_that_does_not_know_how_far_it_came_sends_nothing_twice(
-    inner: Core, growth: Growth, kafka: str, topics_prefix: str, database_url: str
+async def test_a_relay_without_its_checkpoint_sends_nothing_twice(
+    inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str, database_url: str
 ) -> None:
     topics = Topics(topics_prefix)
-    async with relaying(inner, growth, bootstrap=kafka, topics=topics) as name:
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics) as name:
         head = await some_writes(inner, 30)
         await until(lambda: relayed(database_url, name) == head)
     rows(database_url, "UPDATE consumer_shards SET position = 0 RETURNING 1")
-    async with relaying(inner, growth, bootstrap=kafka, topics=topics):
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics):
         head = await some_writes(inner, 10)
         await until(lambda: relayed(database_url, name) == head)
     assert sorted(await asyncio.to_thread(held, kafka, topics.of("event"))) == list(range(1, head + 1))
 
 
 async def test_a_consumer_changes_its_transport_without_a_loss_or_a_repeat(
-    inner: Core, growth: Growth, kafka: str, topics_prefix: str, database_url: str
+    inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str, database_url: str
 ) -> None:
-    log, topics = Log(inner.database, growth), Topics(topics_prefix)
+    log, topics = Log(inner.database, log_watcher), Topics(topics_prefix)
     broker = Kafka(inner.database, log, bootstrap=kafka, topics=topics)
-    async with relaying(inner, growth, bootstrap=kafka, topics=topics):
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics):
         for transport in (log, broker, log, broker):
             async with consuming(inner, transport, Notebook(), limit=7):
                 head = await some_writes(inner, 25)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from deploy.kafka.broker import Broker
-from projections.log.growth import Growth
+from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import some_writes, taken
 from tests.contract.feed.transports import Kafka, Log, held, relaying
@@ -20,14 +20,14 @@ from workers.adapters.kafka.topics import Topics
 pytestmark = pytest.mark.usefixtures("effects")
 
 
-async def test_a_cluster_that_lost_its_data_is_filled_again_and_nothing_is_lost_or_doubled(
-    inner: Core, growth: Growth, tmp_path: Path, database_url: str
+async def test_a_cluster_that_lost_its_data_is_filled_again_without_loss_or_repeat(
+    inner: Core, log_watcher: LogWatcher, tmp_path: Path, database_url: str
 ) -> None:
     broker, topics = Broker(tmp_path / "kafka"), Topics("lost")
     bootstrap = await asyncio.to_thread(broker.start)
-    transport = Kafka(inner.database, Log(inner.database, growth), bootstrap=bootstrap, topics=topics)
+    transport = Kafka(inner.database, Log(inner.database, log_watcher), bootstrap=bootstrap, topics=topics)
     try:
-        async with relaying(inner, growth, bootstrap=bootstrap, topics=topics):
+        async with relaying(inner, log_watcher, bootstrap=bootstrap, topics=topics):
             await transport.ready()
             async with consuming(inner, transport, Notebook()):
                 head = await some_writes(inner, 20)

@@ -10,13 +10,14 @@ from uuid import uuid4
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from api.core import Core
+from api.wiring.catalogue import RELAYED
+from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
-from projections.consumers.shares import shard_of
+from projections.consumers.leases import shard_of
 from projections.kernel.database import Database
-from projections.log.growth import Growth
-from projections.log.tail import LoggedEvent, read
-from projections.log.writes import writes
+from projections.log.log_watcher import LogWatcher
+from projections.log.reader import LoggedEvent, read
+from projections.log.transactions import writes
 from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.feed import KafkaFeed
@@ -25,7 +26,6 @@ from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.kernel.feed import Batch, Feed
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name
-from workers.wiring import RELAYED
 
 
 class Transport(Protocol):
@@ -70,12 +70,12 @@ class Memory:
 
 
 class Log:
-    def __init__(self, database: Database, growth: Growth) -> None:
+    def __init__(self, database: Database, log_watcher: LogWatcher) -> None:
         self._database = database
-        self._growth = growth
+        self._log_watcher = log_watcher
 
     def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> LogFeed:
-        return LogFeed(self._database, self._growth, kinds=kinds, shards=shards, limit=limit)
+        return LogFeed(self._database, self._log_watcher, kinds=kinds, shards=shards, limit=limit)
 
 
 class Kafka:
@@ -102,10 +102,10 @@ class Kafka:
 
 
 @asynccontextmanager
-async def relaying(inner: Core, growth: Growth, *, bootstrap: str, topics: Topics, limit: int = 20) -> AsyncIterator[str]:
+async def relaying(inner: Core, log_watcher: LogWatcher, *, bootstrap: str, topics: Topics, limit: int = 20) -> AsyncIterator[str]:
     """The relay's name as a consumer. A small page, so that several of them are needed."""
     relay = KafkaRelay(
-        inner.database, growth, bootstrap=bootstrap, topics=topics, kinds=RELAYED, member=uuid4(), lease=1.0, limit=limit
+        inner.database, log_watcher, bootstrap=bootstrap, topics=topics, kinds=RELAYED, member=uuid4(), lease=1.0, limit=limit
     )
     await relay.start()
     try:

@@ -1,4 +1,4 @@
-"""Clients, their roles and keys. contract.md and decisions.md, "Callers"."""
+"""Clients, their roles and API keys: docs/reference/api/clients.md."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.client import events
-from domain.client.aggregate import ROLES, ApiKey, Client
+from domain.client.aggregate import ApiKey, Client
 from domain.client.commands import (
     ChangeClientRoles,
     ConfigureClientDrm,
+    DeleteClient,
     IssueClientKey,
     NewKey,
     RegisterClient,
-    RemoveClient,
     RevokeClientKey,
 )
+from domain.client.roles import Role
 from domain.drm.settings import DrmSettings
 from domain.kernel.command import Command
 from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
@@ -48,7 +49,7 @@ def ends(key: NewKey, at: datetime) -> Fact:
     return fact(events.KeyExpirySet, key_id=key.key_id, expires_at=at)
 
 
-REMOVED = fact(events.Removed)
+DELETED = fact(events.Deleted)
 
 
 class TestRegistering:
@@ -60,7 +61,7 @@ class TestRegistering:
     def test_roles_come_without_twins_and_in_the_order_of_the_contract(self) -> None:
         command = RegisterClient(NAME, ("admin", "viewer", "admin", "keys"), FIRST)
         nobody().when(command).then(fact(events.Registered, roles=("viewer", "keys", "admin")), issued(FIRST))
-        assert ROLES == ("viewer", "operator", "auditor", "keys", "admin")
+        assert tuple(Role) == ("viewer", "operator", "auditor", "keys", "admin")
 
     @pytest.mark.parametrize("roles", [(), ("viewer", "root"), ("Viewer",), ("",)])
     def test_no_role_or_an_unknown_one_is_bad_input(self, roles: tuple[str, ...]) -> None:
@@ -90,13 +91,13 @@ class TestRegistering:
         a_client().when(RegisterClient(NAME, ("keys",), SECOND)).then_refused(Conflict)
 
     def test_a_removed_name_may_be_used_again_by_a_client_without_the_old_keys(self) -> None:
-        again = a_client(REMOVED).when(RegisterClient(NAME, ("keys",), SECOND))
-        client = again.then(fact(events.Reinstated, roles=("keys",)), issued(SECOND))
-        assert (client.roles, client.registered_at, client.removed) == (("keys",), NOW, False)
+        again = a_client(DELETED).when(RegisterClient(NAME, ("keys",), SECOND))
+        client = again.then(fact(events.Restored, roles=("keys",)), issued(SECOND))
+        assert (client.roles, client.registered_at, client.deleted) == (("keys",), NOW, False)
         assert [key.key_id for key in client.keys] == ["k2"]
 
     def test_a_removed_name_is_used_again_with_known_roles_only(self) -> None:
-        a_client(REMOVED).when(RegisterClient(NAME, (), SECOND)).then_refused(Malformed)
+        a_client(DELETED).when(RegisterClient(NAME, (), SECOND)).then_refused(Malformed)
 
 
 class TestRoles:
@@ -173,19 +174,19 @@ class TestRevokingKeys:
 
 class TestRemoving:
     def test_a_removed_client_has_no_keys(self) -> None:
-        client = a_client().when(RemoveClient(NAME, other_admins=False)).then(REMOVED)
-        assert (client.removed, client.keys) == (True, ())
+        client = a_client().when(DeleteClient(NAME, other_admins=False)).then(DELETED)
+        assert (client.deleted, client.keys) == (True, ())
 
     def test_the_last_admin_stays(self) -> None:
-        an_admin().when(RemoveClient(NAME, other_admins=False)).then_refused(Refused)
-        an_admin().when(RemoveClient(NAME, other_admins=True)).then(REMOVED)
+        an_admin().when(DeleteClient(NAME, other_admins=False)).then_refused(Refused)
+        an_admin().when(DeleteClient(NAME, other_admins=True)).then(DELETED)
 
 
 COMMANDS: list[Command[Client]] = [
     ChangeClientRoles(NAME, ("viewer",), other_admins=True),
     IssueClientKey(NAME, SECOND),
     RevokeClientKey(NAME, "k1", other_admins=True),
-    RemoveClient(NAME, other_admins=True),
+    DeleteClient(NAME, other_admins=True),
     ConfigureClientDrm(NAME, {"widevine_provider": "x"}),
 ]
 
@@ -193,7 +194,7 @@ COMMANDS: list[Command[Client]] = [
 @pytest.mark.parametrize("command", COMMANDS, ids=[type(command).__name__ for command in COMMANDS])
 def test_nothing_can_be_asked_of_a_client_that_is_not_there(command: Command[Client]) -> None:
     nobody().when(command).then_refused(NotFound)
-    a_client(REMOVED).when(command).then_refused(NotFound)
+    a_client(DELETED).when(command).then_refused(NotFound)
 
 
 def test_no_event_holds_a_key() -> None:
@@ -222,12 +223,12 @@ class TestDrmSettings:
         assert [error.field for error in refused.value.errors] == ["playreadyLaUrl", "fairplayUriTemplate"]
 
     def test_who_takes_a_name_over_does_not_take_its_settings_over(self) -> None:
-        again = a_client(drm(widevine_provider="acme"), REMOVED).when(RegisterClient(NAME, ("keys",), SECOND))
-        assert again.then(fact(events.Reinstated, roles=("keys",)), issued(SECOND)).drm == DrmSettings()
+        again = a_client(drm(widevine_provider="acme"), DELETED).when(RegisterClient(NAME, ("keys",), SECOND))
+        assert again.then(fact(events.Restored, roles=("keys",)), issued(SECOND)).drm == DrmSettings()
 
     def test_a_snapshot_keeps_them_and_an_older_one_has_the_defaults(self) -> None:
         client = a_client().when(ConfigureClientDrm(NAME, {"widevine_provider": "acme"})).then(drm(widevine_provider="acme"))
         kept = client.snapshot()
-        assert Client.restored(stream=client.id, version=client.version, state=kept).drm == client.drm
+        assert Client.from_snapshot(stream=client.id, version=client.version, state=kept).drm == client.drm
         del kept["details"]["drm"]
-        assert Client.restored(stream=client.id, version=client.version, state=kept).drm == DrmSettings()
+        assert Client.from_snapshot(stream=client.id, version=client.version, state=kept).drm == DrmSettings()

@@ -1,4 +1,4 @@
-"""decisions.md, "Channel": everything is optional, what is there has the right type."""
+"""The schema of a channel configuration: everything is optional, and what is present has the right type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from domain.configuration.channel import ChannelDocument, StatusCheckStrategy, resource_names
-from domain.configuration.schema import checked
+from domain.kernel.json_document import checked
 from tests.domain.configuration.texts_given import CHANNEL, Place, changed, faults, field
 
 ENCODER: Place = ("encoders", 0)
@@ -102,7 +102,7 @@ def test_the_numbers_of_the_strategies() -> None:
     ]
 
 
-def test_a_window_of_nothing_is_a_window() -> None:
+def test_a_window_of_zero_seconds_is_accepted() -> None:
     assert faults(ChannelDocument, given((*POINT, "dvrWindowLength"), 0)) == []
 
 

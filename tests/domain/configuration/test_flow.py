@@ -1,16 +1,15 @@
-"""Document 3, "Flow": each "required", each "no other keys", each enumeration; and the service object."""
+"""The schema of a flow configuration: required members, closed objects and enumerations."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
-from domain.configuration.flow import FlowDocument, required_secrets, task_engine
-from domain.configuration.schema import checked
+from domain.configuration.flow import FlowDocument, first_flow, required_secrets
 from domain.configuration.secrets import split
 from domain.kernel.errors import Malformed
+from domain.kernel.json_document import checked
 from tests.domain.configuration.texts_given import FLOW, SRVA, STREAM, Place, changed, faults, field, without
 
 FIRST: Place = ("flows", 0)
@@ -137,20 +136,18 @@ def test_enumerations(place: Place, good: list[object], bad: list[object], messa
 
 
 @pytest.mark.parametrize("settings", [{}, {"not set": ""}, {"not set": "x"}], ids=str)
-def test_srvb_settings_have_nothing_or_that_one_text(settings: dict[str, str]) -> None:
+def test_srvb_settings_are_empty_or_have_one_text(settings: dict[str, str]) -> None:
     text = given(SETTINGS, settings)
     assert faults(FlowDocument, text) == []
     assert required_secrets(text) == []
-    details = task_engine(text)["streamingServerDetails"]
-    assert details == {"type": "SRVA", "primaryPublishingPoint": None, "secondaryPublishingPoint": None}
 
 
 @pytest.mark.parametrize("value", [1, None, [], {}], ids=str)
-def test_the_one_text_of_srvb_settings_is_a_string(value: object) -> None:
+def test_the_text_of_srvb_settings_is_a_string(value: object) -> None:
     assert faults(FlowDocument, given(SETTINGS, {"not set": value})) == [(field((*SETTINGS, "not set")), "must be a string")]
 
 
-def test_a_mixture_is_judged_as_srva_settings() -> None:
+def test_mixed_settings_are_checked_as_srva_settings() -> None:
     assert faults(FlowDocument, given(SETTINGS, SRVA | {"not set": "x"})) == [
         (field((*SETTINGS, "not set")), "may not have other keys")
     ]
@@ -166,39 +163,6 @@ def test_the_second_flow_is_checked_as_the_first() -> None:
         {"flows": [FLOW["flows"][0], {**FLOW["flows"][0], "outputUrls": [STREAM, {**STREAM, "streamProtocol": "x"}]}]}
     )
     assert faults(FlowDocument, text) == [("configurationJson.flows[1].outputUrls[1].streamProtocol", PROTOCOLS)]
-
-
-SERVICE: dict[str, Any] = {
-    "name": "main",
-    "flowType": 0,
-    "flowDetails": {"apiUrl": "http://api", "flowGuiUrl": "http://gui"},
-    "streamingServerDetails": {
-        "type": "SRVA",
-        "primaryPublishingPoint": {"srvaApi": "http://srva/1"},
-        "secondaryPublishingPoint": {"srvaApi": "http://srva/2"},
-    },
-    "outputStreams": [{**STREAM, "streamProtocol": 0}],
-    "callbackUrls": ["http://callback"],
-    "ismUrl": "http://ism",
-}
-
-
-def test_the_service_object_is_the_first_flow_without_keys() -> None:
-    second = {**FLOW["flows"][0], "name": "second"}
-    for text in (json.dumps(FLOW), split(json.dumps({"flows": [*FLOW["flows"], second]})).text):
-        assert task_engine(text) == SERVICE
-
-
-@pytest.mark.parametrize(("sent", "number"), [("HLS", 0), ("hss", 1), ("DASH", 2), (3, 3), ("HLSe", 4), ("2", 2)])
-def test_a_stream_of_the_service_object_has_a_number_and_null_for_what_is_missing(sent: object, number: int) -> None:
-    stream = {"streamProtocol": sent, "vodCdnPrimaryUrl": "c", "vodOriginPrimaryUrl": "o"}
-    assert task_engine(given((*FIRST, "outputUrls"), [stream]))["outputStreams"] == [
-        dict.fromkeys(STREAM) | stream | {"streamProtocol": number}
-    ]
-
-
-def test_without_callbacks_the_service_object_has_an_empty_list() -> None:
-    assert task_engine(without(FLOW, (*ENGINE, "callbackUrls")))["callbackUrls"] == []
 
 
 def test_keys_do_not_show_in_the_repr_or_the_dump_of_a_model() -> None:
@@ -218,7 +182,7 @@ def test_both_keys_of_every_flow_with_srva_settings_are_required() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"flows": [{}]}', '{"flows": [{"streamingServer": null}]}'])
-def test_what_is_no_flow_configuration_has_no_answers(text: str) -> None:
-    for question in (required_secrets, task_engine):
+def test_nothing_is_read_from_a_text_that_is_no_flow_configuration(text: str) -> None:
+    for read in (required_secrets, first_flow):
         with pytest.raises(Malformed):
-            question(text)
+            read(text)

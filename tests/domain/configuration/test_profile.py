@@ -1,4 +1,4 @@
-"""Document 2, "Infrastructure Profile": types, required keys, enumerations; and the comparison with a channel."""
+"""The schema of a profile configuration, and the comparison with a channel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from domain.configuration.channel import resource_names
 from domain.configuration.comparison import Comparison, compare
 from domain.configuration.profile import ProfileDocument, resources
-from domain.configuration.schema import checked
+from domain.kernel.json_document import checked
 from tests.domain.configuration.texts_given import PROFILE, RESOURCE, Place, changed, faults, field, without
 
 REQUEST: Place = ("request",)
@@ -56,13 +56,13 @@ def test_a_configuration_with_everything_or_the_least_is_fine(text: str) -> None
 
 
 @pytest.mark.parametrize("place", REQUIRED, ids=field)
-def test_what_is_required_is_missed_by_name(place: Place) -> None:
+def test_a_missing_required_member_is_named(place: Place) -> None:
     assert faults(ProfileDocument, without(PROFILE, place)) == [(field(place), "is required")]
     assert [found for found, _ in faults(ProfileDocument, given(place, None))] == [field(place)]
 
 
 @pytest.mark.parametrize("place", OPTIONAL, ids=field)
-def test_all_else_may_be_absent_and_null_where_the_document_says_so(place: Place) -> None:
+def test_optional_members_may_be_absent_and_some_may_be_null(place: Place) -> None:
     assert faults(ProfileDocument, without(PROFILE, place)) == []
     assert (faults(ProfileDocument, given(place, None)) == []) == (place in NULLABLE)
 
@@ -154,6 +154,6 @@ def test_a_channel_is_compared_with_a_profile(
     valid: bool,
     optimal: bool,
 ) -> None:
-    found = compare(resource_names(channel(*used)), profile(*defined))
-    assert found == Comparison(undefined, unused)
-    assert (found.is_valid, found.is_optimal) == (valid, optimal)
+    comparison = compare(resource_names(channel(*used)), profile(*defined))
+    assert comparison == Comparison(undefined, unused)
+    assert (comparison.is_valid, comparison.is_optimal) == (valid, optimal)

@@ -1,4 +1,4 @@
-"""Secrets are taken out of a text, known by their owner, and kept or dropped with it."""
+"""Secrets of a configuration: separated from the text, identified by their object, kept and deleted with it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_path_is_short_enough_for_an_index_entry() -> None:
     assert len(next(iter(split(json.dumps({"list": [{**name, "apiKey": "k"}]})).sent))) < 600
     with pytest.raises(Malformed) as refusal:
         split(json.dumps({"k" * 700: {"apiKey": "secret"}}))
-    assert refusal.value.errors[0].message == "lies below too long names for a key or password"
+    assert refusal.value.errors[0].message == "the names above a key or password are too long"
     assert split(json.dumps({"k" * 700: {"apiKey": None}, "b": {}})).holders == {"[]", '["b"]'}
 
 

@@ -1,12 +1,12 @@
-"""Configurations with everything in them, and ways to spoil one place of them."""
+"""Complete configurations, and functions that change one place in them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
-from domain.configuration.schema import Section, checked
 from domain.kernel.errors import Malformed
+from domain.kernel.json_document import Section, checked
 
 STREAM: Final = {
     "streamProtocol": "HLS",

@@ -1,4 +1,4 @@
-"""Content keys: what is issued once and never changes, and how it was given out. reference/drm.md, c.5."""
+"""Content keys: an issued key never changes; its usage is totalled."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from domain.content_key import events
-from domain.content_key.aggregate import Answers, ContentKey, KidElsewhere, Purpose
-from domain.content_key.commands import IssueContentKey, RecordAnswers
+from domain.content_key.aggregate import ContentKey, KidTaken, Purpose, Usage
+from domain.content_key.commands import IssueContentKey, RecordUsage
 from domain.content_key.identity import key_of, kid_of
+from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Malformed, NotFound
-from domain.kernel.sealed import Sealer
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
 KID = UUID("98ee5596-cd3e-a20d-163a-e382420c6eff")
 PURPOSE = Purpose("studio", "movie-1", "7", KID)
 KEY = key_of(client="studio", kid=KID)
 IV = bytes(range(16))
-SECRET = Sealer(bytes(32)).seal("00" * 16, owner=ContentKey.stream(KEY), reference=UUID(int=1), nonce=bytes(12))
+SECRET = SecretCipher(bytes(32)).encrypt("00" * 16, owner=ContentKey.stream(KEY), reference=UUID(int=1), nonce=bytes(12))
 ISSUE = IssueContentKey(KEY, PURPOSE, IV, SECRET)
 ISSUED = fact(
     events.Issued,
@@ -35,7 +35,7 @@ ISSUED = fact(
     sealed_key=SECRET.ref,
     imported=False,
 )
-ANSWERS = Answers(2, THEN, THEN + timedelta(seconds=1), ("WIDEVINE",), ("1",))
+USAGE = Usage(2, THEN, THEN + timedelta(seconds=1), ("WIDEVINE",), ("1",))
 
 
 def nothing() -> Scenario[ContentKey]:
@@ -46,9 +46,9 @@ def a_key(*since: Fact) -> Scenario[ContentKey]:
     return given(ContentKey, KEY, ISSUED, *since)
 
 
-def answered(answers: Answers) -> Fact:
+def used(answers: Usage) -> Fact:
     return fact(
-        events.Answered,
+        events.Delivered,
         client="studio",
         content_id="movie-1",
         kid=KID,
@@ -63,7 +63,7 @@ def answered(answers: Answers) -> Fact:
 def test_a_first_request_issues_a_key_and_takes_its_secret() -> None:
     root = nothing().when(ISSUE).then(ISSUED)
     assert root.secrets() == {SECRET.reference}
-    assert (root.purpose, root.iv, root.sealed_key, root.imported, root.answers) == (PURPOSE, IV.hex(), SECRET.ref, False, None)
+    assert (root.purpose, root.iv, root.sealed_key, root.imported, root.usage) == (PURPOSE, IV.hex(), SECRET.ref, False, None)
 
 
 def test_a_key_that_was_brought_along_says_so() -> None:
@@ -79,7 +79,7 @@ def test_who_comes_second_changes_nothing_whatever_the_period(period: str) -> No
 
 
 def test_a_kid_is_not_given_to_another_content() -> None:
-    refusal = a_key().when(replace(ISSUE, purpose=replace(PURPOSE, content_id="movie-2"))).then_refused(KidElsewhere)
+    refusal = a_key().when(replace(ISSUE, purpose=replace(PURPOSE, content_id="movie-2"))).then_refused(KidTaken)
     assert refusal.kid == KID
 
 
@@ -108,37 +108,37 @@ def test_the_longest_content_id_is_taken() -> None:
 
 
 def test_answers_are_recorded_with_all_that_a_reader_needs() -> None:
-    root = a_key().when(RecordAnswers(KEY, ANSWERS)).then(answered(ANSWERS))
-    assert root.answers == ANSWERS
+    root = a_key().when(RecordUsage(KEY, USAGE)).then(used(USAGE))
+    assert root.usage == USAGE
 
 
 def test_answers_add_up_and_the_aggregate_stays_small() -> None:
-    later = Answers(40, THEN - timedelta(seconds=1), NOW, ("FAIRPLAY", "WIDEVINE"), ("2.0",))
-    root = a_key(answered(ANSWERS)).when(RecordAnswers(KEY, later)).then(answered(later))
-    assert root.answers == Answers(42, THEN - timedelta(seconds=1), NOW, ("FAIRPLAY", "WIDEVINE"), ("1", "2.0"))
-    busy = a_key(*[answered(ANSWERS)] * 500).root
+    later = Usage(40, THEN - timedelta(seconds=1), NOW, ("FAIRPLAY", "WIDEVINE"), ("2.0",))
+    root = a_key(used(USAGE)).when(RecordUsage(KEY, later)).then(used(later))
+    assert root.usage == Usage(42, THEN - timedelta(seconds=1), NOW, ("FAIRPLAY", "WIDEVINE"), ("1", "2.0"))
+    busy = a_key(*[used(USAGE)] * 500).root
     assert busy is not None
     assert len(str(busy.snapshot())) < 700
 
 
 def test_nobody_was_answered_with_a_key_that_is_not_there() -> None:
-    nothing().when(RecordAnswers(KEY, ANSWERS)).then_refused(NotFound)
+    nothing().when(RecordUsage(KEY, USAGE)).then_refused(NotFound)
 
 
-@pytest.mark.parametrize("history", [[], [answered(ANSWERS)]])
+@pytest.mark.parametrize("history", [[], [used(USAGE)]])
 def test_a_snapshot_is_the_aggregate(history: list[Fact]) -> None:
     root = a_key(*history).root
     assert root is not None
-    again = ContentKey.restored(stream=root.id, version=root.version, state=root.snapshot())
+    again = ContentKey.from_snapshot(stream=root.id, version=root.version, state=root.snapshot())
     assert again == root
 
 
 def test_no_event_or_command_shows_the_key_or_its_box() -> None:
     key = bytes(range(100, 116))
-    secret = Sealer(bytes(32)).seal(key.hex(), owner="x", reference=UUID(int=1), nonce=bytes(12))
+    secret = SecretCipher(bytes(32)).encrypt(key.hex(), owner="x", reference=UUID(int=1), nonce=bytes(12))
     shown = repr(replace(ISSUE, secret=secret))
     assert key.hex() not in shown
-    assert repr(secret.box)[2:20] not in shown
+    assert repr(secret.ciphertext)[2:20] not in shown
 
 
 # --- identity

@@ -1,4 +1,4 @@
-"""Published and measured values that our formats must equal: `drm_vectors.json`, from reference/drm.md, section f."""
+"""Published and measured values that our formats must equal: `drm_vectors.json`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from domain.job import events
 from domain.job.aggregate import Job, Retries
 from domain.job.values import Gate, JobState, Output, Result, Submission, TaskPlan
-from domain.kernel.sealed import SecretRef
+from domain.kernel.encryption import SecretRef
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
 NUMBER = 17
@@ -41,7 +41,7 @@ def accepted(*tasks: TaskPlan, priority: int = 5, **more: Any) -> Fact:
 
 
 def a_job(*since: Fact, first: Fact | None = None) -> Scenario[Job]:
-    """A job of one task, queued, and what has happened to it since."""
+    """A queued job of one task, and the events since."""
     return given(Job, NUMBER, first or accepted(), *since)
 
 

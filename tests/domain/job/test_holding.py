@@ -1,4 +1,4 @@
-"""What a job holds while it lives: a slot of its client, secrets in the vault; and that a snapshot leaves nothing out. ADR 0021."""
+"""Slots and secrets that a job holds, and its snapshot. ADR 0021."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from domain.job.commands import StartJob, UpdateJob
 from domain.job.state import low_slots_of, slots_of
 from domain.job.values import Gate, JobState
 from domain.kernel.aggregate import Claim
-from domain.kernel.sealed import SecretRef
+from domain.kernel.encryption import SecretRef
 from tests.domain.job.jobs_given import (
     BROKEN,
     COMPLETED,
@@ -83,7 +83,7 @@ def test_an_urgent_job_holds_no_low_slot() -> None:
     ],
     ids=["paused", "publishing", "resumed", "scheduled", "failed", "lost", "given back", "between tasks"],
 )
-def test_it_is_held_as_long_as_a_step_runs_or_may_begin(scenario: Scenario[Job]) -> None:
+def test_a_slot_is_held_while_a_step_runs_or_may_start(scenario: Scenario[Job]) -> None:
     assert root(scenario).claims() == BOTH
 
 
@@ -104,11 +104,11 @@ def test_it_is_held_as_long_as_a_step_runs_or_may_begin(scenario: Scenario[Job])
         running(done(), COMPLETED, PAUSED),
     ],
 )
-def test_it_is_let_go_once_nothing_runs_and_nothing_may_begin(scenario: Scenario[Job]) -> None:
+def test_a_slot_is_free_when_no_step_runs_or_may_start(scenario: Scenario[Job]) -> None:
     assert root(scenario).claims() == set()
 
 
-def test_a_job_that_let_its_slot_go_takes_the_one_that_it_is_given() -> None:
+def test_a_job_started_again_takes_its_new_slot() -> None:
     scenario = of_line(begun(), PAUSED, done(), RESUMED)
     job = scenario.when(StartJob(NUMBER, 2, None, 5)).then(fact(events.Started, slot=2, low_slot=None))
     assert job.claims() == {Claim("job.slot.studio", "2", STREAM)}
@@ -127,11 +127,11 @@ def test_secrets_are_held(first: Fact, expected: set[UUID]) -> None:
     assert root(a_job(first=first)).secrets() == expected
 
 
-def test_secrets_of_a_job_are_kept_when_it_has_ended_so_that_it_can_be_run_again() -> None:
+def test_secrets_of_an_ended_job_are_kept_for_a_rerun() -> None:
     assert root(a_job(BROKEN, first=accepted(sealed_parameters=SEALED))).secrets() == {SEALED.reference}
 
 
-def test_the_secret_of_a_gate_goes_with_the_gate() -> None:
+def test_the_secret_of_a_semaphore_is_erased_with_it() -> None:
     job = a_job(first=accepted(gate=ELSEWHERE, sealed_parameters=SEALED))
     other = Gate(url="https://gate.test/", sealed_url=SecretRef(reference=UUID(int=9), fingerprint="f9"))
     assert job.when(UpdateJob(NUMBER, {"gate": other})).then(fact(events.GateChanged, gate=other)).secrets() == {
@@ -154,9 +154,9 @@ def test_the_secret_of_a_gate_goes_with_the_gate() -> None:
 )
 def test_a_snapshot_leaves_nothing_out(scenario: Scenario[Job]) -> None:
     job = root(scenario)
-    again = Job.restored(stream=job.id, version=job.version, state=from_json(to_json(job.snapshot())))
+    again = Job.from_snapshot(stream=job.id, version=job.version, state=from_json(to_json(job.snapshot())))
     assert again == job
-    assert again.holding() == job.holding()
+    assert again.references() == job.references()
     assert {key: again.state_of(task) for key, task in again.tasks.items()} == {
         key: job.state_of(task) for key, task in job.tasks.items()
     }
@@ -164,7 +164,7 @@ def test_a_snapshot_leaves_nothing_out(scenario: Scenario[Job]) -> None:
 
 def test_a_restored_job_goes_on() -> None:
     job = root(running(lost()))
-    again = Job.restored(stream=job.id, version=job.version, state=from_json(to_json(job.snapshot())))
+    again = Job.from_snapshot(stream=job.id, version=job.version, state=from_json(to_json(job.snapshot())))
     at = again.modified_on + timedelta(seconds=1)
     again.start_task(1, run=2, worker="w", at=at)
     assert (again.tasks[1].run, again.tasks[1].attempts, again.tasks[1].lost) == (2, 2, 1)

@@ -1,4 +1,4 @@
-"""Document 3, "States and transitions": what may be asked of a job in each of its states, and what comes of it. ADR 0021."""
+"""States of a job: commands in each state and the events that follow. docs/reference/api/job-engine.md#states; ADR 0021."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def test_the_scenarios_are_in_the_states_that_they_are_named_after(state: JobSta
 
 
 class TestAccepting:
-    def test_everything_that_was_asked_for_is_in_the_first_event(self) -> None:
+    def test_the_first_event_holds_the_whole_request(self) -> None:
         asked = submission()
         told: dict[str, Any] = {"priority": 3, "run_at": SOON, "gate": GATE, "rerun_of": 4, "headers": {"host": "x"}}
         job = given(Job, NUMBER).when(AcceptJob(NUMBER, asked, **told)).then(fact(events.Accepted, submission=asked, **told))
         assert (job.number, job.priority, job.run_at, job.gate, job.failed) == (NUMBER, 3, SOON, GATE, False)
 
-    def test_what_was_not_asked_for_is_not_told(self) -> None:
+    def test_absent_fields_are_not_in_the_first_event(self) -> None:
         job = given(Job, NUMBER).when(AcceptJob(NUMBER, submission())).then(accepted())
         assert (job.state, job.priority, job.run_at, job.gate) == (JobState.QUEUED, 5, None, None)
 
@@ -81,7 +81,7 @@ class TestAccepting:
             (PAST, GATE, JobState.PENDING),
         ],
     )
-    def test_time_and_gate_say_where_it_begins(self, run_at: Any, gate: Gate | None, state: JobState) -> None:
+    def test_time_and_semaphore_determine_the_first_state(self, run_at: Any, gate: Gate | None, state: JobState) -> None:
         after = given(Job, NUMBER).when(AcceptJob(NUMBER, submission(), run_at=run_at, gate=gate)).after
         assert after is not None
         assert after.state is state
@@ -97,7 +97,7 @@ class TestAccepting:
             (TaskPlan(id=1, name="a"), TaskPlan(id=1, name="b")),
         ],
     )
-    def test_a_graph_with_a_circle_or_a_twin_is_a_fault_of_ours(self, tasks: tuple[TaskPlan, ...]) -> None:
+    def test_a_graph_with_a_cycle_or_a_duplicate_is_a_programming_error(self, tasks: tuple[TaskPlan, ...]) -> None:
         with pytest.raises(AssertionError):
             given(Job, NUMBER).when(AcceptJob(NUMBER, submission(*tasks)))
 
@@ -105,7 +105,7 @@ class TestAccepting:
 @pytest.mark.parametrize(
     "command", [update(priority=1), BreakJob(NUMBER), QueueJob(NUMBER, None, None), StartJob(NUMBER, 1, None, 5)]
 )
-def test_nothing_can_be_asked_of_a_job_that_is_not_there(command: JobCommand) -> None:
+def test_a_command_to_an_unknown_job_is_refused(command: JobCommand) -> None:
     given(Job, NUMBER).when(command).then_refused(NotFound)
 
 
@@ -121,7 +121,7 @@ class TestFromAnyState:
         assert outcome.then(*([] if state is JobState.BROKEN else [BROKEN])).state is JobState.BROKEN
 
     @every_state
-    def test_broken_for_a_rerun_unless_it_is_so_already(self, state: JobState) -> None:
+    def test_a_rerun_breaks_a_job_unless_it_is_broken(self, state: JobState) -> None:
         outcome = IN_STATE[state].when(BreakJob(NUMBER, rerun_as=18))
         expected = [] if state is JobState.BROKEN else [fact(events.Broken, rerun_as=18)]
         assert outcome.then(*expected).state is JobState.BROKEN
@@ -147,11 +147,11 @@ class TestResuming:
         assert a_job(PAUSED).when(update(queue_state=JobState.QUEUED)).then(RESUMED).state is JobState.QUEUED
 
     @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.PAUSED])
-    def test_no_other_can_be(self, state: JobState) -> None:
+    def test_only_a_paused_job_can_be_resumed(self, state: JobState) -> None:
         refusal = IN_STATE[state].when(update(queue_state=JobState.QUEUED)).then_refused(Refused)
         assert refusal.rule == f"queue_state: only a paused job can be queued; this one is {state.name.lower()}"
 
-    def test_what_had_failed_is_tried_anew_and_what_was_done_stays_so(self) -> None:
+    def test_resumed_failed_tasks_are_tried_again_and_completed_ones_stay(self) -> None:
         job = root(running(failed(retry_at=None), fact(events.Completed, failed=True, reason="no"), PAUSED, RESUMED))
         assert (job.state, job.failed, job.reason) == (JobState.QUEUED, False, "")
         task = job.tasks[1]
@@ -161,7 +161,7 @@ class TestResuming:
         after = again.when(StartJob(NUMBER, 2, None, 5)).then(fact(events.Started, slot=2, low_slot=None), COMPLETED)
         assert after.state is JobState.COMPLETED
 
-    def test_what_was_broken_off_is_tried_anew_under_the_next_number(self) -> None:
+    def test_resumed_cancelled_tasks_start_a_new_run(self) -> None:
         job = root(running(BROKEN, PAUSED, RESUMED, STARTED))
         task = job.tasks[1]
         assert (job.state_of(task), task.run, task.attempts) == (TaskState.READY, 1, 0)
@@ -169,14 +169,14 @@ class TestResuming:
 
 class TestWhenItsTimeComes:
     @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
-    def test_it_is_queued_as_it_was_seen(self, state: JobState) -> None:
+    def test_a_due_job_is_queued(self, state: JobState) -> None:
         seen = root(IN_STATE[state])
         after = IN_STATE[state].when(QueueJob(NUMBER, seen.run_at, seen.gate)).then(fact(events.Queued))
         assert after.state is JobState.QUEUED
 
     @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
     @pytest.mark.parametrize(("run_at", "gate"), [(SOON, None), (SOON, GATE), (None, ELSEWHERE), (DUE, ELSEWHERE), (None, None)])
-    def test_changed_since_it_was_seen_it_is_looked_at_again(self, state: JobState, run_at: Any, gate: Gate | None) -> None:
+    def test_a_job_changed_since_the_check_is_not_queued(self, state: JobState, run_at: Any, gate: Gate | None) -> None:
         IN_STATE[state].when(QueueJob(NUMBER, run_at, gate)).then_nothing()
 
     @pytest.mark.parametrize("state", [state for state in JobState if state not in (JobState.SCHEDULED, JobState.PENDING)])
@@ -191,10 +191,10 @@ class TestStarting:
         assert after.state_of(after.tasks[1]) is TaskState.READY
 
     @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.QUEUED])
-    def test_no_other_is_started_and_a_second_start_is_nothing(self, state: JobState) -> None:
+    def test_only_a_queued_job_is_started_and_only_once(self, state: JobState) -> None:
         IN_STATE[state].when(StartJob(NUMBER, 2, None, 5)).then_nothing()
 
-    def test_one_that_still_holds_its_slot_keeps_it(self) -> None:
+    def test_a_job_that_holds_a_slot_keeps_it(self) -> None:
         resumed = running(PAUSED, RESUMED)
         resumed.when(StartJob(NUMBER, 2, None, 5)).then(STARTED)
 
@@ -237,15 +237,15 @@ class TestGates:
             (JobState.PAUSED, GATE, JobState.PAUSED),
         ],
     )
-    def test_a_gate_can_be_put_in_its_way_until_it_starts(self, before: JobState, gate: Gate | None, after: JobState) -> None:
+    def test_a_semaphore_can_be_set_until_the_job_starts(self, before: JobState, gate: Gate | None, after: JobState) -> None:
         job = IN_STATE[before].when(update(gate=gate)).then(fact(events.GateChanged, gate=gate))
         assert (job.state, job.gate) == (after, gate)
 
-    def test_the_same_gate_is_nothing_new(self) -> None:
+    def test_the_same_semaphore_changes_nothing(self) -> None:
         IN_STATE[JobState.PENDING].when(update(gate=GATE)).then_nothing()
         a_job().when(update(gate=None)).then_nothing()
 
-    def test_the_same_secret_sealed_again_is_the_same_gate(self) -> None:
+    def test_the_same_secret_encrypted_again_is_the_same_semaphore(self) -> None:
         assert ELSEWHERE.sealed_url is not None
         resealed = Gate(url=ELSEWHERE.url, sealed_url=ELSEWHERE.sealed_url.model_copy(update={"reference": NEW_REFERENCE}))
         a_job(first=accepted(gate=ELSEWHERE)).when(update(gate=resealed)).then_nothing()

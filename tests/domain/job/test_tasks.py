@@ -1,4 +1,4 @@
-"""Runs of tasks: each has a number, and only the present one may say how it ended. Issue 7, "Runner"; ADR 0021."""
+"""Runs of tasks: each has a number, and only the current run may report how it ended. ADR 0021."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def of_run(run: int, task: int = 1) -> dict[str, JobCommand]:
 
 
 FENCED = ("commit", "complete", "fail")
-"""The other two say what has been found out about somebody else's run, and who comes late with that has nothing to add."""
+"""The other two report about a run of another worker; a late report changes nothing."""
 every_word = pytest.mark.parametrize("word", list(of_run(1)))
 
 
@@ -77,7 +77,7 @@ class TestStarting:
         assert (task.state, task.run, task.attempts, task.worker, task.started_at) == (TaskState.RUNNING, 1, 1, "w", NOW)
 
     @pytest.mark.parametrize("run", [-1, 0, 2, 3])
-    def test_under_no_other_number(self, run: int) -> None:
+    def test_a_run_starts_with_the_next_number_only(self, run: int) -> None:
         a_job(STARTED).when(start(run)).then_refused(Fenced)
 
     @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ class TestStarting:
         for word, command in of_run(1, task=9).items():
             assert running().when(command).then_refused(Fenced), word
 
-    def test_the_same_run_is_begun_once_and_only_by_one(self) -> None:
+    def test_a_run_is_started_once_by_one_worker(self) -> None:
         running().when(start()).then_nothing()
         running().when(StartTask(NUMBER, 1, 1, "another")).then_refused(Fenced)
         running(committed()).when(start()).then_refused(Fenced)
@@ -110,7 +110,7 @@ class TestStarting:
 class TestFencing:
     @every_word
     @pytest.mark.parametrize("run", [0, 1, 3])
-    def test_who_speaks_of_another_run_changes_nothing(self, word: str, run: int) -> None:
+    def test_a_command_about_another_run_is_fenced(self, word: str, run: int) -> None:
         second = running(failed(), begun(2))
         outcome = second.when(of_run(run)[word])
         if word in FENCED:
@@ -132,7 +132,7 @@ class TestFencing:
         ],
         ids=["not begun", "failed", "lost", "given back", "broken off", "broken off and resumed", "given up"],
     )
-    def test_a_run_that_is_over_has_no_word_any_more(self, word: str, scenario: Scenario[Job]) -> None:
+    def test_a_command_about_an_ended_run_is_fenced(self, word: str, scenario: Scenario[Job]) -> None:
         outcome = scenario.when(of_run(1)[word])
         if word in FENCED:
             outcome.then_refused(Fenced)
@@ -140,7 +140,7 @@ class TestFencing:
             outcome.then_nothing()
 
     @every_word
-    def test_of_a_task_that_is_done_nobody_says_anything_new(self, word: str) -> None:
+    def test_a_completed_task_does_not_change(self, word: str) -> None:
         outcome = running(done(), COMPLETED).when(of_run(1)[word])
         if word in ("commit", "fail"):
             outcome.then_refused(Fenced)
@@ -149,23 +149,23 @@ class TestFencing:
 
 
 class TestEnding:
-    def test_a_step_without_files_is_done_with_its_result(self) -> None:
+    def test_a_step_without_files_completes_its_task(self) -> None:
         job = running().when(CompleteTask(NUMBER, 1, 1, RESULT)).then(done(result=RESULT), COMPLETED)
         task = job.tasks[1]
         assert (job.state, job.failed, job.modified_on) == (JobState.COMPLETED, False, NOW)
         assert (task.state, task.result, task.ended_at) == (TaskState.COMPLETED, RESULT, NOW)
 
-    def test_files_are_decided_on_before_they_are_published(self) -> None:
+    def test_outputs_are_committed_before_they_are_published(self) -> None:
         job = running().when(CommitOutputs(NUMBER, 1, 1, OUTPUTS, RESULT)).then(committed())
         task = job.tasks[1]
         assert (task.state, task.outputs, task.result) == (TaskState.PUBLISHING, OUTPUTS, RESULT)
         assert running(committed()).when(CompleteTask(NUMBER, 1, 1)).then(done(), COMPLETED).tasks[1].result == RESULT
 
-    def test_said_twice_it_happens_once(self) -> None:
+    def test_a_repeated_command_changes_nothing(self) -> None:
         running(committed()).when(CommitOutputs(NUMBER, 1, 1, OUTPUTS, RESULT)).then_nothing()
         running(committed(), done(), COMPLETED).when(CompleteTask(NUMBER, 1, 1)).then_nothing()
 
-    def test_what_is_being_published_is_past_expiring_and_giving_back(self) -> None:
+    def test_a_publishing_run_neither_expires_nor_is_interrupted(self) -> None:
         running(committed()).when(ExpireLease(NUMBER, 1, 1, RETRIES)).then_nothing()
         running(committed()).when(InterruptTask(NUMBER, 1, 1)).then_nothing()
 
@@ -202,11 +202,11 @@ class TestRetries:
         job = at_attempt(4).when(command).then(failed(4, retry_at=None), abandoned("the task fetch failed 4 times: no"))
         assert (job.state, job.failed, job.tasks[1].state) == (JobState.COMPLETED, True, TaskState.FAILED)
 
-    def test_without_retries_once_is_all(self) -> None:
+    def test_without_retries_the_first_failure_is_final(self) -> None:
         command = FailTask(NUMBER, 1, 1, "no", replace(RETRIES, limit=0))
         running().when(command).then(failed(retry_at=None), abandoned("the task fetch failed: no"))
 
-    def test_a_step_may_say_that_trying_again_is_of_no_use(self) -> None:
+    def test_a_final_failure_is_not_retried(self) -> None:
         command = FailTask(NUMBER, 1, 1, "404", RETRIES, final=True)
         running().when(command).then(failed(retry_at=None, error="404"), abandoned("the task fetch failed: 404"))
 
@@ -237,7 +237,7 @@ class TestLostWorkers:
         assert (job.state, job.failed, job.reason) == (JobState.COMPLETED, True, why.facts["reason"])
 
     @pytest.mark.parametrize("between", [failed(2), interrupted(2)])
-    def test_whatever_a_worker_lived_to_say_in_between_breaks_the_row(self, between: Fact) -> None:
+    def test_a_report_between_two_lost_runs_resets_the_count(self, between: Fact) -> None:
         attempt = 2 if between.event is events.TaskInterrupted else 3
         scenario = running(lost(), begun(2), between, begun(3, attempt=attempt))
         scenario.when(ExpireLease(NUMBER, 1, 3, RETRIES)).then(lost(3, attempt=attempt, retry_at=LATER))
@@ -246,7 +246,7 @@ class TestLostWorkers:
         why = abandoned("the worker of the task fetch was lost at attempt 1, the last one")
         running().when(ExpireLease(NUMBER, 1, 1, replace(RETRIES, limit=0))).then(lost(retry_at=None), why)
 
-    def test_resumed_the_count_begins_anew(self) -> None:
+    def test_a_resume_resets_the_count_of_lost_runs(self) -> None:
         given_up = running(lost(), begun(2), lost(2, retry_at=None), abandoned("lost"), PAUSED, RESUMED, STARTED)
         again = Scenario(Job, NUMBER, [*given_up.history])
         job = again.when(start(3)).then(begun(3, attempt=1))
@@ -323,14 +323,14 @@ class TestGraphs:
         scenario.when(CompleteTask(NUMBER, 4, 1)).then(done(plan=DIAMOND[3]), COMPLETED)
         diamond(begun()).when(CompleteTask(NUMBER, 1, 1)).then(done())
 
-    def test_the_first_that_is_given_up_takes_the_others_with_it(self) -> None:
+    def test_the_first_task_given_up_cancels_the_others(self) -> None:
         scenario = diamond(*through(DIAMOND[0]), begun(plan=DIAMOND[1]), begun(plan=DIAMOND[2]))
         command = FailTask(NUMBER, 2, 1, "no", RETRIES, final=True)
         job = scenario.when(command).then(failed(retry_at=None, plan=DIAMOND[1]), abandoned("the task left failed: no"))
         assert [task.state for task in job.tasks.values()] == [C, F, X, X]
         assert job.tasks[3].ended_at == NOW
 
-    def test_a_branch_that_was_taken_along_may_write_nothing_more(self) -> None:
+    def test_a_cancelled_branch_is_fenced(self) -> None:
         scenario = diamond(
             *through(DIAMOND[0]),
             begun(plan=DIAMOND[1]),

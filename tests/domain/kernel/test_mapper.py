@@ -8,7 +8,7 @@ import pytest
 from eventsourcing.persistence import StoredEvent
 from pydantic_core import from_json
 
-from domain.catalogue import AGGREGATES, catalogue
+from api.wiring.catalogue import AGGREGATES, catalogue
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper, UnknownTopic

@@ -19,7 +19,7 @@ def nothing() -> Scenario[MediaEvent]:
 
 
 def an_event(*since: Fact) -> Scenario[MediaEvent]:
-    """An Event called Final, and what has happened to it since."""
+    """An Event called Final, and its later events."""
     return given(MediaEvent, KEY, fact(events.Registered, title="Final"), *since)
 
 
@@ -28,7 +28,7 @@ def moved(previous: EventState, state: EventState, **times: object) -> Fact:
 
 
 def in_state(state: EventState, *since: Fact) -> Scenario[MediaEvent]:
-    """An Event that went straight to a state, without any time of its own."""
+    """An Event that changed to a state without setting any time."""
     return an_event(moved(EventState.PRE_LIVE, state), *since) if state else an_event(*since)
 
 

@@ -47,7 +47,7 @@ FACETS: list[tuple[type[DomainEvent], dict[str, Any]]] = [
         },
     ),
     (
-        events.ProvisioningPlanned,
+        events.ProvisioningPlanChanged,
         {
             "infrastructure_profile_id": HALL,
             "scheduled_provision_at": EVENING,
@@ -66,7 +66,7 @@ FACETS: list[tuple[type[DomainEvent], dict[str, Any]]] = [
         events.StreamingConfigured,
         {"additional_streaming_options": "a=b", "dvr_length": 30, "max_bitrate": 8_000, "min_bitrate": 500},
     ),
-    (events.FlowTaskSet, {"task_engine_json": "[]"}),
+    (events.FlowTaskChanged, {"task_engine_json": "[]"}),
 ]
 
 
@@ -83,14 +83,14 @@ def test_the_table_of_facets_names_every_field_once() -> None:
 
 
 @pytest.mark.parametrize(("facet", "values"), FACETS, ids=[facet.TOPIC for facet, _ in FACETS])
-def test_each_facet_is_cleared_again_and_then_is_as_in_a_new_event(facet: type[DomainEvent], values: dict[str, Any]) -> None:
+def test_each_facet_can_be_cleared(facet: type[DomainEvent], values: dict[str, Any]) -> None:
     empty = {name: getattr(EventDetails(), name) for name in values}
     event = an_event(fact(facet, **values)).when(sets(**empty)).then(fact(facet, **empty))
     assert {name: getattr(event.details, name) for name in empty} == empty
 
 
 @pytest.mark.parametrize(("facet", "values"), FACETS, ids=[facet.TOPIC for facet, _ in FACETS])
-def test_a_facet_set_to_what_it_is_leaves_no_trace(facet: type[DomainEvent], values: dict[str, Any]) -> None:
+def test_a_facet_with_the_same_values_changes_nothing(facet: type[DomainEvent], values: dict[str, Any]) -> None:
     event = an_event(fact(facet, **values)).when(sets(**values)).then_nothing()
     assert (event.version, event.modified_on) == (2, THEN)
 
@@ -117,21 +117,21 @@ def test_no_steps_change_nothing() -> None:
     an_event().when(patch()).then_nothing()
 
 
-def test_the_last_of_two_steps_on_a_field_counts() -> None:
+def test_the_last_of_two_steps_on_a_field_applies() -> None:
     steps = (Replacement("title", "One"), Replacement("title", "Two"))
     an_event().when(patch(*steps)).then(fact(events.Described, title="Two"))
 
 
-def test_there_and_back_again_is_no_change() -> None:
+def test_a_change_and_its_reversal_change_nothing() -> None:
     an_event().when(patch(Replacement("title", "One"), Replacement("title", "Final"))).then_nothing()
 
 
-def test_a_test_that_holds_lets_the_rest_apply() -> None:
+def test_a_patch_applies_if_its_test_succeeds() -> None:
     steps = (Expectation("title", "Final"), Replacement("title", "Two"))
     an_event().when(patch(*steps)).then(fact(events.Described, title="Two"))
 
 
-def test_a_test_that_fails_leaves_everything_as_it_was() -> None:
+def test_a_patch_with_a_failed_test_is_refused() -> None:
     given = an_event()
     given.when(patch(Replacement("ref_id", "r"), Expectation("title", "Other"))).then_refused(Refused)
     given.when(patch(Expectation("title", "Other"), Replacement("ref_id", "r"))).then_refused(Refused)
@@ -147,11 +147,11 @@ def test_a_test_sees_the_steps_before_it() -> None:
     ("name", "value"),
     [("title", "Final"), ("room_id", None), ("auto_end", False), ("tag_ids", ()), ("state", EventState.PRE_LIVE), ("mp4_state", 0)],
 )
-def test_a_test_alone_may_look_at_any_field(name: str, value: object) -> None:
+def test_a_test_may_name_any_field(name: str, value: object) -> None:
     an_event().when(patch(Expectation(name, value))).then_nothing()
 
 
-def test_a_patch_may_set_the_states_and_never_as_an_operator() -> None:
+def test_a_patch_sets_states_with_the_trigger_metadata() -> None:
     event = (
         an_event()
         .when(sets(state=EventState.LIVE_UNPUBLISHED, mp4_state=Mp4State.GENERATING))
@@ -175,21 +175,21 @@ def test_a_bad_value_changes_nothing_at_all(changes: dict[str, Any]) -> None:
     assert [error.field for error in refused.errors] == list(changes)
 
 
-def test_bad_input_is_told_before_anything_else() -> None:
-    """decisions.md, Everywhere: 400, then 404, then 409."""
+def test_bad_input_is_reported_first() -> None:
+    """400 before 404 before 409."""
     bad = patch(Expectation("title", "Other"), Replacement("drm_json", "{"))
     nothing().when(bad).then_refused(Malformed)
     deleted().when(bad).then_refused(Malformed)
     an_event().when(bad).then_refused(Malformed)
 
 
-def test_an_unknown_event_is_not_made_by_a_patch() -> None:
+def test_a_patch_does_not_add_an_event() -> None:
     refused = nothing().when(sets(title="Final")).then_refused(NotFound)
     assert (refused.kind, refused.key) == ("event", str(KEY))
 
 
 @pytest.mark.parametrize("steps", [(), (Replacement("title", "Two"),), (Expectation("title", "Other"),)])
-def test_a_deleted_event_is_not_there_to_be_patched(steps: tuple[Expectation | Replacement, ...]) -> None:
+def test_a_deleted_event_cannot_be_patched(steps: tuple[Expectation | Replacement, ...]) -> None:
     deleted().when(patch(*steps)).then_refused(NotFound)
 
 
@@ -197,11 +197,11 @@ HELD = {"channel_id": HALL, "infrastructure_profile_id": HALL}
 
 
 @pytest.mark.parametrize("state", [EventState.LIVE_UNPUBLISHED, EventState.LIVE_PUBLISHED, EventState.LIVE_STARTING])
-def test_channel_and_profile_stay_while_a_stream_runs_and_the_rest_applies(state: EventState) -> None:
+def test_channel_and_profile_do_not_change_while_streaming_and_the_rest_applies(state: EventState) -> None:
     event = (
         in_state(state)
         .when(sets(**HELD, scheduled_provision_at=NOW, room_id=PLAZA))
-        .then(fact(events.ProvisioningPlanned, scheduled_provision_at=NOW), fact(events.RoomAssigned, room_id=PLAZA))
+        .then(fact(events.ProvisioningPlanChanged, scheduled_provision_at=NOW), fact(events.RoomAssigned, room_id=PLAZA))
     )
     assert (event.details.channel_id, event.details.infrastructure_profile_id) == (None, None)
     in_state(state).when(sets(**HELD)).then_nothing()
@@ -211,18 +211,18 @@ def test_channel_and_profile_stay_while_a_stream_runs_and_the_rest_applies(state
     "state", [s for s in EventState if s not in (EventState.LIVE_UNPUBLISHED, EventState.LIVE_PUBLISHED, EventState.LIVE_STARTING)]
 )
 def test_channel_and_profile_change_in_every_other_state(state: EventState) -> None:
-    changed = (fact(events.ProvisioningPlanned, infrastructure_profile_id=HALL), fact(events.ChannelAssigned, channel_id=HALL))
+    changed = (fact(events.ProvisioningPlanChanged, infrastructure_profile_id=HALL), fact(events.ChannelAssigned, channel_id=HALL))
     in_state(state).when(sets(**HELD)).then(*changed)
 
 
-def test_channel_and_profile_stay_while_the_event_is_provisioning() -> None:
+def test_channel_and_profile_do_not_change_while_provisioning() -> None:
     root = an_event().root
     assert root is not None
     root.amend({**HELD, "title": "Semi-final"}, at=NOW, provisioning=True)
     assert [event.facts() for event in root.collect_events() if isinstance(event, DomainEvent)] == [{"title": "Semi-final"}]
 
 
-def test_a_held_channel_can_be_cleared_only_after_the_stream() -> None:
+def test_a_channel_can_be_cleared_only_after_the_stream() -> None:
     root = an_event(fact(events.ChannelAssigned, channel_id=HALL)).root
     assert root is not None
     root.change_state(EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR, at=NOW)

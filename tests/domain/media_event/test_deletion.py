@@ -11,18 +11,18 @@ from tests.domain.media_event.events_given import KEY, an_event, deleted, moved,
 from tests.domain.scenario import NOW, THEN, fact
 
 
-def test_a_deleted_event_says_since_when() -> None:
+def test_a_deleted_event_has_the_time_of_its_deletion() -> None:
     event = an_event().when(DeleteEvent(KEY)).then(fact(events.Deleted))
     assert event.deleted
     assert event.details.date_deleted == NOW
 
 
-def test_a_deleted_event_is_not_there_to_be_deleted_again() -> None:
+def test_a_deleted_event_cannot_be_deleted_again() -> None:
     deleted().when(DeleteEvent(KEY)).then_refused(NotFound)
     nothing().when(DeleteEvent(KEY)).then_refused(NotFound)
 
 
-def test_a_restored_event_is_as_it_was() -> None:
+def test_a_restored_event_is_as_before() -> None:
     before = an_event(moved(EventState.PRE_LIVE, EventState.STOPPED, actual_live_end=THEN)).root
     given = deleted(moved(EventState.PRE_LIVE, EventState.STOPPED, actual_live_end=THEN))
     event = given.when(RestoreEvent(KEY)).then(fact(events.Restored))
@@ -32,11 +32,11 @@ def test_a_restored_event_is_as_it_was() -> None:
     assert (event.version, event.modified_on) == (4, NOW)
 
 
-def test_restoring_a_living_event_changes_nothing() -> None:
+def test_restoring_an_event_that_is_not_deleted_changes_nothing() -> None:
     assert an_event().when(RestoreEvent(KEY)).then_nothing().modified_on == THEN
 
 
-def test_an_unknown_event_is_not_restored() -> None:
+def test_an_unknown_event_cannot_be_restored() -> None:
     nothing().when(RestoreEvent(KEY)).then_refused(NotFound)
 
 
@@ -47,7 +47,7 @@ def test_a_restored_event_can_be_changed_and_deleted_again() -> None:
 
 
 def test_two_events_share_no_state() -> None:
-    """The empty state is a value, not one object that all new Events write to."""
+    """New Events do not share one default object."""
     one = an_event().root
     assert one is not None
     one.amend({"title": "Changed", "tag_ids": (KEY,)}, at=NOW)

@@ -38,54 +38,54 @@ def test_every_state_is_left_at_once(state: EventState) -> None:
 
 
 @pytest.mark.parametrize("state", EventState)
-def test_the_state_it_is_in_is_no_news(state: EventState) -> None:
+def test_the_same_state_changes_nothing(state: EventState) -> None:
     event = in_state(state).when(go(state)).then_nothing()
     assert event.modified_on == THEN
 
 
-# decisions.md, Events, "Times": what had happened, the state asked for, the times that this sets.
+# A name, the events before, the new state, and the times that the change sets. See docs/reference/api/events.md.
 TIMES: list[tuple[str, list[Any], EventState, dict[str, datetime]]] = [
     ("going live sets the start", [], UNPUBLISHED, {"actual_live_start": NOW}),
     ("going live in public sets both starts", [], PUBLISHED, {"actual_live_start": NOW, "published_start": NOW}),
     (
-        "publishing what is live leaves its start",
+        "publishing a live Event keeps its start",
         [moved(PRE_LIVE, UNPUBLISHED, actual_live_start=THEN)],
         PUBLISHED,
         {"published_start": NOW},
     ),
     (
-        "live again leaves the first start",
+        "live again keeps the first start",
         [moved(PRE_LIVE, UNPUBLISHED, actual_live_start=THEN), moved(UNPUBLISHED, STOPPED, actual_live_end=THEN)],
         UNPUBLISHED,
         {},
     ),
     (
-        "a published start that was planned stays",
+        "a planned published start does not change",
         [fact(events.PublicationWindowChanged, published_start=THEN)],
         PUBLISHED,
         {"actual_live_start": NOW},
     ),
-    ("stopping what never was live sets its end", [], STOPPED, {"actual_live_end": NOW}),
+    ("stopping an Event that was never live sets its end", [], STOPPED, {"actual_live_end": NOW}),
     (
-        "stopping what was not published sets one end",
+        "stopping an unpublished Event sets one end",
         [moved(PRE_LIVE, UNPUBLISHED, actual_live_start=THEN)],
         STOPPED,
         {"actual_live_end": NOW},
     ),
     (
-        "stopping what was published sets both ends",
+        "stopping a published Event sets both ends",
         [moved(PRE_LIVE, PUBLISHED, actual_live_start=THEN, published_start=THEN)],
         STOPPED,
         {"actual_live_end": NOW, "published_end": NOW},
     ),
     (
-        "a publication still ahead is not ended",
+        "a publication in the future is not ended",
         [fact(events.PublicationWindowChanged, published_start=NOW + timedelta(days=1))],
         STOPPED,
         {"actual_live_end": NOW},
     ),
     (
-        "stopping a second time moves the ends",
+        "stopping again changes the ends",
         [
             moved(PRE_LIVE, PUBLISHED, actual_live_start=THEN, published_start=THEN),
             moved(PUBLISHED, STOPPED, actual_live_end=THEN, published_end=THEN),
@@ -105,7 +105,7 @@ def test_the_times_that_a_state_sets(history: list[Any], state: EventState, time
     assert {name: getattr(event.details, name) for name in times} == times
 
 
-def test_an_order_on_an_unknown_or_deleted_event_finds_nothing() -> None:
+def test_a_command_on_an_unknown_or_deleted_event_is_refused() -> None:
     commands: list[Command[MediaEvent]] = [
         go(PUBLISHED),
         ForceStopEvent(KEY),
@@ -126,7 +126,7 @@ class TestForceStop:
         assert stopped.details.state is STOPPED
         assert (stopped.details.actual_live_end, stopped.details.published_end) == (NOW, NOW)
 
-    def test_it_is_recorded_though_the_event_is_stopped_since_the_encoder_may_run(self) -> None:
+    def test_it_is_recorded_for_a_stopped_event_because_the_encoder_may_run(self) -> None:
         given = an_event(moved(PRE_LIVE, STOPPED, actual_live_end=THEN))
         stopped = given.when(ForceStopEvent(KEY)).then(fact(events.ForceStopped, previous=STOPPED))
         assert stopped.details.actual_live_end == THEN
@@ -148,39 +148,39 @@ class TestProtection:
         assert event.details.state is after
 
     @pytest.mark.parametrize("state", [PRIVATE, PUBLIC])
-    def test_the_same_protection_again_is_no_news(self, state: EventState) -> None:
+    def test_the_same_protection_changes_nothing(self, state: EventState) -> None:
         in_state(state).when(ChangeEventProtection(KEY, state)).then_nothing()
 
     @pytest.mark.parametrize("state", [state for state in EventState if state not in (PRIVATE, PUBLIC)])
-    def test_an_event_that_is_not_on_demand_has_no_protection(self, state: EventState) -> None:
+    def test_an_event_that_is_not_on_demand_is_refused(self, state: EventState) -> None:
         in_state(state).when(ChangeEventProtection(KEY, PUBLIC)).then_refused(Refused)
 
     @pytest.mark.parametrize("state", [state for state in EventState if state not in (PRIVATE, PUBLIC)])
-    def test_another_state_is_no_protection(self, state: EventState) -> None:
+    def test_another_state_is_refused_as_protection(self, state: EventState) -> None:
         in_state(PRIVATE).when(ChangeEventProtection(KEY, state)).then_refused(Refused)
 
 
 class TestFlowTask:
-    def test_the_task_is_stored_and_no_state_is_touched(self) -> None:
-        event = an_event().when(AddFlowTask(KEY, '{"a": 1}')).then(fact(events.FlowTaskSet, task_engine_json='{"a": 1}'))
+    def test_the_task_is_stored_and_no_state_changes(self) -> None:
+        event = an_event().when(AddFlowTask(KEY, '{"a": 1}')).then(fact(events.FlowTaskChanged, task_engine_json='{"a": 1}'))
         assert event.details.task_engine_json == '{"a": 1}'
 
-    def test_the_states_that_come_with_it_are_set(self) -> None:
+    def test_the_given_states_are_set(self) -> None:
         an_event().when(AddFlowTask(KEY, "{}", PRIVATE, Mp4State.GENERATING)).then(
-            fact(events.FlowTaskSet, task_engine_json="{}"),
+            fact(events.FlowTaskChanged, task_engine_json="{}"),
             fact(events.StateChanged, state=PRIVATE, previous=PRE_LIVE, trigger=Trigger.FLOW),
             fact(events.Mp4StateChanged, mp4_state=Mp4State.GENERATING, previous=Mp4State.NONE),
         )
 
-    def test_the_same_task_and_states_again_are_no_news(self) -> None:
-        given = in_state(PRIVATE, fact(events.FlowTaskSet, task_engine_json="{}"))
+    def test_the_same_task_and_states_change_nothing(self) -> None:
+        given = in_state(PRIVATE, fact(events.FlowTaskChanged, task_engine_json="{}"))
         given.when(AddFlowTask(KEY, "{}", PRIVATE, Mp4State.NONE)).then_nothing()
 
-    def test_a_task_that_is_no_json_sets_no_state_either(self) -> None:
+    def test_a_task_with_invalid_json_sets_no_state(self) -> None:
         refused = an_event().when(AddFlowTask(KEY, "{", PRIVATE)).then_refused(Malformed)
         assert [error.field for error in refused.errors] == ["task_engine_json"]
 
-    def test_bad_input_is_told_before_the_event_is_missed(self) -> None:
+    def test_bad_input_is_reported_before_a_missing_event(self) -> None:
         nothing().when(AddFlowTask(KEY, "{")).then_refused(Malformed)
         deleted().when(AddFlowTask(KEY, "{")).then_refused(Malformed)
 
@@ -192,14 +192,14 @@ STATES = """
 """
 
 
-def test_the_numbers_of_the_states_are_those_of_the_contract() -> None:
-    """contract.md, "Numbers that spec/ leaves open"."""
+def test_the_states_have_these_numbers() -> None:
+    """Numbers are stored in the log, so they never change."""
     assert [state.name for state in sorted(EventState)] == STATES.split()
     assert sorted(EventState) == list(range(26))
     assert {state.name: state.value for state in Mp4State} == {"NONE": 0, "AVAILABLE": 1, "GENERATING": 2, "FAILED": 4}
 
 
-def test_what_is_displayed_is_published_else_scheduled_else_actual() -> None:
+def test_display_times_are_published_else_scheduled_else_actual() -> None:
     a, b, c = THEN, NOW, NOW + timedelta(hours=1)
     assert EventDetails().display_start is None
     assert EventDetails().display_end is None

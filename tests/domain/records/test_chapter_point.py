@@ -1,4 +1,4 @@
-"""Chapter points: what they refuse of themselves. decisions.md, "Everywhere" and "Records the documents only name"."""
+"""Rules of chapter points; see docs/reference/api/chapter-points.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_point_stays_with_its_event() -> None:
 
 
 @pytest.mark.parametrize("end", ["00:00:10", "00:00:10.000", "00:00:11", "2001-01-01"])
-def test_a_point_may_end_when_it_starts_or_later_or_where_nothing_can_be_compared(end: str) -> None:
+def test_a_point_may_end_when_it_starts_or_later_or_when_the_times_cannot_be_compared(end: str) -> None:
     a_point().when(AmendRecord(KEY, ChapterPoint, {"end_time": end})).then(fact(AMENDED, end_time=end))
 
 
@@ -40,7 +40,7 @@ def test_a_point_does_not_end_before_it_starts(changes: dict[str, str]) -> None:
     assert [error.field for error in refused.errors] == ["endTime"]
 
 
-def test_nor_does_a_new_one() -> None:
+def test_a_new_point_does_not_end_before_it_starts() -> None:
     values = {"event_id": EVENT, "start_time": "00:00:10", "end_time": "00:00:09"}
     nothing: Scenario[Record] = given(ChapterPoint, KEY)
     nothing.when(RegisterRecord(KEY, ChapterPoint, values)).then_refused(Malformed)

@@ -11,17 +11,17 @@ import pytest
 
 from domain.configuration.flow import required_secrets
 from domain.configuration.secrets import split
+from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Malformed, NotFound
-from domain.kernel.sealed import SecretRef
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.channel import Channel
 from domain.records.kinds.flow import Flow
-from domain.records.record import AmendRecord, Record, RegisterRecord, WithdrawRecord
+from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 from tests.domain.configuration.texts_given import FLOW
 from tests.domain.scenario import Fact, Scenario, fact, given
 
 KEY = str(UUID(int=7))
-REGISTERED, AMENDED, WITHDRAWN, REINSTATED = Channel.EVENTS
+REGISTERED, AMENDED, DELETED, RESTORED = Channel.EVENTS
 TEXT = '{"encoders":[{"name":"a","password":null},{"name":"b","password":null}]}'
 A, B = '["encoders",{"name":"a"},"password"]', '["encoders",{"name":"b"},"password"]'
 
@@ -127,12 +127,12 @@ def test_nobody_else_is_given_a_secret(text: SentConfiguration, left: set[int]) 
     assert holds(after) == left
 
 
-def test_a_withdrawn_record_holds_no_secrets_and_comes_back_without_them() -> None:
-    gone = a_channel(a=ref(1)).when(WithdrawRecord(KEY, Channel)).then(fact(WITHDRAWN))
+def test_a_deleted_record_holds_no_secrets_and_comes_back_without_them() -> None:
+    gone = a_channel(a=ref(1)).when(DeleteRecord(KEY, Channel)).then(fact(DELETED))
     assert holds(gone) == set()
     command = RegisterRecord(KEY, Channel, {"name": "One", "configuration_json": brought()})
-    back = a_channel(fact(WITHDRAWN), a=ref(1)).when(command)
-    assert holds(back.then(fact(REINSTATED, name="One", configuration_json=TEXT, secrets={}))) == set()
+    back = a_channel(fact(DELETED), a=ref(1)).when(command)
+    assert holds(back.then(fact(RESTORED, name="One", configuration_json=TEXT, secrets={}))) == set()
 
 
 def test_what_a_new_record_needs_is_named() -> None:

@@ -1,4 +1,4 @@
-"""What single kinds of record decide beyond what all do: playlists, archiver streams."""
+"""Rules of single kinds of records: playlists and archiver streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from domain.records.record import AmendRecord, Record, RegisterRecord
 from tests.domain.scenario import NOW, Scenario, fact, given
 
 KEY = str(UUID(int=7))
-PLAYLIST_REGISTERED, PLAYLIST_AMENDED, PLAYLIST_WITHDRAWN, _ = Playlist.EVENTS
+PLAYLIST_REGISTERED, PLAYLIST_AMENDED, PLAYLIST_DELETED, _ = Playlist.EVENTS
 STREAM_REGISTERED, STREAM_AMENDED, _, _ = ArchiverStream.EVENTS
 HOUR = timedelta(hours=1)
 RECORDING: dict[str, Any] = {
@@ -38,7 +38,7 @@ def test_only_a_new_playlist_needs_a_name() -> None:
     known: Scenario[Record] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"))
     known.when(RegisterRecord(KEY, Playlist, {})).then_nothing()
     known.when(RegisterRecord(KEY, Playlist, {"name": "Worst of"})).then(fact(PLAYLIST_AMENDED, name="Worst of"))
-    gone: Scenario[Record] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"), fact(PLAYLIST_WITHDRAWN))
+    gone: Scenario[Record] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"), fact(PLAYLIST_DELETED))
     gone.when(RegisterRecord(KEY, Playlist, {})).then_refused(Malformed)
 
 
@@ -63,12 +63,12 @@ def test_a_recording_does_not_end_before_it_starts() -> None:
         {"start_time": NOW + 2 * HOUR, "end_time": NOW + HOUR},
     ],
 )
-def test_a_changed_time_is_held_against_the_one_that_stays(changes: dict[str, Any]) -> None:
+def test_a_changed_time_is_compared_with_the_stored_one(changes: dict[str, Any]) -> None:
     refused = a_recording().when(AmendRecord(7, ArchiverStream, changes)).then_refused(Malformed)
     assert [error.field for error in refused.errors] == ["endTime"]
 
 
-def test_both_times_may_move_together() -> None:
+def test_both_times_may_change_together() -> None:
     changes = {"start_time": NOW + 2 * HOUR, "end_time": NOW + 3 * HOUR}
     a_recording().when(AmendRecord(7, ArchiverStream, changes)).then(fact(STREAM_AMENDED, **changes))
     a_recording().when(AmendRecord(7, ArchiverStream, {"uploaded": True})).then(fact(STREAM_AMENDED, uploaded=True))

@@ -1,4 +1,4 @@
-"""What a setting may be: document 3, "Settings"; decisions.md, "Job engine"."""
+"""Values of settings; see docs/reference/api/job-engine.md#settings."""
 
 from __future__ import annotations
 

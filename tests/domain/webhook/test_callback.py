@@ -1,4 +1,4 @@
-"""Addresses of callbacks: what is shown of one, what is called, and which webhook it means. Issue 7, "Callbacks"."""
+"""Addresses of callbacks: the shown part, the called part, and the id."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from uuid import RFC_4122
 import pytest
 
 from domain.kernel.errors import Malformed
-from domain.webhook.address import LONGEST_URL
-from domain.webhook.callback import callback_key, parted, taken_apart
+from domain.kernel.urls import LONGEST_URL
+from domain.webhook.callback import callback_key, parse_callback_url, split_user_info
 
 FIELD = "parameters.callback_urls[0]"
 
@@ -24,10 +24,10 @@ FIELD = "parameters.callback_urls[0]"
         ("http://a@b@hooks.test", "http://hooks.test", "http://hooks.test", "a@b:"),
     ],
 )
-def test_user_info_and_query_are_called_with_and_not_shown(url: str, shown: str, called: str, credentials: str | None) -> None:
-    taken = taken_apart(url, field=FIELD)
-    assert (taken.shown, taken.whole, taken.hides) == (shown, url, shown != url)
-    assert parted(url) == (called, credentials)
+def test_user_info_and_query_are_used_and_not_shown(url: str, shown: str, called: str, credentials: str | None) -> None:
+    taken = parse_callback_url(url, field=FIELD)
+    assert (taken.shown, taken.whole, taken.has_secret_part) == (shown, url, shown != url)
+    assert split_user_info(url) == (called, credentials)
     assert "s3cret" not in repr(taken)
 
 
@@ -41,15 +41,15 @@ def test_user_info_and_query_are_called_with_and_not_shown(url: str, shown: str,
         "http://u:very-secret@hooks.test/" + "a" * LONGEST_URL,
     ],
 )  # fmt: skip
-def test_what_cannot_be_called_is_refused_without_being_repeated(url: str) -> None:
+def test_an_invalid_address_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(Malformed) as refused:
-        taken_apart(url, field=FIELD)
+        parse_callback_url(url, field=FIELD)
     [error] = refused.value.errors
     assert error.field == FIELD
     assert "very-secret" not in error.message
 
 
-def test_the_key_goes_by_client_address_and_mark() -> None:
+def test_the_id_of_a_callback_depends_on_client_address_and_mark() -> None:
     asked = [
         callback_key(client=client, url=url, mark=mark)
         for client in ("a", "b")

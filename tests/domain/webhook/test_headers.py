@@ -1,4 +1,4 @@
-"""`additionalPropertiesJson`: which texts are taken, what is kept of them, and what is sent. Document 2, "Webhook objects"."""
+"""`additionalPropertiesJson`: accepted texts, the stored text, and the credentials in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from domain.kernel.credentials import hints_at_credential
 from domain.kernel.errors import Malformed
-from domain.webhook.headers import LONGEST_VALUE, MOST, taken_apart
+from domain.webhook.headers import LONGEST_VALUE, MOST, split_credentials
 
 
 def text(*headers: tuple[Any, Any]) -> str:
@@ -18,7 +18,7 @@ def text(*headers: tuple[Any, Any]) -> str:
 
 def refused(sent: str) -> list[str]:
     with pytest.raises(Malformed) as fault:
-        taken_apart(sent)
+        split_credentials(sent)
     return [error.field.removeprefix("additionalPropertiesJson") for error in fault.value.errors]
 
 
@@ -28,17 +28,17 @@ def test_a_text_without_credentials_is_kept_as_it_was_sent() -> None:
         ' {"headers" :\n[ ]} ',
         '{"headers":[{"value":"\\u0061","name":"X"}]}',
     ):
-        taken = taken_apart(sent)
+        taken = split_credentials(sent)
         assert (taken.text, taken.credentials) == (sent, {})
 
 
-def test_credentials_are_taken_out_and_nothing_else_changes() -> None:
+def test_credentials_are_replaced_by_null_and_nothing_else_changes() -> None:
     sent = '{ "headers": [\n {"v\\u0061lue" : "swordfish \\"1\\"" , "name":"X-API-Key"}, '
     sent += '{"name":"value","value":"name: \\": [{\\""},{"name":"Cookie","value":null}]}'
-    taken = taken_apart(sent)
+    taken = split_credentials(sent)
     assert taken.text == sent.replace('"swordfish \\"1\\""', "null")
     assert taken.credentials == {"header:x-api-key": 'swordfish "1"'}
-    assert taken_apart(taken.text).text == taken.text
+    assert split_credentials(taken.text).text == taken.text
     assert "swordfish" not in repr(taken)
 
 
@@ -47,12 +47,12 @@ def test_credentials_are_taken_out_and_nothing_else_changes() -> None:
     ["Authorization", "X-Auth", "Cookie", "X-TOKEN", "client-secret", "X-Api-Key", "apikey", "X-Password", "X-Session-Id",
      "X-Goog-Signature", "Ocp-Apim-Subscription-Key"],
 )  # fmt: skip
-def test_a_name_says_that_it_carries_a_credential(name: str) -> None:
+def test_names_of_headers_that_carry_credentials(name: str) -> None:
     assert hints_at_credential(name)
-    assert json.loads(taken_apart(text((name, "v"))).text)["headers"] == [{"name": name, "value": None}]
+    assert json.loads(split_credentials(text((name, "v"))).text)["headers"] == [{"name": name, "value": None}]
 
 
-def test_most_names_do_not() -> None:
+def test_names_of_headers_without_credentials() -> None:
     assert not any(hints_at_credential(name) for name in ("X-Site", "Accept", "User-Agent", "X-Tenant", "Date", "X-Bypass"))
 
 
@@ -85,7 +85,7 @@ def test_most_names_do_not() -> None:
         ('{"headers": ' + "[" * 5000 + "]" * 5000 + "}", [""]),
     ],
 )
-def test_another_shape_is_refused_where_it_differs(sent: str, fields: list[str]) -> None:
+def test_another_shape_is_refused_at_its_path(sent: str, fields: list[str]) -> None:
     assert sorted(refused(sent)) == sorted(fields)
 
 
@@ -95,13 +95,13 @@ def test_another_shape_is_refused_where_it_differs(sent: str, fields: list[str])
      "Connection", "Transfer-Encoding", "webhook-id", "Webhook-Signature", "Webhook-Anything", "Keep-Alive", "TE", "trailer",
      "Upgrade", "Proxy-Authorization", "Expect"],
 )  # fmt: skip
-def test_a_name_that_is_none_or_belongs_to_the_delivery_is_refused(name: str) -> None:
+def test_invalid_and_reserved_names_are_refused(name: str) -> None:
     assert refused(text(("X-Fine", "a"), (name, "a"))) == [".headers[1].name"]
 
 
 @pytest.mark.parametrize(
     "value", ["", " ", " a", "a ", "\ta", "a\r\nX-Evil: 1", "a\nb", "a\x0bb", "a\x7f", "ä", "日", "x" * (LONGEST_VALUE + 1)]
 )
-def test_a_value_that_no_header_can_have_is_refused(value: str) -> None:
+def test_invalid_header_values_are_refused(value: str) -> None:
     for name in ("X-Site", "Authorization"):
         assert refused(text((name, value))) == [".headers[0].value"]

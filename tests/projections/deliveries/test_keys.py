@@ -1,4 +1,4 @@
-"""A delivery's id is made of what it is, so that every retry, in every process and release, says the same."""
+"""Ids of deliveries: the same for every retry, in every process and release."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ positions = st.integers(1, 2**60 - 1)
 
 
 @given(st.uuids(), positions, st.text(max_size=40))
-def test_the_position_can_be_read_back_and_the_id_is_a_proper_uuid(webhook: UUID, position: int, lane: str) -> None:
-    made = delivery_id(webhook, position, lane=lane)
+def test_an_id_is_a_valid_uuid_and_gives_its_position(webhook: UUID, position: int, ordering_key: str) -> None:
+    made = delivery_id(webhook, position, ordering_key=ordering_key)
     assert (position_of(made), made.version, made.variant) == (position, 8, RFC_4122)
 
 
 @given(st.lists(positions, min_size=2, max_size=20))
-def test_ids_of_a_lane_sort_as_the_log_does(given_positions: list[int]) -> None:
+def test_ids_sort_in_log_order(given_positions: list[int]) -> None:
     given_positions.sort()
-    ids = [delivery_id(WEBHOOK, position, lane=LANE) for position in given_positions]
+    ids = [delivery_id(WEBHOOK, position, ordering_key=LANE) for position in given_positions]
     assert ids == sorted(ids)
 
 
-def test_an_id_never_changes_from_release_to_release() -> None:
-    assert str(delivery_id(WEBHOOK, 123_456_789, lane=LANE)) == "00000000-75bc-8d15-84e7-c9488c957458"
+def test_ids_are_the_same_in_every_release() -> None:
+    assert str(delivery_id(WEBHOOK, 123_456_789, ordering_key=LANE)) == "00000000-75bc-8d15-84e7-c9488c957458"
 
 
-def test_webhook_position_and_lane_all_count() -> None:
+def test_an_id_depends_on_webhook_position_and_ordering_key() -> None:
     others = {
-        delivery_id(WEBHOOK, 7, lane=LANE),
-        delivery_id(WEBHOOK, 8, lane=LANE),
-        delivery_id(UUID(int=1), 7, lane=LANE),
-        delivery_id(WEBHOOK, 7, lane="another"),
+        delivery_id(WEBHOOK, 7, ordering_key=LANE),
+        delivery_id(WEBHOOK, 8, ordering_key=LANE),
+        delivery_id(UUID(int=1), 7, ordering_key=LANE),
+        delivery_id(WEBHOOK, 7, ordering_key="another"),
     }
     assert len(others) == 4
 

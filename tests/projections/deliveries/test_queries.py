@@ -1,4 +1,4 @@
-"""Questions about deliveries: that none of them reads more than it shows, and what of a backlog is counted."""
+"""Queries of deliveries: each reads through an index, and a backlog is counted up to a limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from projections.deliveries.queries import Backlog, DeliveryFilter, DeliveryQueries, DeliveryState
 from projections.kernel.database import Database
 from tests.api.media.webhook.deliveries_given import FINAL, Deliveries
@@ -53,7 +53,7 @@ async def test_a_page_is_read_backward_in_an_index(inner: Core, database_url: st
     assert "Sort" not in database.plans[0]
 
 
-async def test_a_backlog_is_what_is_pending_what_is_due_and_for_how_long(inner: Core) -> None:
+async def test_a_backlog_counts_pending_and_due_deliveries(inner: Core) -> None:
     deliveries = DeliveryQueries(inner.database)
     assert await deliveries.backlog() == Backlog(0, 0, 0.0, 0)
     given = Deliveries(inner, HOOK)
@@ -66,7 +66,7 @@ async def test_a_backlog_is_what_is_pending_what_is_due_and_for_how_long(inner: 
     assert 3600 <= found.oldest < 3660
 
 
-async def test_in_flight_is_what_senders_say_that_were_seen_just_now(inner: Core) -> None:
+async def test_in_flight_counts_members_seen_recently(inner: Core) -> None:
     await inner.database.execute(
         "INSERT INTO consumer_members (consumer, member, host, busy, seen_at)"
         " SELECT c, gen_random_uuid(), 'a', busy, now() - ago * interval '1 second'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.job.aggregate import Job, Retries
 from domain.job.commands import AcceptJob, CommitOutputs, CompleteTask, FailTask, StartJob, StartTask, UpdateJob
 from domain.job.values import Output, Result, Submission, TaskPlan

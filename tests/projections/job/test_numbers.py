@@ -1,10 +1,10 @@
-"""Numbers of jobs: in the order of asking, never given twice. Document 3, "Job", `id`."""
+"""Ids of jobs: in ascending order, never given twice."""
 
 from __future__ import annotations
 
 import asyncio
 
-from api.core import Core
+from api.wiring.core import Core
 from projections.job.numbers import JobNumbers
 
 
@@ -14,7 +14,7 @@ async def test_numbers_go_up_by_one(inner: Core) -> None:
     assert [await numbers.draw() for _ in range(3)] == [first + 1, first + 2, first + 3]
 
 
-async def test_those_who_ask_together_are_answered_in_their_order(inner: Core) -> None:
+async def test_concurrent_draws_are_answered_in_order(inner: Core) -> None:
     numbers = JobNumbers(inner.database)
     drawn = await asyncio.gather(*(numbers.draw() for _ in range(300)))
     assert drawn == sorted(drawn)
@@ -28,7 +28,7 @@ async def test_two_processes_never_get_the_same(inner: Core, other: Core) -> Non
     assert drawn[::2] == sorted(drawn[::2])
 
 
-async def test_one_that_gave_up_waiting_takes_nobody_elses(inner: Core) -> None:
+async def test_a_cancelled_draw_takes_no_number_of_another(inner: Core) -> None:
     numbers = JobNumbers(inner.database)
     asked = [asyncio.ensure_future(numbers.draw()) for _ in range(5)]
     asked[2].cancel()

@@ -1,4 +1,4 @@
-"""The rows of jobs and of their tasks: what they show, and that they are the same live, fed again, and rebuilt."""
+"""The views of jobs and tasks: their rows, which are the same when written live, written again, and rebuilt."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.job.commands import StartTask
 from domain.job.values import Gate, JobState, TaskState
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
 from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, task_rows
 from projections.kernel.database import Database
-from projections.kernel.rebuild import Rebuilder
 from projections.kernel.view import View
+from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import as_superuser, do, table
@@ -147,7 +147,7 @@ async def test_live_is_rebuilt(inner: Core, rebuilder: Rebuilder, view: View) ->
 
 
 @both_views
-async def test_a_damaged_view_is_mended(inner: Core, rebuilder: Rebuilder, database_url: str, view: View) -> None:
+async def test_a_damaged_view_is_repaired(inner: Core, rebuilder: Rebuilder, database_url: str, view: View) -> None:
     await some_traffic(inner)
     live = await table(inner.database, view)
     as_superuser(
@@ -190,10 +190,10 @@ async def test_rows_of_several_jobs_go_in_one_statement(inner: Core) -> None:
     assert [await table(inner.database, view) for view in VIEWS] == expected
 
 
-async def test_what_a_refused_command_wanted_is_not_in_the_views(inner: Core) -> None:
+async def test_a_refused_command_changes_no_view(inner: Core) -> None:
     await started(inner, 1)
     before = [await table(inner.database, view) for view in VIEWS]
-    with pytest.raises(Exception, match="not the present one"):
+    with pytest.raises(Exception, match="not the current one"):
         await do(inner, StartTask(1, 1, 7, "w"))
     assert [await table(inner.database, view) for view in VIEWS] == before
 

@@ -14,11 +14,11 @@ Figures = Callable[[str, float], None]
 
 
 @pytest.fixture
-def figures(record_testsuite_property: Callable[[str, object], None]) -> Figures:
+def figures(record_property: Callable[[str, object], None]) -> Figures:
     """Says a measured figure aloud, also when the test passes: to the terminal with -s or -rP, and to the JUnit report."""
 
     def say(what: str, figure: float) -> None:
-        record_testsuite_property(what, figure)
+        record_property(what, figure)
         print(f"{what}: {figure}")  # noqa: T201
 
     return say

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -16,11 +16,16 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
+from api.wiring.core import Core
 from domain.kernel.aggregate import Claim
+from domain.kernel.mapper import EventMapper
 from projections.audit.verify import verify
 from projections.kernel.database import Database
-from projections.log.leaf import leaf
-from projections.log.statement import Append, EventRow
+from projections.log.append import Appender
+from projections.log.executor import CommandExecutor
+from projections.log.hash_chain import leaf
+from projections.log.statement import EventRow, WriteSet
+from projections.records.references import Links
 
 SOCKET = ".s.PGSQL.5432"
 _DONE = b"SELECT 1\0"  # the tag that PostgreSQL ends an append's answer with
@@ -32,11 +37,12 @@ def event(stream: str, version: int = 1, *, state: bytes = b"{}", metadata: str 
     return EventRow(stream, version, topic, event_id, state, metadata, mark)
 
 
-def one(stream: str, version: int = 1, *, claims: Sequence[Claim] = (), releases: Sequence[Claim] = ()) -> Append:
-    return Append([event(stream, version)], claims=[*claims], releases=[*releases])
+def one(stream: str, version: int = 1, *, claims: Sequence[Claim] = (), releases: Sequence[Claim] = ()) -> WriteSet:
+    return WriteSet([event(stream, version)], claims=[*claims], releases=[*releases])
 
 
-async def until(condition: Callable[[], object], *, seconds: float = 20) -> None:
+async def until(condition: Callable[[], object], *, seconds: float = 60) -> None:
+    """The limit is for a machine that is busy with other work; it costs nothing where the condition comes true."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is watched is another process, or a part that has no event
             await asyncio.sleep(0.005)
@@ -80,6 +86,28 @@ def appenders(conninfo: str, *, waiting: bool = False) -> list[int]:
 
 def terminate(conninfo: str, pids: Sequence[int]) -> None:
     rows(conninfo, "SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s::int[]) AS pid", list(pids))
+
+
+class _Interrupted(Appender):
+    def __init__(self, appender: Appender, before: Callable[[], Awaitable[None]]) -> None:
+        self._inner = appender
+        self._before = before
+
+    async def append(self, append: WriteSet) -> int:
+        await self._before()
+        return await self._inner.append(append)
+
+
+def interrupted(core: Core, before: Callable[[], Awaitable[None]]) -> CommandExecutor:
+    """An executor on the same log, during which something else happens between each decision and its append."""
+    return CommandExecutor(
+        _Interrupted(core.appender, before),
+        core.streams,
+        mapper=EventMapper(core.catalogue),
+        views=core.views,
+        users=Links(core.database),
+        clock=core.clock,
+    )
 
 
 class Remembering(Database):

@@ -8,27 +8,28 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from api.wiring.catalogue import RECORD_VIEW
 from domain.kernel.aggregate import Claim
-from domain.kernel.answers import AnswerAlreadyRecorded, RecordedAnswer
-from domain.kernel.errors import DomainError, Unavailable
+from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, DomainError, Unavailable
+from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
 from domain.records.kinds.room import Room
 from domain.records.record import RegisterRecord
 from projections.kernel.view import View
-from projections.log.append import Appender, ClaimTaken, Limits, StaleStream
-from projections.log.statement import Append
-from projections.records.view import RECORD_VIEW
+from projections.log.append import Appender, Limits
+from projections.log.statement import WriteSet
 from tests.conftest import NOON
 from tests.projections.log.conftest import Writing
 from tests.projections.log.helpers import event, head_held, logged, one, rows, until, whole
 
 
-async def outcomes(appender: Appender, *appends: Append) -> list[int | BaseException]:
+async def outcomes(appender: Appender, *appends: WriteSet) -> list[int | BaseException]:
     """All at once, so that they share a statement."""
     return await asyncio.gather(*(appender.append(append) for append in appends), return_exceptions=True)
 
 
-def answer(key: str, body: bytes = b"first") -> RecordedAnswer:
-    return RecordedAnswer("playout", key, b"fingerprint", 201, {"location": "/x"}, body)
+def keyed(key: str, said: str = "first", *, status: int = 201) -> IdempotencyRecord:
+    of = IdempotencyKey("playout", key, b"fingerprint", status, "https://media.example")
+    return IdempotencyRecord(of, ("test:a", "test:b"), {"said": said})
 
 
 def name(value: str, owner: str) -> Claim:
@@ -37,7 +38,7 @@ def name(value: str, owner: str) -> Claim:
 
 async def test_positions_are_dense_and_in_the_order_of_the_commits(appender: Appender, writing: Writing) -> None:
     sizes = [1 + number % 4 for number in range(300)]
-    appends = [Append([event(f"test:{n}", version + 1) for version in range(size)]) for n, size in enumerate(sizes)]
+    appends = [WriteSet([event(f"test:{n}", version + 1) for version in range(size)]) for n, size in enumerate(sizes)]
     positions = [found for found in await outcomes(appender, *appends) if isinstance(found, int)]
     assert positions == [sum(sizes[: n + 1]) for n in range(300)]
     assert [(stream, version) for _, stream, version in logged(writing.url)] == [
@@ -53,7 +54,7 @@ async def test_positions_are_dense_and_in_the_order_of_the_commits(appender: App
 async def test_a_command_larger_than_a_batch_goes_alone(writing: Writing) -> None:
     appender = writing.appender(limits=Limits(batch=3))
     await appender.start()
-    large = Append([event("test:large", version) for version in range(1, 11)])
+    large = WriteSet([event("test:large", version) for version in range(1, 11)])
     assert await outcomes(appender, one("test:a"), large, one("test:b")) == [1, 11, 12]
     await appender.stop()
     assert writing.batches == [1, 10, 1]
@@ -63,7 +64,7 @@ async def test_a_stale_command_fails_alone(appender: Appender, writing: Writing)
     await appender.append(one("test:old"))
     found = await outcomes(appender, one("test:a"), one("test:old"), one("test:b"), one("test:old", 2))
     assert found[0] == 2
-    assert isinstance(found[1], StaleStream)
+    assert isinstance(found[1], ConcurrencyConflict)
     assert found[1].stream == "test:old"
     assert found[2:] == [3, 4]
     assert writing.batches == [1, 4]
@@ -72,14 +73,14 @@ async def test_a_stale_command_fails_alone(appender: Appender, writing: Writing)
 
 async def test_of_two_commands_on_one_version_the_first_wins(appender: Appender, writing: Writing) -> None:
     found = await outcomes(appender, one("test:a"), one("test:a"), one("test:b"))
-    assert (found[0], type(found[1]), found[2]) == (1, StaleStream, 2)
+    assert (found[0], type(found[1]), found[2]) == (1, ConcurrencyConflict, 2)
     assert whole(writing.url) == 2
 
 
 async def test_a_refused_command_takes_no_position(appender: Appender, writing: Writing) -> None:
     await appender.append(one("test:a"))
     for _ in range(3):
-        with pytest.raises(StaleStream):
+        with pytest.raises(ConcurrencyConflict):
             await appender.append(one("test:a"))
     assert await appender.append(one("test:b")) == 2
     assert whole(writing.url) == 2
@@ -92,7 +93,7 @@ async def test_a_taken_claim_fails_alone(appender: Appender, writing: Writing) -
     assert (found[0], type(found[1]), found[2]) == (2, ClaimTaken, 3)
     assert isinstance(found[1], ClaimTaken)
     assert found[1].claims == [wanted]
-    assert rows(writing.url, "SELECT value, owner FROM claims ORDER BY 1") == [("football", "tag:1"), ("tennis", "tag:3")]
+    assert rows(writing.url, "SELECT value, owner FROM unique_claims ORDER BY 1") == [("football", "tag:1"), ("tennis", "tag:3")]
     assert [stream for _, stream, _ in logged(writing.url)] == ["tag:1", "tag:9", "tag:3"]
 
 
@@ -100,7 +101,7 @@ async def test_of_two_claims_on_one_value_in_a_batch_the_first_wins(appender: Ap
     claims = [one(f"tag:{n}", claims=[name("football", f"tag:{n}")]) for n in range(4)]
     found = await outcomes(appender, *claims)
     assert [type(each) for each in found] == [int, ClaimTaken, ClaimTaken, ClaimTaken]
-    assert rows(writing.url, "SELECT owner FROM claims") == [("tag:0",)]
+    assert rows(writing.url, "SELECT owner FROM unique_claims") == [("tag:0",)]
 
 
 async def test_a_claim_that_is_freed_may_be_taken_in_the_same_batch(appender: Appender, writing: Writing) -> None:
@@ -111,34 +112,37 @@ async def test_a_claim_that_is_freed_may_be_taken_in_the_same_batch(appender: Ap
     )
     assert found == [2, 3, 4]
     assert (writing.batches, writing.ends) == ([1, 3], [1, 4])
-    assert rows(writing.url, "SELECT value, owner FROM claims") == [("football", "tag:2")]
+    assert rows(writing.url, "SELECT value, owner FROM unique_claims") == [("football", "tag:2")]
 
 
-async def test_a_value_that_moves_between_claims_of_one_command_stays_held(appender: Appender, writing: Writing) -> None:
+async def test_a_value_that_moves_between_claims_of_one_command_stays_claimed(appender: Appender, writing: Writing) -> None:
     """A record renamed to what its companion frees: one command, one statement, both the release and the claim."""
     held = name("football", "tag:1")
     await appender.append(one("tag:1", claims=[held]))
-    swap = Append([event("tag:1", 2), event("tag:2")], claims=[name("football", "tag:2")], releases=[held])
+    swap = WriteSet([event("tag:1", 2), event("tag:2")], claims=[name("football", "tag:2")], releases=[held])
     assert await appender.append(swap) == 3
-    assert rows(writing.url, "SELECT value, owner FROM claims") == [("football", "tag:2")]
+    assert rows(writing.url, "SELECT value, owner FROM unique_claims") == [("football", "tag:2")]
 
 
-async def test_nobody_frees_what_belongs_to_somebody_else(appender: Appender, writing: Writing) -> None:
+async def test_a_claim_of_another_aggregate_cannot_be_released(appender: Appender, writing: Writing) -> None:
     await appender.append(one("tag:1", claims=[name("football", "tag:1")]))
     await appender.append(one("tag:2", releases=[name("football", "tag:2")]))
-    assert rows(writing.url, "SELECT owner FROM claims") == [("tag:1",)]
+    assert rows(writing.url, "SELECT owner FROM unique_claims") == [("tag:1",)]
 
 
-async def test_an_answer_that_is_recorded_already_fails_its_command_alone(appender: Appender, writing: Writing) -> None:
-    await appender.append(Append([event("test:a")], answer=answer("k1")))
+async def test_an_idempotency_key_that_is_used_already_fails_its_command_alone(appender: Appender, writing: Writing) -> None:
+    await appender.append(WriteSet([event("test:a")], idempotency=keyed("k1")))
     found = await outcomes(
         appender,
         one("test:b"),
-        Append([event("test:c")], answer=answer("k1", b"second")),
-        Append([event("test:d")], answer=answer("k2")),
+        WriteSet([event("test:c")], idempotency=keyed("k1", "second")),
+        WriteSet([event("test:d")], idempotency=keyed("k2")),
     )
-    assert (found[0], type(found[1]), found[2]) == (2, AnswerAlreadyRecorded, 3)
-    assert rows(writing.url, "SELECT key, status, body FROM answers ORDER BY 1") == [("k1", 201, b"first"), ("k2", 201, b"first")]
+    assert (found[0], type(found[1]), found[2]) == (2, IdempotencyKeyUsed, 3)
+    assert rows(writing.url, "SELECT key, status, result, streams, position FROM idempotency_keys ORDER BY 1") == [
+        ("k1", 201, {"said": "first"}, ["test:a", "test:b"], 1),
+        ("k2", 201, {"said": "first"}, ["test:a", "test:b"], 3),
+    ]
     assert [stream for _, stream, _ in logged(writing.url)] == ["test:a", "test:b", "test:d"]
 
 
@@ -147,26 +151,30 @@ async def test_a_command_is_all_or_nothing(appender: Appender, writing: Writing)
     key = str(uuid4())
     room = RegisterRecord(key, Room, {"name": "Studio 1"}).decide(None, at=NOON)
     shown: tuple[View, tuple[object, ...]] = (RECORD_VIEW, RECORD_VIEW.row(room))
-    everything = Append([event("tag:2"), event("room:1")], rows=[shown], claims=[name("football", "tag:2")], answer=answer("k1"))
+    everything = WriteSet(
+        [event("tag:2"), event("room:1")], rows=[shown], claims=[name("football", "tag:2")], idempotency=keyed("k1")
+    )
     with pytest.raises(ClaimTaken):
         await appender.append(everything)
-    counted = rows(writing.url, "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM record_view), count(*) FROM answers")
+    counted = rows(
+        writing.url, "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM record_view), count(*) FROM idempotency_keys"
+    )
     assert counted == [(1, 0, 0)]
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        Append([event("test:\0", 1)]),
-        Append([event("test:bad", metadata="{")]),
-        Append([event("test:bad")], claims=[Claim("tag.name", "\0", "tag:1")]),
-        Append([event("test:bad")], claims=[Claim("tag.name", "\ud800", "tag:1")]),
-        Append([event("test:bad", 2**63 - 1)], answer=RecordedAnswer("c", "k", b"", 2**40, {}, b"")),
-        Append([event("test:bad")], answer=RecordedAnswer("c", "k", b"", 2**70, {}, b"")),
+        WriteSet([event("test:\0", 1)]),
+        WriteSet([event("test:bad", metadata="{")]),
+        WriteSet([event("test:bad")], claims=[Claim("tag.name", "\0", "tag:1")]),
+        WriteSet([event("test:bad")], claims=[Claim("tag.name", "\ud800", "tag:1")]),
+        WriteSet([event("test:bad", 2**63 - 1)], idempotency=keyed("k", status=2**40)),
+        WriteSet([event("test:bad")], idempotency=keyed("k", status=2**70)),
     ],
     ids=["nul", "no json", "nul in a claim", "lone surrogate", "out of the column's range", "out of every range"],
 )
-async def test_a_row_that_cannot_be_written_fails_alone(appender: Appender, writing: Writing, bad: Append) -> None:
+async def test_a_row_that_cannot_be_written_fails_alone(appender: Appender, writing: Writing, bad: WriteSet) -> None:
     found = await outcomes(appender, one("test:a"), bad, one("test:b"))
     assert isinstance(found[1], Exception)
     assert not isinstance(found[1], DomainError)
@@ -175,7 +183,7 @@ async def test_a_row_that_cannot_be_written_fails_alone(appender: Appender, writ
     assert whole(writing.url) == 3
 
 
-async def test_when_too_many_wait_the_next_is_told_to_come_back(writing: Writing) -> None:
+async def test_with_too_many_waiting_the_next_is_unavailable(writing: Writing) -> None:
     appender = writing.appender(limits=Limits(waiting=3))
     await appender.start()
     async with head_held(writing.url):
@@ -191,7 +199,7 @@ async def test_when_too_many_wait_the_next_is_told_to_come_back(writing: Writing
     await appender.stop()
 
 
-async def test_when_the_oldest_waits_too_long_the_next_is_told_to_come_back(writing: Writing) -> None:
+async def test_when_the_oldest_waits_too_long_the_next_is_unavailable(writing: Writing) -> None:
     appender = writing.appender(limits=Limits(age=0.05))
     await appender.start()
     async with head_held(writing.url):
@@ -223,7 +231,7 @@ async def test_stop_commits_what_was_accepted_and_accepts_no_more(writing: Writi
     assert all(connection.closed for connection in writing.database.made)
 
 
-async def test_one_whose_caller_has_gone_does_not_disturb_its_neighbours(appender: Appender, writing: Writing) -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others_in_the_batch(appender: Appender, writing: Writing) -> None:
     async with head_held(writing.url):
         first = asyncio.create_task(appender.append(one("test:0")))
         await until(lambda: writing.batches)
@@ -245,10 +253,10 @@ async def test_few_statements_are_prepared_however_varied_the_traffic(appender: 
             number += 1
             stream = f"test:{number}"
             appends.append(
-                Append(
+                WriteSet(
                     [event(stream, version) for version in range(1, 2 + position % 4)],
                     claims=[name(stream, stream)] if position % 3 else [],
-                    answer=answer(stream) if position % 5 else None,
+                    idempotency=keyed(stream) if position % 5 else None,
                     rows=[shown] if position == 0 and size % 2 else [],
                 )
             )

@@ -66,7 +66,7 @@ def slowest(told: list[list[Acknowledged]], done: list[Freeze]) -> float:
     )
 
 
-def test_a_frozen_writer_holds_nobody_up(database_url: str, tmp_path: Path, figures: Figures) -> None:
+def test_a_frozen_writer_does_not_block_the_others(database_url: str, tmp_path: Path, figures: Figures) -> None:
     with writers(database_url, tmp_path, count=4) as running:
         done = freezes(running, random.Random(11))
         told = running.wind_up()

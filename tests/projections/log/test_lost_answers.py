@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from domain.kernel.aggregate import Claim
-from domain.kernel.answers import RecordedAnswer
-from domain.kernel.errors import Unavailable
+from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, Unavailable
+from domain.kernel.idempotency import IdempotencyKey, IdempotencyRecord
 from projections.kernel.database import Database
-from projections.log.append import Appender, ClaimTaken, Limits, StaleStream
-from projections.log.statement import Append
+from projections.log.append import Appender, Limits
+from projections.log.statement import WriteSet
 from tests.projections.log.conftest import Writing
 from tests.projections.log.helpers import Wire, appenders, event, head_held, logged, one, rows, terminate, until, whole
 
@@ -83,31 +83,31 @@ async def test_a_commit_whose_answer_never_comes_is_found_in_the_log(wired: Appe
 
 
 @pytest.mark.parametrize("times", [2, 3])
-async def test_answers_that_are_lost_again_and_again(wired: Appender, wire: Wire, database_url: str, times: int) -> None:
+async def test_answers_that_are_lost_repeatedly(wired: Appender, wire: Wire, database_url: str, times: int) -> None:
     """Of a batch one command is refused, so its neighbours are written one by one, and each of those answers may be lost too."""
     wire.lose_answer(times=times)
     found = await asyncio.gather(
         *(wired.append(one(stream)) for stream in ("test:a", "warm:0", "test:b", "test:c")), return_exceptions=True
     )
     assert wire.lost.is_set()
-    assert [type(each) for each in found] == [int, StaleStream, int, int]
+    assert [type(each) for each in found] == [int, ConcurrencyConflict, int, int]
     assert Counter(streams(database_url)) == Counter(["warm:0", "warm:1", "warm:2", "warm:3", "test:a", "test:b", "test:c"])
     there = {stream: position for position, stream, _ in logged(database_url)}
     assert (there["test:a"], there["test:b"], there["test:c"]) == (found[0], found[2], found[3])
     assert whole(database_url) == 7
 
 
-async def test_claims_and_answers_of_a_commit_whose_answer_is_lost_stand_once(
+async def test_claims_and_idempotency_keys_of_a_commit_whose_answer_is_lost_are_stored_once(
     wired: Appender, wire: Wire, database_url: str
 ) -> None:
-    """The repeat would meet its own claim and its own answer: it must not take them for somebody else's."""
-    recorded = RecordedAnswer("playout", "k1", b"f", 201, {}, b"made")
-    full = Append([event("tag:1"), event("tag:1", 2)], claims=[Claim("tag.name", "football", "tag:1")], answer=recorded)
+    """The repeat would meet its own claim and its own idempotency key: it must not take them for somebody else's."""
+    recorded = IdempotencyRecord(IdempotencyKey("playout", "k1", b"f"), ("tag:1",))
+    full = WriteSet([event("tag:1"), event("tag:1", 2)], claims=[Claim("tag.name", "football", "tag:1")], idempotency=recorded)
     wire.lose_answer()
     assert await wired.append(full) == 6
     with pytest.raises(ClaimTaken):
         await wired.append(one("tag:2", claims=[Claim("tag.name", "football", "tag:2")]))
-    assert rows(database_url, "SELECT (SELECT count(*) FROM claims), count(*) FROM answers") == [(1, 1)]
+    assert rows(database_url, "SELECT (SELECT count(*) FROM unique_claims), count(*) FROM idempotency_keys") == [(1, 1)]
     assert whole(database_url) == 6
 
 
@@ -134,7 +134,7 @@ async def test_a_database_that_is_gone_for_a_moment_is_waited_for(
     assert whole(database_url) == 5
 
 
-async def test_questions_too_say_unavailable_and_recover(wire: Wire) -> None:
+async def test_queries_are_unavailable_too_and_recover(wire: Wire) -> None:
     database = Database(wire.conninfo, size=2)
     await database.open()
     assert await database.row("SELECT 1") == (1,)
@@ -164,7 +164,7 @@ async def test_a_server_that_cancels_a_batch_has_not_written_it(appender: Append
     assert whole(writing.url) == 1
 
 
-async def test_under_a_storm_of_lost_connections_nothing_is_lost_and_nothing_is_twice(
+async def test_with_many_lost_connections_nothing_is_lost_and_nothing_is_written_twice(
     wired: Appender, wire: Wire, database_url: str
 ) -> None:
     """Backends are shot and answers swallowed at random moments, while commands keep coming, some of them stale."""
@@ -175,11 +175,11 @@ async def test_under_a_storm_of_lost_connections_nothing_is_lost_and_nothing_is_
         version = 0
         while not over:
             version += 1
-            command = Append([event(f"lane:{lane}", version)] if dice.random() > 0.1 else [event("warm:0", 1)])
+            command = WriteSet([event(f"lane:{lane}", version)] if dice.random() > 0.1 else [event("warm:0", 1)])
             row = command.events[0]
             try:
                 acknowledged[row.stream, row.version] = await wired.append(command)
-            except StaleStream:
+            except ConcurrencyConflict:
                 assert row.stream == "warm:0"
                 version -= 1
             except Unavailable:

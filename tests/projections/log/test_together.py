@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from api.core import Core
-from domain.kernel.answers import RecordedAnswer
+from api.wiring.core import Core
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
-from domain.kernel.errors import NotFound, StaleVersion
+from domain.kernel.errors import ClaimTaken, NotFound, PreconditionFailed
+from domain.kernel.ports import Invocation, Plan
 from domain.media_event.commands import AddOrUpdateEvent
+from domain.records.kinds.category import Category
+from domain.records.kinds.custom_property import CategoryProperty
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
-from domain.records.record import AmendRecord, RegisterRecord, WithdrawRecord
-from projections.log.append import ClaimTaken
-from projections.log.ledger import Plan
+from domain.records.property_handlers import MAX_AT_ONCE
+from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.projections.feeding import do, room, tag
-from tests.projections.log.helpers import logged, rows, whole
+from tests.projections.log.helpers import interrupted, logged, rows, whole
 
 ME = Cause.by("tester")
 
 
-def fixed(*commands: Command[Any]) -> Callable[[], Awaitable[Sequence[Command[Any]]]]:
-    async def ask() -> Sequence[Command[Any]]:
-        return commands
+def fixed(*commands: Command[Any]) -> Callable[[], Awaitable[Plan]]:
+    async def ask() -> Plan:
+        return Plan(commands)
 
     return ask
 
@@ -38,11 +39,11 @@ def named(number: int, name: str) -> AmendRecord:
     return AmendRecord(UUID(int=number), Room, {"name": name})
 
 
-async def test_all_go_into_one_append_in_the_order_asked(inner: Core, database_url: str) -> None:
+async def test_all_go_into_one_append_in_the_order_of_the_plan(inner: Core, database_url: str) -> None:
     for number in (1, 2):
         await room(inner, number, "Hall")
     new = RegisterRecord(UUID(int=3), Tag, {"name": "ski"}, new=True)
-    roots = await inner.ledger.execute_all(fixed(named(2, "b"), new, named(1, "a")), cause=ME)
+    roots = (await inner.executor.execute(fixed(named(2, "b"), new, named(1, "a")), invocation=Invocation(ME))).aggregates
     assert [root.key for root in roots] == [str(UUID(int=number)) for number in (2, 3, 1)]
     streams = [f"room:{UUID(int=2)}", f"tag:{UUID(int=3)}", f"room:{UUID(int=1)}"]
     assert [stream for _, stream, _ in logged(database_url)][2:] == streams
@@ -53,9 +54,9 @@ async def test_all_go_into_one_append_in_the_order_asked(inner: Core, database_u
 async def test_a_refusal_of_one_leaves_nothing_of_the_others(inner: Core, database_url: str) -> None:
     await room(inner, 1, "Hall")
     with pytest.raises(NotFound):
-        await inner.ledger.execute_all(fixed(named(1, "a"), named(9, "b")), cause=ME)
+        await inner.executor.execute(fixed(named(1, "a"), named(9, "b")), invocation=Invocation(ME))
     assert whole(database_url) == 1
-    again = await inner.ledger.execute_all(fixed(named(1, "a")), cause=ME)
+    again = (await inner.executor.execute(fixed(named(1, "a")), invocation=Invocation(ME))).aggregates
     assert [(root.version, root.details.name) for root in again] == [(2, "a")]
 
 
@@ -63,36 +64,38 @@ async def test_a_taken_claim_of_one_leaves_nothing_of_the_others(inner: Core, ot
     await room(inner, 1, "Hall")
     await tag(other, 2, "ski")
     with pytest.raises(ClaimTaken):
-        await inner.ledger.execute_all(fixed(named(1, "a"), RegisterRecord(UUID(int=3), Tag, {"name": "ski"})), cause=ME)
+        await inner.executor.execute(
+            fixed(named(1, "a"), RegisterRecord(UUID(int=3), Tag, {"name": "ski"})), invocation=Invocation(ME)
+        )
     assert whole(database_url) == 2
 
 
-async def test_nothing_asked_and_nothing_to_do_write_nothing(inner: Core, database_url: str) -> None:
+async def test_an_empty_plan_and_commands_without_changes_write_nothing(inner: Core, database_url: str) -> None:
     await room(inner, 1, "Hall")
-    assert await inner.ledger.execute_all(fixed(), cause=ME) == []
-    [same] = await inner.ledger.execute_all(fixed(named(1, "Hall")), cause=ME)
+    assert (await inner.executor.execute(fixed(), invocation=Invocation(ME))).aggregates == []
+    [same] = (await inner.executor.execute(fixed(named(1, "Hall")), invocation=Invocation(ME))).aggregates
     assert (same.version, whole(database_url)) == (1, 1)
 
 
 async def test_one_that_changes_nothing_has_no_event_among_those_that_do(inner: Core, database_url: str) -> None:
     for number in (1, 2):
         await room(inner, number, "Hall")
-    roots = await inner.ledger.execute_all(fixed(named(1, "Hall"), named(2, "b")), cause=ME)
+    roots = (await inner.executor.execute(fixed(named(1, "Hall"), named(2, "b")), invocation=Invocation(ME))).aggregates
     assert [root.version for root in roots] == [1, 2]
     assert whole(database_url) == 3
 
 
-async def test_a_lost_race_of_one_has_all_decided_anew(inner: Core, other: Core, database_url: str) -> None:
+async def test_after_a_lost_race_of_one_all_are_decided_again(inner: Core, other: Core, database_url: str) -> None:
     for number in (1, 2):
         await room(inner, number, "Hall")
     asked = count()
 
-    async def seal(roots: Sequence[Any], changes: bool) -> RecordedAnswer | None:
-        if not next(asked):  # after the decision, before the append
+    async def theirs() -> None:
+        if not next(asked):
             await do(other, named(2, "theirs"))
-        return None
 
-    roots = await inner.ledger.execute_all(fixed(named(1, "a"), named(2, "b")), cause=ME, seal=seal)
+    ours = interrupted(inner, theirs)
+    roots = (await ours.execute(fixed(named(1, "a"), named(2, "b")), invocation=Invocation(ME))).aggregates
     assert [(root.version, root.details.name) for root in roots] == [(2, "a"), (3, "b")]
     assert next(asked) == 2
     assert whole(database_url) == 5
@@ -103,14 +106,14 @@ async def test_plans_that_share_aggregates_in_any_order_do_not_wait_for_each_oth
         await room(inner, number, "Hall")
     plans = [fixed(*(named((first + step) % 4, f"{first}") for step in range(3))) for first in range(4)]
     async with asyncio.timeout(10):
-        await asyncio.gather(*(inner.ledger.execute_all(plan, cause=Cause.by("tester")) for plan in plans * 5))
+        await asyncio.gather(*(inner.executor.execute(plan, invocation=Invocation.by("tester")) for plan in plans * 5))
     whole(database_url)
 
 
-async def test_a_plan_that_asks_twice_of_one_aggregate_is_a_fault_and_does_not_hang(inner: Core, database_url: str) -> None:
+async def test_a_plan_with_two_commands_for_one_aggregate_is_an_error_and_does_not_hang(inner: Core, database_url: str) -> None:
     await room(inner, 1, "Hall")
-    with pytest.raises(ValueError, match="twice"):
-        await inner.ledger.execute_all(fixed(named(1, "a"), named(1, "b")), cause=ME)
+    with pytest.raises(ValueError, match="two commands for one aggregate"):
+        await inner.executor.execute(fixed(named(1, "a"), named(1, "b")), invocation=Invocation(ME))
     assert whole(database_url) == 1
 
 
@@ -121,17 +124,31 @@ async def test_a_companion_comes_before_its_command_and_only_the_command_insists
     key = UUID(int=1)
     await do(inner, AddOrUpdateEvent(key, {}))
 
-    async def plan() -> Plan[Any]:
-        return Plan(AddOrUpdateEvent(key, {"tag_ids": (ski,)}), [RegisterRecord(ski, Tag, {"name": "ski"}, new=True)])
+    async def plan() -> Plan:
+        return Plan([RegisterRecord(ski, Tag, {"name": "ski"}, new=True), AddOrUpdateEvent(key, {"tag_ids": (ski,)})])
 
-    with pytest.raises(StaleVersion):
-        await inner.ledger.execute(plan, cause=ME, if_match=frozenset({7}))
-    await inner.ledger.execute(plan, cause=ME, if_match=frozenset({1}))
+    with pytest.raises(PreconditionFailed):
+        await inner.executor.execute(plan, invocation=Invocation(ME, frozenset({7})))
+    await inner.executor.execute(plan, invocation=Invocation(ME, frozenset({1})))
     assert [stream for _, stream, _ in logged(database_url)] == [f"event:{key}", f"tag:{ski}", f"event:{key}"]
 
 
-async def test_what_goes_and_comes_again_under_one_name_may_do_so_in_one_append(inner: Core, database_url: str) -> None:
+async def test_a_name_may_be_released_and_claimed_again_in_one_append(inner: Core, database_url: str) -> None:
     await tag(inner, 1, "ski")
-    swap = fixed(WithdrawRecord(UUID(int=1), Tag), RegisterRecord(UUID(int=2), Tag, {"name": "ski"}))
-    await inner.ledger.execute_all(swap, cause=ME)
-    assert rows(database_url, "SELECT value, owner FROM claims") == [("ski", f"tag:{UUID(int=2)}")]
+    swap = fixed(DeleteRecord(UUID(int=1), Tag), RegisterRecord(UUID(int=2), Tag, {"name": "ski"}))
+    await inner.executor.execute(swap, invocation=Invocation(ME))
+    assert rows(database_url, "SELECT value, owner FROM unique_claims") == [("ski", f"tag:{UUID(int=2)}")]
+
+
+async def test_a_category_with_as_many_properties_as_go_at_once_is_deleted_in_one_append(inner: Core, database_url: str) -> None:
+    owner, keys = UUID(int=1), [UUID(int=100 + number) for number in range(MAX_AT_ONCE + 1)]
+    await do(inner, RegisterRecord(owner, Category, {"name": "Many", "label": "Many"}))
+    values = {"owner_id": owner, "category": "a", "value": None}
+    for start in range(0, len(keys), 1000):
+        new = [RegisterRecord(key, CategoryProperty, {**values, "key": str(key)}) for key in keys[start : start + 1000]]
+        await inner.executor.execute(fixed(*new), invocation=Invocation(ME))
+    before = whole(database_url)
+    gone = [*(DeleteRecord(key, CategoryProperty) for key in keys), DeleteRecord(owner, Category)]
+    await inner.executor.execute(fixed(*gone), invocation=Invocation(ME))
+    assert whole(database_url) == before + MAX_AT_ONCE + 2
+    assert rows(database_url, "SELECT count(*) FROM links") == [(0,)]

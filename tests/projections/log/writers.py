@@ -28,17 +28,18 @@ from typing import Self
 
 from psycopg import AsyncConnection
 
+from domain.kernel.errors import ConcurrencyConflict
 from projections.kernel.database import Database
-from projections.log.announce import Announcer
-from projections.log.append import Appender, StaleStream
-from projections.log.statement import Append, statement
+from projections.log.append import Appender
+from projections.log.commit_notifier import CommitNotifier
+from projections.log.statement import WriteSet, statement
 from tests.platform.waiting import ROOT
 from tests.projections.log.helpers import event
 
 LANES = 4
 _SLOT = struct.Struct("=qq")  # pid, appends acknowledged
 
-Write = Callable[[Append], Awaitable[int]]
+Write = Callable[[WriteSet], Awaitable[int]]
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,8 @@ class _Slot:
             first = 1 if stale else version + 1
             asked = time.monotonic()
             try:
-                position = await write(Append([event(stream, first + index) for index in range(size)]))
-            except StaleStream:
+                position = await write(WriteSet([event(stream, first + index) for index in range(size)]))
+            except ConcurrencyConflict:
                 assert stale
                 continue
             assert not stale
@@ -152,14 +153,14 @@ class _Slot:
 
 async def _appender(url: str) -> tuple[Write, Callable[[], Awaitable[None]]]:
     database = Database(url)
-    announcer = Announcer(database)
-    appender = Appender(database, announce=announcer.announce)
+    commit_notifier = CommitNotifier(database)
+    appender = Appender(database, announce=commit_notifier.announce)
     await appender.start()
-    await announcer.start()
+    await commit_notifier.start()
 
     async def close() -> None:
         await appender.stop()
-        await announcer.stop()
+        await commit_notifier.stop()
 
     return appender.append, close
 
@@ -167,15 +168,15 @@ async def _appender(url: str) -> tuple[Write, Callable[[], Awaitable[None]]]:
 async def _transaction(url: str) -> tuple[Write, Callable[[], Awaitable[None]]]:
     connection = await Database(url).connect("transaction")
 
-    async def write(append: Append) -> int:
+    async def write(append: WriteSet) -> int:
         return await _in_a_transaction(connection, append)
 
     return write, connection.close
 
 
-async def _in_a_transaction(connection: AsyncConnection, append: Append) -> int:
+async def _in_a_transaction(connection: AsyncConnection, append: WriteSet) -> int:
     if append.events[0].version == 1 and await _there(connection, append.events[0].stream):
-        raise StaleStream(append.events[0].stream)
+        raise ConcurrencyConflict(append.events[0].stream)
     async with connection.transaction():
         text, parameters = statement([append])
         found = await (await connection.execute(text, parameters, binary=True)).fetchone()

@@ -14,27 +14,27 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from api.core import Core, core
 from api.kernel.log import RequestLog
-from api.services import services
+from api.wiring.core import Core, core
+from api.wiring.services import services
+from domain.kernel.encryption import DecryptionFailed, EncryptedSecret, SecretCipher
 from domain.kernel.errors import Refused
-from domain.kernel.sealed import Sealed, Sealer, Unsealable
 from projections.kernel.database import Database
-from projections.kernel.migrate import master_key_fits
-from projections.vault.rotation import Marks, Rotation
+from projections.vault.master_keys import master_key_fits
+from projections.vault.rotation import Fingerprints, Rotation
 from projections.vault.vault import Vault
 from tests.api.asking import logged
 from tests.api.media.test_configuration_secrecy import CHANNEL_TEXT
 from tests.api.media.test_configuration_secrets import held
 from tests.conftest import HandClock, assembled
-from tests.projections.content_keys.keys_given import KID, asked, given, keys_on, one, told
+from tests.projections.content_keys.issuing import KID, handlers_on, issue, issue_one, key_request, values
 from tests.projections.feeding import as_superuser
 from workers.adapters.outbound_http import GuardedClient
 
 OLD, NEW = bytes(32), bytes(31) + b"\1"
-BEFORE, BOTH, AFTER = Sealer(OLD), Sealer(NEW, previous=OLD), Sealer(NEW)
-MARKS = Marks(old="old", new="new")
-QUESTIONS = [asked(period=str(number)) for number in range(9)] + [asked(kid=KID)]
+BEFORE, BOTH, AFTER = SecretCipher(OLD), SecretCipher(NEW, previous=OLD), SecretCipher(NEW)
+FINGERPRINTS = Fingerprints(old="old", new="new")
+QUESTIONS = [key_request(period=str(number)) for number in range(9)] + [key_request(kid=KID)]
 
 
 class CutOff(Exception):
@@ -61,108 +61,109 @@ async def database(database_url: str) -> AsyncIterator[Database]:
         yield owner
 
 
-def rotation(database: Database, *, batch: int = 3, sealer: Sealer = BOTH) -> Rotation:
-    return Rotation(database, sealer=sealer, marks=MARKS, batch=batch)
+def rotation(database: Database, *, batch: int = 3, cipher: SecretCipher = BOTH) -> Rotation:
+    return Rotation(database, cipher=cipher, fingerprints=FINGERPRINTS, batch=batch)
 
 
-async def boxes(database: Database) -> list[Sealed]:
-    rows = await database.rows("SELECT reference, owner, key_id, fingerprint, nonce, box FROM vault ORDER BY reference")
-    return [Sealed(*row) for row in rows]
+async def boxes(database: Database) -> list[EncryptedSecret]:
+    rows = await database.rows("SELECT reference, owner, key_id, fingerprint, nonce, ciphertext FROM vault ORDER BY reference")
+    return [EncryptedSecret(*row) for row in rows]
 
 
-async def under(database: Database, sealer: Sealer) -> int:
-    return sum(box.key_id == sealer.key_id for box in await boxes(database))
+async def under(database: Database, cipher: SecretCipher) -> int:
+    return sum(box.key_id == cipher.key_id for box in await boxes(database))
 
 
 async def test_the_same_keys_are_given_before_meanwhile_and_afterwards(inner: Core, database: Database) -> None:
-    first = [told(key) for key in await given(keys_on(inner), *QUESTIONS)]
+    first = [values(key) for key in await issue(handlers_on(inner), *QUESTIONS)]
     events = await database.rows("SELECT * FROM events")
     before = await boxes(database)
     assert await rotation(database).begin() == 1, "the core of this test"
     with pytest.raises(CutOff):
         await rotation(database).run(Cutting(2))
     assert (await under(database, BEFORE), await under(database, AFTER)) == (4, 6)
-    assert [told(key) for key in await given(keys_on(inner, sealer=BOTH), *QUESTIONS)] == first
+    assert [values(key) for key in await issue(handlers_on(inner, cipher=BOTH), *QUESTIONS)] == first
     seen: list[int] = []
     assert await rotation(database).run(seen.append) == 4
     assert seen == [3, 4]
-    assert [told(key) for key in await given(keys_on(inner, sealer=AFTER), *QUESTIONS)] == first
+    assert [values(key) for key in await issue(handlers_on(inner, cipher=AFTER), *QUESTIONS)] == first
     assert await database.rows("SELECT * FROM events") == events, "the log was not touched"
     after = await boxes(database)
     for old, new in zip(before, after, strict=True):
         assert (new.reference, new.owner) == (old.reference, old.owner)
-        assert (new.box != old.box, new.nonce != old.nonce, new.fingerprint != old.fingerprint) == (True, True, True)
-        with pytest.raises(Unsealable):
-            BEFORE.opened(new)
+        assert (new.ciphertext != old.ciphertext, new.nonce != old.nonce, new.fingerprint != old.fingerprint) == (True, True, True)
+        with pytest.raises(DecryptionFailed):
+            BEFORE.decrypt(new)
     assert await rotation(database).run(seen.append) == 0
 
 
 KILLED = """
 import asyncio, sys
-from domain.kernel.sealed import Sealer
+from domain.kernel.encryption import SecretCipher
 from projections.kernel.database import Database
-from projections.vault.rotation import Marks, Rotation
+from projections.vault.rotation import Fingerprints, Rotation
 
-def told(count):
+def progress(count):
     print(count, flush=True)
     if count == 6:
         sys.stdin.readline()
 
 async def main():
     async with Database(sys.argv[1]) as database:
-        rotation = Rotation(database, sealer=Sealer(bytes(31) + b"\\1", previous=bytes(32)), marks=Marks("old", "new"), batch=3)
+        cipher = SecretCipher(bytes(31) + b"\\1", previous=bytes(32))
+        rotation = Rotation(database, cipher=cipher, fingerprints=Fingerprints("old", "new"), batch=3)
         await rotation.begin()
-        await rotation.run(told)
+        await rotation.run(progress)
 
 asyncio.run(main())
 """
 
 
 async def test_killed_in_the_middle_it_goes_on_where_it_was(inner: Core, database: Database, database_url: str) -> None:
-    first = [told(key) for key in await given(keys_on(inner), *QUESTIONS)]
+    first = [values(key) for key in await issue(handlers_on(inner), *QUESTIONS)]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", KILLED, database_url, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    while await process.stdout.readline() != b"6\n":
-        pass
+    while (line := await process.stdout.readline()) != b"6\n":
+        assert line, "it ended"
     os.kill(process.pid, signal.SIGKILL)
     await process.communicate()
     assert (await under(database, BEFORE), await under(database, AFTER)) == (4, 6)
     assert not await master_key_fits(database, "new")
-    assert [told(key) for key in await given(keys_on(inner, sealer=BOTH), *QUESTIONS)] == first
+    assert [values(key) for key in await issue(handlers_on(inner, cipher=BOTH), *QUESTIONS)] == first
     assert await rotation(database).begin() == 1, "the core of this test"
     assert await rotation(database).run(lambda _: None) == 4
-    assert [told(key) for key in await given(keys_on(inner, sealer=AFTER), *QUESTIONS)] == first
+    assert [values(key) for key in await issue(handlers_on(inner, cipher=AFTER), *QUESTIONS)] == first
 
 
 async def test_what_the_product_seals_meanwhile_is_under_the_new_key_or_found(inner: Core, database: Database) -> None:
-    await given(keys_on(inner), *QUESTIONS)
+    await issue(handlers_on(inner), *QUESTIONS)
     await rotation(database).begin()
     with pytest.raises(CutOff):
         await rotation(database).run(Cutting(1))
-    new = await one(keys_on(inner, sealer=BOTH), asked("made meanwhile"))
-    late = await one(keys_on(inner, sealer=BEFORE), asked("made by a process that was not started again"))
+    new = await issue_one(handlers_on(inner, cipher=BOTH), key_request("made meanwhile"))
+    late = await issue_one(handlers_on(inner, cipher=BEFORE), key_request("made by a process that was not started again"))
     assert await under(database, AFTER) == 4
     assert await rotation(database).run(lambda _: None) == 8
-    keys = keys_on(inner, sealer=AFTER)
-    assert told(await one(keys, asked("made meanwhile"))) == told(new)
-    assert told(await one(keys, asked("made by a process that was not started again"))) == told(late)
+    keys = handlers_on(inner, cipher=AFTER)
+    assert values(await issue_one(keys, key_request("made meanwhile"))) == values(new)
+    assert values(await issue_one(keys, key_request("made by a process that was not started again"))) == values(late)
 
 
 async def test_two_at_once_do_no_harm(inner: Core, database: Database) -> None:
-    first = [told(key) for key in await given(keys_on(inner), *QUESTIONS)]
+    first = [values(key) for key in await issue(handlers_on(inner), *QUESTIONS)]
     await asyncio.gather(rotation(database).begin(), rotation(database).begin())
     counts = await asyncio.gather(*(rotation(database, batch=1).run(lambda _: None) for _ in range(2)))
     assert sum(counts) == len(QUESTIONS)
-    assert [told(key) for key in await given(keys_on(inner, sealer=AFTER), *QUESTIONS)] == first
+    assert [values(key) for key in await issue(handlers_on(inner, cipher=AFTER), *QUESTIONS)] == first
 
 
 # --- which keys a process must have to start
 
 
 async def test_meanwhile_a_process_needs_both_keys_and_afterwards_the_new_one(inner: Core, database: Database) -> None:
-    await given(keys_on(inner), *QUESTIONS)
+    await issue(handlers_on(inner), *QUESTIONS)
 
     async def fits() -> tuple[bool, bool, bool]:
         """The old key alone; both; the new one alone."""
@@ -194,15 +195,15 @@ async def test_processes_that_know_only_the_old_key_are_counted(
 
 
 async def test_a_database_of_other_keys_is_refused_and_left(inner: Core, database: Database) -> None:
-    await given(keys_on(inner), *QUESTIONS)
-    wrong = Rotation(database, sealer=BOTH, marks=Marks(old="another", new="new"))
+    await issue(handlers_on(inner), *QUESTIONS)
+    wrong = Rotation(database, cipher=BOTH, fingerprints=Fingerprints(old="another", new="new"))
     with pytest.raises(Refused):
         await wrong.begin()
     await rotation(database).begin()
-    for marks in (Marks(old="another", new="new"), Marks(old="new", new="third"), Marks(old="old", new="third")):
+    for old, new in (("another", "new"), ("new", "third"), ("old", "third")):
         with pytest.raises(Refused):
-            await Rotation(database, sealer=BOTH, marks=marks).begin()
-    assert await database.row("SELECT fingerprint, previous FROM sealed_with") == ("new", "old")
+            await Rotation(database, cipher=BOTH, fingerprints=Fingerprints(old=old, new=new)).begin()
+    assert await database.row("SELECT fingerprint, previous FROM master_keys") == ("new", "old")
 
 
 async def test_a_database_that_nobody_has_started_yet_takes_the_new_key(inner: Core) -> None:
@@ -214,9 +215,9 @@ async def test_a_database_that_nobody_has_started_yet_takes_the_new_key(inner: C
 async def test_a_box_that_opens_with_neither_key_is_named_and_stops_nothing_else(
     inner: Core, database: Database, database_url: str
 ) -> None:
-    await given(keys_on(inner), *QUESTIONS)
+    await issue(handlers_on(inner), *QUESTIONS)
     damaged = (await boxes(database))[2].reference
-    as_superuser(database_url, f"UPDATE vault SET box = '\\x00' WHERE reference = '{damaged}'")
+    as_superuser(database_url, f"UPDATE vault SET ciphertext = '\\x00' WHERE reference = '{damaged}'")
     await rotation(database).begin()
     with pytest.raises(Refused, match=str(damaged)):
         await rotation(database).run(lambda _: None)
@@ -255,13 +256,13 @@ async def test_a_secret_that_is_sent_again_after_a_rotation_is_kept(
         assert (await client.put(f"/api/channel/{made}", json=body)).status_code == 200
         assert (await client.put(f"/api/channel/{made}", json=body)).status_code == 200
     assert len(await logged(inner, stream)) == 2, "once for the new fingerprints, then nothing new"
-    assert sorted(AFTER.opened(box) for box in await boxes(database)) == before
+    assert sorted(AFTER.decrypt(box) for box in await boxes(database)) == before
 
 
 async def test_another_vault_of_the_same_keys_opens_all(inner: Core, database: Database) -> None:
-    key = await one(keys_on(inner), asked())
+    key = await issue_one(handlers_on(inner), key_request())
     await rotation(database).begin()
     await rotation(database).run(lambda _: None)
     [box] = await boxes(database)
-    assert await Vault(database, AFTER).opened(box.reference) == key.key.hex()
-    assert await Vault(database, AFTER).opened(UUID(int=1)) is None
+    assert await Vault(database, AFTER).read(box.reference) == key.key.hex()
+    assert await Vault(database, AFTER).read(UUID(int=1)) is None

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.job import commands
 from domain.job.aggregate import Retries
 from domain.job.values import Output, Result, Submission, TaskPlan

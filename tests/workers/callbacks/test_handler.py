@@ -1,5 +1,4 @@
-"""From jobs in the log to deliveries: which there are, in which order, and that nothing is told twice or for nothing. Issue 7,
-"Callbacks"."""
+"""Fan-out of callbacks on a real log: which deliveries there are, in which order, and none twice."""
 
 from __future__ import annotations
 
@@ -9,22 +8,22 @@ from uuid import UUID
 import pytest
 from pydantic_core import from_json
 
-from api.core import Core
-from domain.catalogue import RECORDS
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
 from domain.job import commands
 from domain.kernel.mapper import EventMapper
-from domain.records.kinds.webhook import Webhook
 from domain.records.record import RegisterRecord
+from domain.webhook.aggregate import Webhook
 from projections.deliveries.keys import CHANNEL, shard_of
-from projections.log.tail import head, read
+from projections.log.reader import head, read
 from projections.records.queries import RecordQueries
 from tests.api.asking import logged
 from tests.conftest import NOON
 from tests.projections.feeding import do
 from tests.workers.callbacks.jobs_given import accept, complete, start, start_task
-from tests.workers.webhooks.feeding import Fed, amend, rows, withdraw
-from workers.callbacks.handler import CallbackFanout
-from workers.webhooks.verdicts import DISABLED
+from tests.workers.webhooks.feeding import Fed, amend, delete, rows
+from workers.callbacks.fanout import CallbackFanout
+from workers.deliveries.fanout import DISABLED
 
 A, B = UUID(int=201), UUID(int=202)
 WHOLE = ["started", "task_started", "task_completed", "task_started", "task_completed", "completed"]
@@ -55,7 +54,7 @@ async def statuses(inner: Core, webhook: UUID = A) -> list[str]:
     return [one["status"] for one in await told(inner, webhook)]
 
 
-async def test_a_job_is_told_from_start_to_end_in_its_own_lane(inner: Core, fan: Fed) -> None:
+async def test_a_job_has_notices_from_start_to_end_with_its_own_ordering_key(inner: Core, fan: Fed) -> None:
     await complete(inner, 17, A, B, custom_data="mine")
     await fan.feed()
     assert await statuses(inner, A) == await statuses(inner, B) == WHOLE
@@ -71,7 +70,7 @@ async def test_a_job_is_told_from_start_to_end_in_its_own_lane(inner: Core, fan:
 
 @pytest.mark.parametrize("keep", [2_000, 0])
 @pytest.mark.parametrize("at_once", [1, 2, 3, 1000])
-async def test_however_the_log_is_cut_it_is_told_the_same(inner: Core, fan: Fed, at_once: int, keep: int) -> None:
+async def test_any_batches_of_the_log_give_the_same_notices(inner: Core, fan: Fed, at_once: int, keep: int) -> None:
     await complete(inner, 17, A, slot=1)
     await complete(inner, 18, slot=2)
     await complete(inner, 19, B, slot=3)
@@ -84,7 +83,7 @@ async def test_however_the_log_is_cut_it_is_told_the_same(inner: Core, fan: Fed,
     assert await rows(inner.database) == before, "a repeat leaves no second row"
 
 
-async def test_one_that_begins_in_the_middle_knows_what_was_before(inner: Core, fan: Fed) -> None:
+async def test_a_fan_out_that_begins_in_the_middle_of_the_log_has_the_same_state(inner: Core, fan: Fed) -> None:
     await complete(inner, 17, A, custom_data=7)
     middle = (await logged(inner, "job:17"))[-1].position - 1
     await fan.begin(middle)
@@ -93,16 +92,16 @@ async def test_one_that_begins_in_the_middle_knows_what_was_before(inner: Core, 
     assert (last["status"], last["custom_data"], len(last["files"])) == ("completed", 7, 2)
 
 
-async def test_a_job_that_names_nobody_is_not_told_and_wakes_nobody(inner: Core, fan: Fed) -> None:
+async def test_a_job_without_callbacks_has_no_notices_and_wakes_no_sender(inner: Core, fan: Fed) -> None:
     await complete(inner, 17)
     await fan.feed(writes_at_once=2)
     assert await rows(inner.database) == []
     assert fan.woken == []
 
 
-async def test_a_deleted_webhook_gets_nothing_and_a_disabled_one_is_owed_it(inner: Core, fan: Fed) -> None:
+async def test_a_deleted_callback_gets_nothing_and_a_disabled_one_failed_deliveries(inner: Core, fan: Fed) -> None:
     await amend(inner, A, disabled_at=NOON)
-    await withdraw(inner, B)
+    await delete(inner, B)
     await accept(inner, 17, A, B, UUID(int=999))
     await start(inner, 17)
     await fan.feed()
@@ -113,8 +112,8 @@ async def test_a_deleted_webhook_gets_nothing_and_a_disabled_one_is_owed_it(inne
     assert [row[5] for row in await rows(inner.database)] == [2, 0]
 
 
-async def test_what_comes_after_the_end_is_told_with_all_that_was(inner: Core, fan: Fed) -> None:
-    """A job that was completed may still be broken, to be repeated."""
+async def test_a_notice_after_the_end_shows_the_whole_job(inner: Core, fan: Fed) -> None:
+    """A completed job may still become broken, when it is run again."""
     await complete(inner, 17, A)
     await fan.feed()
     await do(inner, commands.BreakJob(17, rerun_as=18))
@@ -123,7 +122,7 @@ async def test_what_comes_after_the_end_is_told_with_all_that_was(inner: Core, f
     assert (await told(inner))[-1]["message"] == "it is repeated as job 18"
 
 
-async def test_a_record_that_is_replayed_later_is_told_as_if_it_had_come_in_time(inner: Core, fan: Fed) -> None:
+async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: Fed) -> None:
     await complete(inner, 17, A)
     await fan.feed()
     everything = await rows(inner.database)
@@ -137,7 +136,7 @@ async def test_a_record_that_is_replayed_later_is_told_as_if_it_had_come_in_time
     assert await rows(inner.database) == everything
 
 
-async def test_a_record_that_cannot_be_read_is_an_error_and_leaves_nothing_behind(inner: Core, fan: Fed) -> None:
+async def test_an_unreadable_record_is_an_error_and_writes_nothing(inner: Core, fan: Fed) -> None:
     await accept(inner, 17, A)
     await start(inner, 17)
     records = await read(inner.database, fan.at)

@@ -1,4 +1,4 @@
-"""What a job's receivers are told of each domain event. Issue 7, "Callbacks"."""
+"""Notices of a job for each of its domain events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fetched() -> tuple[Fact, ...]:
 
 
 def told(scenario: Scenario[Job], command: Command[Job]) -> list[dict[str, Any]]:
-    """Of what a command did, each with the job right after it."""
+    """The notices of a command's events, each with the job after it."""
     outcome = scenario.when(command)
     assert outcome.refusal is None
     found, job = [], scenario.root
@@ -58,13 +58,13 @@ def a_job(*since: Fact) -> Scenario[Job]:
     return given(Job, 17, ACCEPTED, *since)
 
 
-def test_a_start_is_told_with_what_the_client_gave_along() -> None:
+def test_the_notice_of_a_start_has_the_custom_data_of_the_client() -> None:
     [said] = told(a_job(), commands.StartJob(17, 1, None, 5))
     assert said == {**COMMON, "status": "started"}
     assert list(said)[:2] == ["job_id", "status"]
 
 
-def test_tasks_are_told_with_name_and_attempt() -> None:
+def test_notices_of_tasks_have_name_and_attempt() -> None:
     assert told(a_job(STARTED), commands.StartTask(17, 1, 1, "w")) == [
         {**COMMON, "status": "task_started", "task": "fetch", "attempt": 1}
     ]
@@ -82,7 +82,7 @@ def test_tasks_are_told_with_name_and_attempt() -> None:
     ]
 
 
-def test_the_last_task_completes_the_job_with_all_that_was_made() -> None:
+def test_the_notice_of_completion_has_all_files() -> None:
     last = a_job(STARTED, *fetched(), run_of(2))
     result = FETCHED.model_copy(update={"message": "", "files": (), "metadata": {"duration": 1.5}})
     task, job = told(last, commands.CompleteTask(17, 2, 1, result))
@@ -112,7 +112,7 @@ def test_a_lost_worker_is_a_failure() -> None:
     assert (job["status"], job["message"]) == ("failed", "the worker of the task fetch was lost 2 times in a row")
 
 
-def test_pause_resume_and_end_by_hand_are_told() -> None:
+def test_pause_resume_and_manual_end_have_notices() -> None:
     running = a_job(STARTED)
     assert told(running, commands.UpdateJob(17, {"queue_state": JobState.PAUSED})) == [{**COMMON, "status": "paused"}]
     paused = a_job(STARTED, fact(events.Paused))
@@ -134,11 +134,11 @@ def test_pause_resume_and_end_by_hand_are_told() -> None:
         commands.InterruptTask(17, 1, 1),
     ],
 )
-def test_of_all_else_nobody_is_told(command: Command[Job]) -> None:
+def test_other_events_have_no_notice(command: Command[Job]) -> None:
     running = not isinstance(command, commands.UpdateJob)
     assert told(a_job(*([STARTED, run_of(1)] if running else [])), command) == []
     assert told(Scenario(Job, 17, []), commands.AcceptJob(17, submission())) == []
 
 
-def test_a_sample_has_the_same_members() -> None:
+def test_a_sample_has_the_fields_of_a_notice() -> None:
     assert sample(client="studio", at=NOW).keys() == {**COMMON, "status": ""}.keys()

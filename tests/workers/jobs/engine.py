@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from api.core import Core, core
-from domain.catalogue import RECORDS
+from api.wiring.catalogue import RECORDS, WORKER_ROLES
+from api.wiring.core import Core, core
 from domain.job.aggregate import Job
 from domain.job.commands import AcceptJob, JobCommand, UpdateJob
 from domain.job.values import Submission
-from domain.kernel.cause import Cause
 from domain.kernel.clock import system_clock
-from domain.kernel.sealed import Sealer
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.mapper import EventMapper
+from domain.kernel.ports import Invocation
 from domain.records.kinds.setting import Setting
 from domain.records.record import RegisterRecord
 from projections.job.numbers import JobNumbers
@@ -26,7 +27,7 @@ from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.registry import installed
-from workers.wiring import Ground, Workers
+from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
 SOON = 20.0
@@ -35,7 +36,7 @@ ENGINE = ("controller", "work")
 
 
 async def once(ask: Callable[[], Awaitable[T | None]], *, seconds: float = SOON) -> T:
-    """What is asked for, as soon as there is any."""
+    """Waits for a value and gives it."""
     async with asyncio.timeout(seconds):
         while True:
             if found := await ask():
@@ -45,7 +46,7 @@ async def once(ask: Callable[[], Awaitable[T | None]], *, seconds: float = SOON)
 
 @dataclass(frozen=True)
 class Engine:
-    """What a test asks of it."""
+    """Methods for tests."""
 
     inner: Core
     numbers: JobNumbers
@@ -64,14 +65,14 @@ class Engine:
         return number
 
     async def do(self, command: JobCommand) -> Job:
-        return await self.inner.ledger.execute(command, cause=Cause.by("admin"))
+        return (await self.inner.executor.execute(command, invocation=Invocation.by("admin"))).aggregate
 
     async def update(self, number: int, **changes: object) -> Job:
         return await self.do(UpdateJob(number, changes))
 
     async def set(self, name: str, value: int, *, client: str = "admin") -> None:
         values = {"client": client, "name": name, "setting": value}
-        await self.inner.ledger.execute(RegisterRecord(f"{client}:{name}", Setting, values), cause=Cause.by("admin"))
+        await self.inner.executor.execute(RegisterRecord(f"{client}:{name}", Setting, values), invocation=Invocation.by("admin"))
 
     async def job(self, number: int) -> Job:
         found = await self.inner.streams.load(Job.stream(number))
@@ -101,30 +102,34 @@ class Engine:
 def plugins() -> Iterator[None]:
     """The workflows of tests/plugins are installed meanwhile."""
     sys.path.append(PLUGINS)
+    installed.cache_clear()
     try:
         yield
     finally:
         sys.path.remove(PLUGINS)
+        installed.cache_clear()
 
 
 @asynccontextmanager
 async def process(
     conninfo: str, role: str | None, *, media_root: Path, roles: Sequence[str] = ENGINE, steps: int = 4, lease: float = 30.0
 ) -> AsyncIterator[Core]:
-    """What one process of the product is, without a web."""
+    """The parts of one process of the product, without its web server."""
     inner = core(conninfo, role=role, clock=system_clock)
     outbound = GuardedClient()
-    ground = Ground(
+    context = WorkerContext(
         database=inner.database,
-        growth=inner.growth,
+        log_watcher=inner.log_watcher,
         streams=inner.streams,
-        ledger=inner.ledger,
+        mapper=EventMapper(inner.catalogue),
+        executor=inner.executor,
         records=RecordQueries(inner.database, RECORDS),
-        vault=Vault(inner.database, Sealer(bytes(32))),
+        vault=Vault(inner.database, SecretCipher(bytes(32))),
         logbook=Logbook(inner.database, inner.clock, machine="here"),
         outbound=outbound,
         clock=inner.clock,
         kafka=None,
+        relayed=frozenset(),
         media_root=media_root,
         outbound_allow=(),
         steps=steps,
@@ -133,7 +138,7 @@ async def process(
         host="here",
         version="0",
     )
-    workers = Workers(ground, roles)
+    workers = Workers(context, {name: WORKER_ROLES[name].make for name in roles})
     with plugins():
         await inner.start()
         try:

@@ -1,4 +1,4 @@
-"""A host of files that breaks off, ignores ranges, lies about them, or changes its file between two requests."""
+"""A file server that breaks off, ignores ranges, sends wrong ranges, or changes its file between two requests."""
 
 from __future__ import annotations
 

@@ -10,29 +10,32 @@ from pathlib import Path
 from typing import Any
 
 from domain.job.values import Severity
-from workers.jobs.orders import StepOrder
+from workers.jobs.protocol import StepOrder
+from workers.jobs.registry import installed
 
 TRIAL = "tests.workers.jobs.steps:TRIAL"
 
 
 @contextmanager
 def plugin(place: Path, **entries: str) -> Iterator[None]:
-    """Workflows of somebody else's, by the names of their entry points."""
+    """Workflows of another package, by the names of their entry points."""
     lines = "\n".join(f"{name} = {value}" for name, value in entries.items())
     metadata = place / "plugin-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text(f"[medialedger.workflows]\n{lines}\n")
     sys.path.append(str(place))
+    installed.cache_clear()
     try:
         yield
     finally:
         sys.path.remove(str(place))
+        installed.cache_clear()
 
 
 @dataclass
 class Listener:
-    """Hears what a step says."""
+    """Collects the log lines and progress of a step."""
 
     lines: list[tuple[Severity, str]] = field(default_factory=list)
     fractions: list[tuple[float, str]] = field(default_factory=list)

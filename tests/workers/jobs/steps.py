@@ -1,4 +1,4 @@
-"""Steps that behave well and badly. A workflow of somebody else's, as far as a step host knows."""
+"""Steps that behave well and badly, as workflows of another package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step may do with files and how much it may say, without a process around it."""
+"""The context of a step: files, log lines, progress and programs. Without a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.workers.jobs.hosting import Listener, order
 from tests.workers.jobs.steps import Trial
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.cancellation import Cancellation
-from workers.jobs.context import MOST_METADATA, Means, StepContext, StepFailed
+from workers.jobs.context import MOST_METADATA, StepContext, StepEnvironment, StepFailed
 from workers.jobs.host.tools import find
 
 Context = StepContext[Trial]
@@ -30,7 +30,7 @@ def context(tmp_path: Path, listener: Listener) -> Context:
 
 
 def made(root: Path, listener: Listener, *, run: int = 1, previous_run: int | None = None) -> Context:
-    means = Means(root / "media", GuardedClient, find)
+    means = StepEnvironment(root / "media", GuardedClient, find)
     return StepContext(
         order("nothing", run=run, previous_run=previous_run), Trial(content_id="film"), means, listener, Cancellation()
     )
@@ -46,14 +46,14 @@ def write(context: Context, name: str, content: str = "abc") -> Path:
 # -- places ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_workspace_is_empty_whatever_was_there(context: Context, tmp_path: Path) -> None:
+def test_a_workspace_is_empty_at_first(context: Context, tmp_path: Path) -> None:
     left = tmp_path / "media/.jobs/17/2/1/left"
     left.parent.mkdir(parents=True)
     left.touch()
     assert list(context.workspace.iterdir()) == []
 
 
-def test_what_the_run_before_left_can_be_seen(tmp_path: Path, listener: Listener) -> None:
+def test_the_workspace_of_the_previous_run_is_readable(tmp_path: Path, listener: Listener) -> None:
     assert made(tmp_path, listener, run=2, previous_run=1).previous is None
     first = made(tmp_path, listener)
     write(first, "part")
@@ -69,7 +69,7 @@ def test_files_below_the_media_root_are_found(context: Context, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "..", "film/../../x", ".jobs/18/files/x", "film/.x", "a\\b", "a\0"])
-def test_a_path_that_leads_elsewhere_is_refused(context: Context, name: str) -> None:
+def test_a_path_out_of_the_media_root_is_refused(context: Context, name: str) -> None:
     with pytest.raises(ValueError, match="the path"):
         context.path(name)
     with pytest.raises(ValueError, match="the path"):
@@ -97,7 +97,7 @@ def test_a_symlink_is_followed_within_the_media_root_only(context: Context, tmp_
 # -- outputs --------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_declared_is_told_at_the_end(context: Context) -> None:
+def test_declared_files_are_in_the_result(context: Context) -> None:
     digest = sha256(b"abc").hexdigest()
     context.publish(write(context, "one"), "deep/one.mp4")
     context.keep(write(context, "a/two"), "two", sha256="given")
@@ -149,14 +149,14 @@ def test_lines_can_be_stored_and_are_bounded(context: Context, listener: Listene
     assert len(listener.lines[1][1]) == 65_536
 
 
-def test_a_step_that_says_too_much_is_not_listened_to(context: Context, listener: Listener) -> None:
+def test_the_number_of_log_lines_is_limited(context: Context, listener: Listener) -> None:
     for number in range(20_000):
         context.log(str(number))
     assert len(listener.lines) == 10_000
     assert listener.lines[-1] == (Severity.WARN, "The step has written 10000 lines; what follows is left out.")
 
 
-def test_progress_is_told_now_and_then_and_at_the_end(context: Context, listener: Listener) -> None:
+def test_progress_is_throttled_except_at_the_end(context: Context, listener: Listener) -> None:
     for number in range(1, 1001):
         context.progress(number / 500)
     assert listener.fractions[0] == (0.002, "")
@@ -169,8 +169,8 @@ def test_a_program_is_run_in_the_workspace(context: Context) -> None:
     assert (ended.status, ended.output.decode().strip(), ended.errors) == (3, str(context.workspace), b"wrong\n")
 
 
-def test_of_a_program_that_says_too_much_the_ends_are_kept(context: Context) -> None:
-    """What it prints goes on being read, or it would never end."""
+def test_long_output_of_a_program_is_cut(context: Context) -> None:
+    """Its output is read to the end, else it would block."""
     command = "head -c 9000000 /dev/zero; (head -c 200000 /dev/zero; echo the end) >&2"
     ended = context.run("sh", "-c", command, seconds=30)
     assert (ended.status, len(ended.output), len(ended.errors)) == (0, 4_194_304, 65_536)

@@ -1,4 +1,4 @@
-"""The engine as a whole: controller, runner and steps. Issue 7, points 2 to 4."""
+"""The whole engine: controller, task worker and steps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_tasks_follow_their_graph_and_publish_what_they_made(engine: Engin
     await until(lambda: not (tmp_path / ".jobs" / str(number)).exists())
 
 
-async def test_branches_come_together_again(engine: Engine) -> None:
+async def test_branches_join(engine: Engine) -> None:
     job = await engine.ended(await engine.accept("diamond"))
     assert [task.state for task in job.tasks.values()] == [TaskState.COMPLETED] * 4
 

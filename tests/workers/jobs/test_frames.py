@@ -16,7 +16,7 @@ FRAMES: list[Frame] = [
 
 
 @given(st.lists(st.integers(1, 700), max_size=20))
-def test_frames_come_out_as_they_went_in(cuts: list[int]) -> None:
+def test_frames_are_decoded_from_any_pieces(cuts: list[int]) -> None:
     stream = b"".join(packed(frame) for frame in FRAMES)
     unpacker, found = Unpacker(), list[Frame]()
     for cut in [*cuts, len(stream)]:
@@ -38,6 +38,6 @@ def test_frames_come_out_as_they_went_in(cuts: list[int]) -> None:
     ],
     ids=ascii,
 )
-def test_what_is_no_frame_is_refused(piece: bytes) -> None:
+def test_bytes_that_are_no_frame_are_refused(piece: bytes) -> None:
     with pytest.raises(Garbled):
         list(Unpacker().frames(piece))

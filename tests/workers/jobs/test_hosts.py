@@ -18,8 +18,8 @@ from domain.job.values import Output, Result, Severity
 from tests.projections.log.helpers import until
 from tests.workers.jobs.hosting import RESULTS, TRIAL, Listener, order, plugin
 from tests.workers.test_ffmpeg import alive
-from workers.jobs.hosts import Hosts
-from workers.jobs.orders import Failed, Finished
+from workers.jobs.protocol import Failed, Finished
+from workers.jobs.step_processes import StepProcessPool
 
 SECRET = "S3cret"
 
@@ -38,14 +38,14 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def hosts(root: Path) -> AsyncIterator[Hosts]:
-    made = Hosts(media_root=root, allow=[])
+async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[])
     await made.start()
     yield made
     await made.stop()
 
 
-async def pid_of(hosts: Hosts) -> int:
+async def pid_of(hosts: StepProcessPool) -> int:
     ended = await hosts.run(order("tells"), Listener())
     assert isinstance(ended, Finished)
     return int(ended.result.metadata["pid"])
@@ -54,7 +54,7 @@ async def pid_of(hosts: Hosts) -> int:
 # -- what a step is given and says ----------------------------------------------------------------------------------------
 
 
-async def test_a_step_is_told_its_order_and_heard(hosts: Hosts, root: Path) -> None:
+async def test_a_step_gets_its_order_and_reports(hosts: StepProcessPool, root: Path) -> None:
     listener = Listener()
     ended = await hosts.run(order("tells", run=3, previous_run=2, text="hello"), listener)
     assert isinstance(ended, Finished)
@@ -67,19 +67,19 @@ async def test_a_step_is_told_its_order_and_heard(hosts: Hosts, root: Path) -> N
     assert listener.fractions == [(0.25, "a quarter"), (1.0, "all")]
 
 
-async def test_a_step_that_says_nothing_leaves_no_folder(hosts: Hosts, root: Path) -> None:
+async def test_a_step_without_files_leaves_no_folder(hosts: StepProcessPool, root: Path) -> None:
     assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
     assert not await asyncio.to_thread(root.exists)
 
 
-async def test_a_host_is_kept_for_the_next_step(hosts: Hosts) -> None:
+async def test_a_process_is_reused_for_the_next_step(hosts: StepProcessPool) -> None:
     first = await pid_of(hosts)
     for _ in range(20):
         await hosts.run(order("nothing"), Listener())
     assert await pid_of(hosts) == first != os.getpid()
 
 
-async def test_steps_at_one_time_are_in_processes_of_their_own(hosts: Hosts) -> None:
+async def test_steps_at_one_time_are_in_processes_of_their_own(hosts: StepProcessPool) -> None:
     listeners = [Listener() for _ in range(3)]
     running = [asyncio.create_task(hosts.run(order("is_deaf"), listener)) for listener in listeners]
     await until(lambda: all(listener.lines for listener in listeners))
@@ -88,12 +88,12 @@ async def test_steps_at_one_time_are_in_processes_of_their_own(hosts: Hosts) -> 
     await asyncio.gather(*running)
 
 
-async def test_short_steps_that_meet_share_a_process(hosts: Hosts) -> None:
+async def test_short_concurrent_steps_share_a_process(hosts: StepProcessPool) -> None:
     first = await pid_of(hosts)
     assert {*await asyncio.gather(*(pid_of(hosts) for _ in range(20)))} == {first}
 
 
-async def test_what_was_made_is_declared_and_not_yet_in_place(hosts: Hosts, root: Path) -> None:
+async def test_outputs_are_declared_and_not_yet_published(hosts: StepProcessPool, root: Path) -> None:
     ended = await hosts.run(order("makes_files"), Listener())
     digest = {name: sha256(name.encode()).hexdigest() for name in ("one", "two")}
     assert ended == Finished(
@@ -107,14 +107,14 @@ async def test_what_was_made_is_declared_and_not_yet_in_place(hosts: Hosts, root
     assert not (root / "film").exists()
 
 
-async def test_none_of_our_settings_reach_a_step_or_its_programs(hosts: Hosts) -> None:
+async def test_settings_of_the_worker_do_not_reach_steps_or_programs(hosts: StepProcessPool) -> None:
     ended = await hosts.run(order("surroundings"), Listener())
     assert isinstance(ended, Finished)
     assert set(ended.result.metadata["ours"]) <= {"PATH", "LC_ALL", "PYTHONPATH"}
     assert set(ended.result.metadata["theirs"]) <= {"PATH", "LC_ALL", "HOME", "TMPDIR"}
 
 
-async def test_what_a_step_prints_is_no_word_of_its_host(hosts: Hosts) -> None:
+async def test_printed_text_of_a_step_is_not_a_message(hosts: StepProcessPool) -> None:
     assert await hosts.run(order("prints"), Listener()) == Finished(Result())
 
 
@@ -135,26 +135,26 @@ async def test_what_a_step_prints_is_no_word_of_its_host(hosts: Hosts) -> None:
         ("runs_nothing", Failed("The program no-such-program is not installed.")),
     ],
 )
-async def test_a_failure_is_told_and_the_next_step_runs(hosts: Hosts, step: str, failed: Failed) -> None:
+async def test_a_failure_is_reported_and_the_next_step_runs(hosts: StepProcessPool, step: str, failed: Failed) -> None:
     assert await hosts.run(order(step, text="a\0b"), Listener()) == failed
     assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
 
 
-async def test_a_long_reason_is_cut(hosts: Hosts) -> None:
+async def test_a_long_reason_is_cut(hosts: StepProcessPool) -> None:
     ended = await hosts.run(order("raises", text="x" * 5_000), Listener())
     assert isinstance(ended, Failed)
     assert len(ended.reason) == 2_000
     assert ended.reason.startswith("ValueError: xxx")
 
 
-async def test_a_workflow_that_this_worker_has_not_may_be_elsewhere(hosts: Hosts) -> None:
+async def test_an_unknown_workflow_is_not_a_final_failure(hosts: StepProcessPool) -> None:
     ended = await hosts.run(order("nothing", workflow="unheard_of"), Listener())
     assert isinstance(ended, Failed)
     assert ended.reason.startswith("This worker cannot run it: job.workflow: must be one of http_fetch_verify, ")
     assert not ended.final
 
 
-async def test_a_refused_parameter_is_not_repeated(hosts: Hosts) -> None:
+async def test_a_refused_parameter_is_not_repeated(hosts: StepProcessPool) -> None:
     ended = await hosts.run(order("nothing", secret=SECRET), Listener())
     assert isinstance(ended, Failed)
     assert SECRET not in ended.reason
@@ -164,20 +164,20 @@ async def test_a_refused_parameter_is_not_repeated(hosts: Hosts) -> None:
 
 
 @pytest.mark.parametrize("step", ["leaves_a_program", "leaves_an_orphan"])
-async def test_a_program_that_a_step_left_is_ended_with_its_host(hosts: Hosts, step: str) -> None:
+async def test_a_program_left_running_is_killed_with_its_process(hosts: StepProcessPool, step: str) -> None:
     ended = await hosts.run(order(step), Listener())
     assert isinstance(ended, Finished)
     await until(lambda: not alive(ended.result.metadata["left"]))
     assert await pid_of(hosts) != ended.result.metadata["pid"]
 
 
-async def test_a_host_with_a_thread_that_a_step_left_is_given_no_other(hosts: Hosts) -> None:
+async def test_a_process_with_a_thread_left_running_is_not_reused(hosts: StepProcessPool) -> None:
     ended = await hosts.run(order("leaves_a_thread"), Listener())
     assert isinstance(ended, Finished)
     assert await pid_of(hosts) != ended.result.metadata["pid"]
 
 
-async def test_a_copy_that_a_step_makes_of_its_host_says_nothing(hosts: Hosts) -> None:
+async def test_a_fork_of_the_process_sends_nothing(hosts: StepProcessPool) -> None:
     assert await hosts.run(order("leaves_a_copy"), Listener()) == Finished(Result(message="I am the first"))
     assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
 
@@ -185,7 +185,7 @@ async def test_a_copy_that_a_step_makes_of_its_host_says_nothing(hosts: Hosts) -
 # -- the end --------------------------------------------------------------------------------------------------------------
 
 
-async def test_cancelled_the_step_and_all_that_it_started_are_killed(hosts: Hosts) -> None:
+async def test_a_cancelled_run_kills_the_process_group(hosts: StepProcessPool) -> None:
     listener = Listener()
     running = asyncio.create_task(hosts.run(order("is_deaf"), listener))
     await until(lambda: listener.lines)
@@ -197,7 +197,7 @@ async def test_cancelled_the_step_and_all_that_it_started_are_killed(hosts: Host
     assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
 
 
-async def test_stopping_ends_what_runs(hosts: Hosts) -> None:
+async def test_stop_kills_running_steps(hosts: StepProcessPool) -> None:
     listener = Listener()
     running = asyncio.create_task(hosts.run(order("is_deaf"), listener))
     await until(lambda: listener.lines)
@@ -215,7 +215,7 @@ async def test_stopping_ends_what_runs(hosts: Hosts) -> None:
         ("runs_a_program", "The step was asked to end."),
     ],
 )
-async def test_drained_a_step_is_asked_to_end_and_interrupted(hosts: Hosts, root: Path, step: str, reason: str) -> None:
+async def test_drain_interrupts_a_step(hosts: StepProcessPool, root: Path, step: str, reason: str) -> None:
     listener = Listener()
     running = asyncio.create_task(hosts.run(order(step), listener))
     await until(lambda: listener.lines)
@@ -243,18 +243,16 @@ async def worker(tmp_path: Path) -> AsyncIterator[Process]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen past its lease"])
-async def test_without_its_worker_a_host_ends_with_all_that_it_started(
-    worker: Process, tmp_path: Path, how: signal.Signals
-) -> None:
+async def test_without_its_worker_a_process_kills_its_group(worker: Process, tmp_path: Path, how: signal.Signals) -> None:
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert all(map(alive, pids))
     worker.send_signal(how)
     await until(lambda: not any(map(alive, pids)))
 
 
-async def test_a_worker_that_is_heard_keeps_its_hosts(root: Path) -> None:
+async def test_processes_stay_while_their_worker_sends(root: Path) -> None:
     """Over several times the patience of a host."""
-    hosts = Hosts(media_root=root, allow=[], lease_seconds=0.3)
+    hosts = StepProcessPool(media_root=root, allow=[], lease_seconds=0.3)
     await hosts.start()
     first = await pid_of(hosts)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""`http_fetch_verify` in real step hosts, from a host of files that breaks off, lies and changes its file."""
+"""`http_fetch_verify` in real step processes, from a server that breaks off, sends wrong ranges and changes its file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from domain.job.values import Output, Result
 from tests.projections.log.helpers import until
 from tests.workers.jobs.file_host import CHANGED, FileHost
 from tests.workers.jobs.hosting import Listener, order
-from workers.jobs.hosts import Hosts
-from workers.jobs.orders import Failed, Finished
-from workers.jobs.places import Places
+from workers.jobs.media_paths import MediaPaths
+from workers.jobs.protocol import Failed, Finished
+from workers.jobs.step_processes import StepProcessPool
 
 BODY = bytes(range(256)) * 4_000
 DIGEST = sha256(BODY).hexdigest()
@@ -33,8 +33,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def hosts(root: Path) -> AsyncIterator[Hosts]:
-    made = Hosts(media_root=root, allow=[ip_network("127.0.0.1/32")])
+async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[ip_network("127.0.0.1/32")])
     await made.start()
     yield made
     await made.stop()
@@ -43,9 +43,9 @@ async def hosts(root: Path) -> AsyncIterator[Hosts]:
 class Site:
     """One media root, and the steps of one job on it."""
 
-    def __init__(self, hosts: Hosts, root: Path) -> None:
+    def __init__(self, hosts: StepProcessPool, root: Path) -> None:
         self.hosts = hosts
-        self.places = Places(root, 17)
+        self.places = MediaPaths(root, 17)
         self.root = root
         self.heard = Listener()
 
@@ -76,7 +76,7 @@ class Site:
 
 
 @pytest.fixture
-def site(hosts: Hosts, root: Path) -> Site:
+def site(hosts: StepProcessPool, root: Path) -> Site:
     shutil.rmtree(root, ignore_errors=True)
     return Site(hosts, root)
 
@@ -107,7 +107,7 @@ async def test_an_empty_file_is_a_file(site: Site) -> None:
         assert site.made(await site.fetch(f"{host.url}/empty", size=0)) == b""
 
 
-async def test_what_was_fetched_is_gone(site: Site) -> None:
+async def test_a_fetched_file_that_is_gone_fails_the_next_step(site: Site) -> None:
     ended = await site.store(Finished(Result()), "http://127.0.0.1/x")
     assert ended == Failed("The file that was downloaded is not there any more.", final=True)
 
@@ -115,7 +115,7 @@ async def test_what_was_fetched_is_gone(site: Site) -> None:
 # -- going on, in one run -------------------------------------------------------------------------------------------------
 
 
-async def test_it_goes_on_where_the_host_broke_off(site: Site) -> None:
+async def test_a_broken_download_continues(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 50_000, 200_000]) as host:
         assert site.made(await site.fetch(host.url, sha256=DIGEST)) == BODY
     assert [one.get("range") for one in host.asked] == [None, "bytes=100000-", "bytes=150000-", "bytes=350000-"]
@@ -123,7 +123,7 @@ async def test_it_goes_on_where_the_host_broke_off(site: Site) -> None:
     assert "Going on at 100000 bytes." in site.told
 
 
-async def test_a_file_that_changes_in_between_is_fetched_anew(site: Site) -> None:
+async def test_a_file_that_changes_is_fetched_again(site: Site) -> None:
     host = FileHost(BODY, breaks=[100_000])
 
     def change() -> None:
@@ -137,14 +137,14 @@ async def test_a_file_that_changes_in_between_is_fetched_anew(site: Site) -> Non
 
 
 @pytest.mark.parametrize("ranges", ["from another place", "of another version", "without a tag"])
-async def test_from_a_host_that_lies_about_ranges_it_is_fetched_anew(site: Site, ranges: str) -> None:
+async def test_a_wrong_range_is_fetched_again(site: Site, ranges: str) -> None:
     async with FileHost(BODY, breaks=[100_000], ranges=ranges) as host:
         assert site.made(await site.fetch(host.url)) == BODY
     assert [one.get("range") for one in host.asked] == [None, "bytes=100000-", None]
     assert "starting anew" in site.told
 
 
-async def test_a_host_that_ignores_the_version_is_seen_by_its_tag(site: Site) -> None:
+async def test_a_host_that_ignores_if_range_is_detected_by_its_tag(site: Site) -> None:
     host = FileHost(BODY, breaks=[100_000], ranges="for any version")
 
     def change() -> None:
@@ -166,7 +166,7 @@ async def test_a_host_that_ignores_the_version_is_seen_by_its_tag(site: Site) ->
         ('"not ascii: ü"', None, False),
     ],
 )
-async def test_only_a_version_that_can_be_named_is_gone_on_with(
+async def test_only_a_strong_validator_continues_a_download(
     site: Site, etag: str | None, last_modified: str | None, kept: bool
 ) -> None:
     async with FileHost(BODY, etag=etag, last_modified=last_modified, breaks=[100_000]) as host:
@@ -177,7 +177,7 @@ async def test_only_a_version_that_can_be_named_is_gone_on_with(
         assert ended == Failed("The host closed the connection before its answer was complete.")
 
 
-async def test_a_host_that_brings_nothing_more_is_left(site: Site) -> None:
+async def test_a_download_without_progress_fails(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
         assert await site.fetch(host.url) == Failed("The host closed the connection before its answer was complete.")
     assert len(host.asked) == 2
@@ -186,7 +186,7 @@ async def test_a_host_that_brings_nothing_more_is_left(site: Site) -> None:
 # -- going on, in a later run ---------------------------------------------------------------------------------------------
 
 
-async def test_a_later_run_goes_on_with_a_copy_of_what_the_last_one_had(site: Site) -> None:
+async def test_a_later_run_continues_with_a_copy(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
         assert isinstance(await site.fetch(host.url), Failed)
         assert site.made(await site.fetch(host.url, run=2, previous_run=1, sha256=DIGEST), run=2) == BODY
@@ -195,7 +195,7 @@ async def test_a_later_run_goes_on_with_a_copy_of_what_the_last_one_had(site: Si
     assert "Going on at 100000 bytes, which the run before had." in site.told
 
 
-async def test_a_later_run_starts_anew_when_the_file_has_changed(site: Site) -> None:
+async def test_a_later_run_starts_over_after_a_change(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
         assert isinstance(await site.fetch(host.url), Failed)
         host.body, host.etag = OTHER, '"two"'
@@ -203,7 +203,7 @@ async def test_a_later_run_starts_anew_when_the_file_has_changed(site: Site) -> 
     assert host.asked[-1]["if-range"] == '"one"'
 
 
-async def test_a_later_run_starts_anew_when_there_is_no_such_part(site: Site) -> None:
+async def test_a_later_run_starts_over_without_such_a_range(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
         assert isinstance(await site.fetch(host.url), Failed)
         host.body = BODY[:50_000]
@@ -211,7 +211,7 @@ async def test_a_later_run_starts_anew_when_there_is_no_such_part(site: Site) ->
 
 
 @pytest.mark.parametrize("damage", ["no version", "no file", "other version"])
-async def test_what_is_left_is_not_trusted_without_its_version(site: Site, damage: str) -> None:
+async def test_a_partial_file_without_its_version_is_not_used(site: Site, damage: str) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
         assert isinstance(await site.fetch(host.url), Failed)
         version = site.part(1).with_name("download.json")
@@ -223,9 +223,9 @@ async def test_what_is_left_is_not_trusted_without_its_version(site: Site, damag
     assert "range" not in host.asked[-1]
 
 
-async def test_asked_to_end_it_leaves_its_part_for_the_next_run(site: Site) -> None:
+async def test_a_cancelled_download_leaves_its_part_for_the_next_run(site: Site) -> None:
     """The host of files sends a part, and then nothing."""
-    hosts = Hosts(media_root=site.root, allow=[ip_network("127.0.0.1/32")])
+    hosts = StepProcessPool(media_root=site.root, allow=[ip_network("127.0.0.1/32")])
     await hosts.start()
     silent = asyncio.Event()
     async with FileHost(BODY, pauses=silent) as host:
@@ -244,7 +244,7 @@ async def test_asked_to_end_it_leaves_its_part_for_the_next_run(site: Site) -> N
 # -- what is wrong --------------------------------------------------------------------------------------------------------
 
 
-async def test_another_digest_is_a_failure_and_its_bytes_are_not_used_again(site: Site) -> None:
+async def test_a_wrong_digest_fails_and_its_bytes_are_not_used_again(site: Site) -> None:
     async with FileHost(OTHER) as host:
         ended = await site.fetch(host.url, sha256=DIGEST)
         assert ended == Failed(f"SHA-256 {DIGEST} was expected, {sha256(OTHER).hexdigest()} came.")
@@ -287,7 +287,7 @@ async def test_a_redirect_to_a_private_address_is_final(site: Site) -> None:
     assert ended == Failed("The address 169.254.169.254 is not public, and no network that is allowed holds it.", final=True)
 
 
-async def test_nobody_listens(site: Site) -> None:
+async def test_a_refused_connection_is_not_final(site: Site) -> None:
     async with FileHost(BODY) as host:
         pass
     assert await site.fetch(host.url) == Failed("The host cannot be reached: Connection refused.")

@@ -13,8 +13,8 @@ import pytest
 from tests.workers.jobs.hosting import Listener, order
 from tests.workers.test_ffmpeg import script
 from workers.jobs.host.tools import find
-from workers.jobs.hosts import Hosts
-from workers.jobs.orders import Failed, Finished
+from workers.jobs.protocol import Failed, Finished
+from workers.jobs.step_processes import StepProcessPool
 
 SOURCE = ["-f", "lavfi", "-i", "testsrc=size=64x36:rate=25:duration=0.2", "-c:v", "mpeg4"]
 
@@ -36,18 +36,18 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def hosts(root: Path) -> AsyncIterator[Hosts]:
-    made = Hosts(media_root=root, allow=[])
+async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[])
     await made.start()
     yield made
     await made.stop()
 
 
-async def probed(hosts: Hosts, file: str, listener: Listener | None = None) -> Finished | Failed:
+async def probed(hosts: StepProcessPool, file: str, listener: Listener | None = None) -> Finished | Failed:
     return await hosts.run(order("probe", workflow="probe_media", file=file), listener or Listener())
 
 
-async def test_what_ffprobe_says_is_metadata_and_a_line_of_the_log(hosts: Hosts, root: Path) -> None:
+async def test_output_of_ffprobe_is_metadata_and_a_log_line(hosts: StepProcessPool, root: Path) -> None:
     listener = Listener()
     ended = await probed(hosts, "parts/tiny film.mp4", listener)
     assert isinstance(ended, Finished)
@@ -61,13 +61,13 @@ async def test_what_ffprobe_says_is_metadata_and_a_line_of_the_log(hosts: Hosts,
     assert ended.outputs == ()
 
 
-async def test_a_file_that_is_not_there_is_final(hosts: Hosts) -> None:
+async def test_a_missing_file_is_a_final_failure(hosts: StepProcessPool) -> None:
     assert await probed(hosts, "none.mp4") == Failed("There is no file film/none.mp4.", final=True)
     assert await probed(hosts, "parts") == Failed("There is no file film/parts.", final=True)
 
 
 @pytest.mark.parametrize("file", ["broken.mp4", "list.m3u8"])
-async def test_a_file_that_cannot_be_read_is_final_and_told_without_our_paths(hosts: Hosts, root: Path, file: str) -> None:
+async def test_an_unreadable_file_is_a_final_failure_without_local_paths(hosts: StepProcessPool, root: Path, file: str) -> None:
     ended = await probed(hosts, file)
     assert isinstance(ended, Failed)
     assert ended.final
@@ -76,11 +76,11 @@ async def test_a_file_that_cannot_be_read_is_final_and_told_without_our_paths(ho
 
 
 @pytest.mark.parametrize("file", ["out.mp4", "up/secret.mp4"])
-async def test_a_symlink_out_of_the_media_root_is_not_followed(hosts: Hosts, file: str) -> None:
+async def test_a_symlink_out_of_the_media_root_is_not_followed(hosts: StepProcessPool, file: str) -> None:
     assert await probed(hosts, file) == Failed("The file lies outside of the media root.", final=True)
 
 
-def test_programs_are_the_operators_own_or_ours(tmp_path: Path) -> None:
+def test_programs_of_the_operator_come_first(tmp_path: Path) -> None:
     own = script(tmp_path, "exit 0", name="ffprobe")
     assert find("ffprobe", path=f"/nowhere:{tmp_path}") == own
     bundled = find("ffprobe", path="/nowhere")

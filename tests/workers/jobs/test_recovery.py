@@ -1,4 +1,4 @@
-"""Workers that die, freeze or are stopped: nothing is lost, and nothing is done twice. Issue 7, point 4 and "Prove"."""
+"""Workers that die, freeze or are stopped: no task is lost, and none is done twice."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from api.core import Core, core
+from api.wiring.core import Core, core
 from domain.job.aggregate import Retries
 from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, StartTask
 from domain.job.values import Fenced, JobState, Output, Result, TaskState
 from domain.kernel.clock import system_clock
 from domain.kernel.ids import new_id
 from projections.job.numbers import JobNumbers
-from projections.queue.claims import Run, TaskQueue
+from projections.job.queue import Run, TaskQueue
 from tests.workers.jobs.engine import Engine, once, plugins, process
-from workers.jobs.places import Places
+from workers.jobs.media_paths import MediaPaths
 
 Migrated = tuple[str, str | None]
 ONCE = Retries(3, timedelta(0))
@@ -26,20 +26,20 @@ LEASE = 1.0
 
 @pytest.fixture
 async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]:
-    """Nobody works yet but the test itself."""
+    """An engine without workers: the test does their work."""
     inner: Core = core(database_url, role=migrated[1], clock=system_clock)
     with plugins():
         await inner.start()
-        await inner.growth.start()
+        await inner.log_watcher.start()
         try:
             yield Engine(inner, JobNumbers(inner.database))
         finally:
-            await inner.growth.stop()
+            await inner.log_watcher.stop()
             await inner.stop()
 
 
 class Dying:
-    """A worker that takes a task and is heard of no more. The word that it had on its lips it may still say."""
+    """A worker that claims a task and disappears. A late report of it may still arrive."""
 
     def __init__(self, engine: Engine, *, lease: float = LEASE) -> None:
         self._engine = engine
@@ -52,7 +52,7 @@ class Dying:
         return run
 
 
-async def test_the_task_of_a_dead_worker_goes_to_another_and_what_that_one_still_says_is_not_written(
+async def test_the_task_of_a_dead_worker_goes_to_another_and_late_reports_are_fenced(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:
     await engine.set("retry_delay", 0)
@@ -92,13 +92,13 @@ async def test_a_task_that_kills_its_workers_fails_the_job(
     assert job.reason == "the worker of the task nothing was lost 2 times in a row"
 
 
-async def test_files_that_were_decided_on_are_published_by_whoever_comes_next(
+async def test_committed_files_are_published_by_another_worker(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:
     number = await engine.accept("chain")
     async with process(database_url, migrated[1], media_root=tmp_path, roles=("controller",)):
         run = await Dying(engine).take()
-    folder = Places(tmp_path, number).workspace(run.task, run.run)
+    folder = MediaPaths(tmp_path, number).workspace(run.task, run.run)
     folder.mkdir(parents=True)
     for name in ("a", "b"):
         (folder / name).write_text("by the dying one")
@@ -115,7 +115,7 @@ async def test_files_that_were_decided_on_are_published_by_whoever_comes_next(
     assert topics.count("task_started") == 3
 
 
-async def test_a_worker_that_is_asked_to_stop_gives_back_what_it_has(
+async def test_a_stopping_worker_gives_its_tasks_back(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:
     number = await engine.accept("waiting", seconds=60)

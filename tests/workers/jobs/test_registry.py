@@ -30,11 +30,11 @@ def refused(name: str, parameters: object) -> list[tuple[str, str]]:
     return [(error.field, error.message) for error in malformed.value.errors]
 
 
-def test_ours_are_there() -> None:
+def test_built_in_workflows_are_registered() -> None:
     assert builtin().names == ["http_fetch_verify", "probe_media"]
 
 
-def test_parameters_become_the_workflows_own() -> None:
+def test_parameters_become_the_model_of_the_workflow() -> None:
     workflow, parameters = builtin().checked("http_fetch_verify", {**FETCH, "sha256": "AB" * 32, "custom_data": {"a": [1, None]}})
     assert workflow.name == "http_fetch_verify"
     assert isinstance(parameters, HttpFetchVerify)
@@ -105,14 +105,14 @@ def test_a_parameter_is_refused_with_its_path(parameters: Any, field: str) -> No
 
 
 @pytest.mark.parametrize("file", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.b", "a\\b", "a/", "a\0"])
-def test_a_path_that_leads_elsewhere_is_refused(file: str) -> None:
+def test_a_path_out_of_the_media_root_is_refused(file: str) -> None:
     assert [field for field, _ in refused("probe_media", {"content_id": "film", "file": file})] == ["parameters.file"]
 
 
 # -- workflows ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_graph_is_in_an_order_in_which_it_can_be_run() -> None:
+def test_a_graph_is_ordered_by_dependencies() -> None:
     steps = (Step("last", nothing, after=("two", "one")), Step("two", nothing, "windows_capture", ("one",)), Step("one", nothing))
     graph = Workflow("some", JobParameters, steps).graph()
     assert [(task.id, task.name, task.queue, task.after) for task in graph] == [
@@ -130,9 +130,9 @@ def test_a_graph_is_in_an_order_in_which_it_can_be_run() -> None:
         ("some", (), "it has steps"),
         ("some", (Step("one", nothing), Step("one", nothing)), "a name of its own"),
         ("some", (Step("one", nothing, "elsewhere"),), "unknown queue"),
-        ("some", (Step("one", nothing, after=("none",)),), "is not there"),
-        ("some", (Step("one", nothing, after=("two",)), Step("two", nothing, after=("one",))), "in a circle"),
-        ("some", (Step("one", nothing, after=("one",)),), "in a circle"),
+        ("some", (Step("one", nothing, after=("none",)),), "does not exist"),
+        ("some", (Step("one", nothing, after=("two",)), Step("two", nothing, after=("one",))), "in a cycle"),
+        ("some", (Step("one", nothing, after=("one",)),), "in a cycle"),
     ],
 )
 def test_a_workflow_that_cannot_be_run_cannot_be_made(name: str, steps: tuple[Step, ...], why: str) -> None:
@@ -148,13 +148,13 @@ def test_two_workflows_of_one_name_are_a_mistake() -> None:
 # -- those of others ------------------------------------------------------------------------------------------------------
 
 
-def test_one_that_is_installed_is_found(tmp_path: Path) -> None:
+def test_an_installed_workflow_is_found(tmp_path: Path) -> None:
     with plugin(tmp_path, trial=TRIAL):
         assert installed().names == ["http_fetch_verify", "probe_media", "trial"]
     assert installed().names == builtin().names
 
 
-def test_what_is_broken_is_left_out_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_plugin_is_left_out_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     here = "tests.workers.jobs.test_registry"
     broken = {
         "a": "no.such.module:X",

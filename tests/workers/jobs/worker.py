@@ -9,7 +9,7 @@ from pathlib import Path
 
 from domain.job.values import Severity
 from tests.workers.jobs.hosting import Listener, order
-from workers.jobs.hosts import Hosts
+from workers.jobs.step_processes import StepProcessPool
 
 
 class _Scribe(Listener):
@@ -24,7 +24,7 @@ class _Scribe(Listener):
 
 
 async def main(place: Path, lease_seconds: float) -> None:
-    hosts = Hosts(media_root=place, allow=[], lease_seconds=lease_seconds)
+    hosts = StepProcessPool(media_root=place, allow=[], lease_seconds=lease_seconds)
     await hosts.start()
     await hosts.run(order("is_deaf"), _Scribe(place / "pids"))
 

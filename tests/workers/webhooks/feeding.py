@@ -1,4 +1,4 @@
-"""Short ways to let the fan-out read a log and to see what it made of it."""
+"""Feeds a fan-out from a log, and shows the deliveries that it made."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-from api.core import Core
-from domain.kernel.cause import Cause
+from api.wiring.core import Core
 from domain.kernel.command import Command
 from domain.kernel.mapper import EventMapper
-from domain.records.kinds.webhook import Webhook
-from domain.records.record import AmendRecord, RegisterRecord, WithdrawRecord
+from domain.kernel.ports import Invocation, Plan
+from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.webhook.aggregate import Webhook
 from projections.kernel.database import Database
-from projections.log.tail import head, read
-from projections.log.writes import writes
+from projections.log.reader import head, read
+from projections.log.transactions import writes
 from tests.projections.feeding import do
-from workers.callbacks.handler import CallbackFanout
-from workers.webhooks.fanout import Fanout
+from workers.callbacks.fanout import CallbackFanout
+from workers.webhooks.fanout import NotificationFanout
 
 ALL = UUID(int=101)
 ONE = UUID(int=102)
@@ -27,10 +27,10 @@ ONE = UUID(int=102)
 
 @dataclass
 class Fed:
-    """A fan-out, fed by hand as its consumer feeds it."""
+    """A fan-out that the test feeds as its consumer does."""
 
     inner: Core
-    fanout: Fanout | CallbackFanout
+    fanout: NotificationFanout | CallbackFanout
     at: int = 0
     woken: list[int] = field(default_factory=list)
 
@@ -39,7 +39,7 @@ class Fed:
         await self.fanout.begin(position)
 
     async def feed(self, *, writes_at_once: int = 1000) -> None:
-        """Everything up to the end of the log, in batches of so many whole writes."""
+        """Feed all to the end of the log, in batches of so many whole writes."""
         records = await read(self.inner.database, self.at, limit=100_000)
         together = list(writes(records))
         for start in range(0, len(together), writes_at_once):
@@ -59,7 +59,11 @@ class Fed:
 def fed(inner: Core, *, keep: int = 20_000) -> Fed:
     woken: list[int] = []
     mapper = EventMapper(inner.catalogue)
-    return Fed(inner, Fanout(inner.database, inner.streams, mapper=mapper, wake=lambda: woken.append(1), keep=keep), woken=woken)
+    return Fed(
+        inner,
+        NotificationFanout(inner.database, inner.streams, mapper=mapper, wake=lambda: woken.append(1), keep=keep),
+        woken=woken,
+    )
 
 
 async def webhook(inner: Core, key: UUID, *, event: UUID | None = None, **values: Any) -> None:
@@ -70,30 +74,31 @@ async def amend(inner: Core, key: UUID, **changes: Any) -> None:
     await do(inner, AmendRecord(key, Webhook, changes))
 
 
-async def withdraw(inner: Core, key: UUID) -> None:
-    await do(inner, WithdrawRecord(key, Webhook))
+async def delete(inner: Core, key: UUID) -> None:
+    await do(inner, DeleteRecord(key, Webhook))
 
 
 async def together(inner: Core, *commands: Command[Any]) -> int:
-    """Several commands as one write; where the log then ends."""
+    """Execute several commands as one write. Returns the end of the log."""
 
-    async def ask() -> tuple[Command[Any], ...]:
-        return commands
+    async def ask() -> Plan:
+        return Plan(commands)
 
-    await inner.ledger.execute_all(ask, cause=Cause.by("system"))
+    await inner.executor.execute(ask, invocation=Invocation.by("system"))
     return await head(inner.database)
 
 
 async def rows(database: Database) -> list[tuple[Any, ...]]:
-    """What does not depend on when the fan-out ran."""
+    """The columns that do not depend on when the fan-out ran."""
     return await database.rows(
-        "SELECT webhook, position, lane, shard, payload, state, error, created_at FROM deliveries ORDER BY position, webhook, lane"
+        "SELECT webhook, position, ordering_key, shard, payload, state, error, created_at FROM deliveries"
+        " ORDER BY position, webhook, ordering_key"
     )
 
 
 async def told(database: Database, webhook: UUID = ALL) -> list[str]:
-    """In short what a webhook was told, in order: the action, the states and the flags that were up."""
-    found = await database.rows("SELECT payload FROM deliveries WHERE webhook = %s ORDER BY position, lane", (webhook,))
+    """The payloads for a webhook in short, in order: the action, the states and the flags that are true."""
+    found = await database.rows("SELECT payload FROM deliveries WHERE webhook = %s ORDER BY position, ordering_key", (webhook,))
     return [_short(from_json(text)) for (text,) in found]
 
 

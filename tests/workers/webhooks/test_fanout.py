@@ -1,4 +1,4 @@
-"""The fan-out on a real log: who is told of which write, and how the Event was then."""
+"""Fan-out of notifications on a real log: which webhooks are notified of which write, and the state they are shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.media_event.commands import (
     AddOrUpdateEvent,
     ChangeEventState,
@@ -17,10 +17,10 @@ from domain.media_event.commands import (
 )
 from domain.media_event.values import EventState, Mp4State
 from projections.deliveries.keys import shard_of
-from projections.log.tail import head
+from projections.log.reader import head
 from tests.conftest import NOON
 from tests.projections.feeding import do, event, room
-from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, fed, rows, told, webhook, withdraw
+from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, delete, fed, rows, told, webhook
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 ADDED = "stateChanged metadataChanged"
@@ -31,20 +31,20 @@ def fan(inner: Core) -> Fed:
     return fed(inner)
 
 
-async def test_a_callback_is_told_of_no_event(inner: Core, fan: Fed) -> None:
-    """It is of no Event, and yet not of all."""
+async def test_a_callback_gets_no_notification_of_an_event(inner: Core, fan: Fed) -> None:
+    """It has no Event, and is not system-wide either."""
     await webhook(inner, ONE, job_client="studio")
     await event(inner, 1)
     await fan.feed()
     await webhook(inner, ALL)
     await amend(inner, ONE, disabled_at=NOON)
     await do(inner, ForceNotification(FIRST))
-    await withdraw(inner, ONE)
+    await delete(inner, ONE)
     await webhook(inner, ONE, job_client="studio")
     await do(inner, ForceNotification(FIRST))
     await fan.feed()
     assert {row[0] for row in await rows(inner.database)} == {ALL}
-    await withdraw(inner, ONE)
+    await delete(inner, ONE)
     await webhook(inner, ONE)
     await do(inner, ForceNotification(FIRST))
     for begin_anew in (False, True):
@@ -86,8 +86,8 @@ async def test_a_row_says_where_it_comes_from_and_when_it_is_due(inner: Core, fa
     await do(inner, AddOrUpdateEvent(FIRST, {"title": "Final"}, state=EventState.LIVE_PUBLISHED))
     await fan.feed()
     ((position, recorded_at),) = await inner.database.rows("SELECT position, recorded_at FROM events ORDER BY 1 DESC LIMIT 1")
-    ((webhook_id, at, lane, shard, _, state, error, created_at),) = await rows(inner.database)
-    assert (webhook_id, at, lane, shard, state, error) == (ALL, position, str(FIRST), shard_of(ALL), 0, None)
+    ((webhook_id, at, ordering_key, shard, _, state, error, created_at),) = await rows(inner.database)
+    assert (webhook_id, at, ordering_key, shard, state, error) == (ALL, position, str(FIRST), shard_of(ALL), 0, None)
     assert created_at == recorded_at
     ((due, unfinished),) = await inner.database.rows(
         "SELECT due_at BETWEEN created_at AND clock_timestamp(), finished_at IS NULL FROM deliveries"
@@ -96,11 +96,11 @@ async def test_a_row_says_where_it_comes_from_and_when_it_is_due(inner: Core, fa
     assert fan.woken == [1]
 
 
-async def test_what_was_written_before_a_webhook_or_after_its_end_is_not_told_to_it(inner: Core, fan: Fed) -> None:
+async def test_a_webhook_gets_only_writes_of_its_own_lifetime(inner: Core, fan: Fed) -> None:
     await event(inner, 1)
     await webhook(inner, ALL)
     await do(inner, AddOrUpdateEvent(FIRST, {"title": "told"}))
-    await withdraw(inner, ALL)
+    await delete(inner, ALL)
     await do(inner, AddOrUpdateEvent(FIRST, {"title": "not told"}))
     await webhook(inner, ALL)
     await do(inner, ChangeEventState(FIRST, EventState.STOPPED))
@@ -108,7 +108,7 @@ async def test_what_was_written_before_a_webhook_or_after_its_end_is_not_told_to
     assert await told(inner.database) == ["1 Updated PRE_LIVE metadataChanged", "1 Updated STOPPED stateChanged"]
 
 
-async def test_an_event_webhook_hears_of_its_event_only(inner: Core, fan: Fed) -> None:
+async def test_an_event_webhook_gets_notifications_of_its_event_only(inner: Core, fan: Fed) -> None:
     await event(inner, 1)
     await webhook(inner, ALL)
     await webhook(inner, ONE, event=FIRST)
@@ -122,7 +122,7 @@ async def test_an_event_webhook_hears_of_its_event_only(inner: Core, fan: Fed) -
     assert len(await told(inner.database, ALL)) == 4
 
 
-async def test_what_a_disabled_webhook_misses_is_kept_as_failed(inner: Core, fan: Fed) -> None:
+async def test_deliveries_for_a_disabled_webhook_are_inserted_as_failed(inner: Core, fan: Fed) -> None:
     await webhook(inner, ALL)
     await amend(inner, ALL, disabled_at=NOON)
     await event(inner, 1)
@@ -144,13 +144,13 @@ async def test_without_webhooks_and_without_events_there_is_nothing_to_write(inn
     assert (await rows(inner.database), fan.woken) == ([], [])
 
 
-async def test_the_state_is_that_after_the_write_however_late_it_is_read(inner: Core, fan: Fed) -> None:
-    """Also behind a snapshot that is of a later state."""
+async def test_the_state_is_that_after_the_write_even_when_read_late(inner: Core, fan: Fed) -> None:
+    """Also with a snapshot of a later state."""
     await webhook(inner, ALL)
     await event(inner, 1)
     for number in range(120):
         await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": str(number)}))
-    await inner.ledger.stop()
+    await inner.executor.stop()
     assert await inner.database.rows("SELECT originator_version FROM snapshots") == [(100,)]
     for start, snapshot in ((50, b""), (110, b""), (110, b'{"form":0}')):
         if snapshot:  # of another form of the code: the whole stream is read
@@ -162,7 +162,7 @@ async def test_the_state_is_that_after_the_write_however_late_it_is_read(inner: 
         assert [int(number) for (number,) in found] == list(range(start - 2, 120))
 
 
-async def test_feeding_twice_or_from_anywhere_and_in_any_batches_makes_the_same_rows(inner: Core, fan: Fed) -> None:
+async def test_repeated_feeding_in_any_batches_makes_the_same_rows(inner: Core, fan: Fed) -> None:
     await event(inner, 1, title="Final")
     await webhook(inner, ONE, event=FIRST)
     await event(inner, 2)
@@ -171,7 +171,7 @@ async def test_feeding_twice_or_from_anywhere_and_in_any_batches_makes_the_same_
     await do(inner, AddOrUpdateEvent(SECOND, {"thumbnail": "a"}, state=EventState.STOPPED))
     await amend(inner, ALL, disabled_at=NOON)
     await do(inner, DeleteEvent(FIRST))
-    await withdraw(inner, ONE)
+    await delete(inner, ONE)
     await do(inner, RestoreEvent(FIRST))
     await fan.feed()
     once = await rows(inner.database)
@@ -185,11 +185,11 @@ async def test_feeding_twice_or_from_anywhere_and_in_any_batches_makes_the_same_
 
 
 @pytest.mark.parametrize("others", [False, True], ids=["nobody is left", "others are left"])
-async def test_an_event_that_was_passed_over_is_not_remembered_as_it_was(inner: Core, fan: Fed, others: bool) -> None:
+async def test_an_event_without_subscribers_is_not_cached(inner: Core, fan: Fed, others: bool) -> None:
     await webhook(inner, ONE, event=FIRST)
     await event(inner, 1)
     await fan.feed()
-    await (amend(inner, ONE, event_id=SECOND) if others else withdraw(inner, ONE))
+    await (amend(inner, ONE, event_id=SECOND) if others else delete(inner, ONE))
     await fan.feed()
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "unheard"}))
     await fan.feed()

@@ -1,4 +1,4 @@
-"""A chapter point, and what belongs to it, is told of as a change of its Event. Document 2, "Events": ChapterPointsChanged."""
+"""Changes of chapter points and their properties are notified as changes of their Event."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
 from domain.records.kinds.category import Category
 from domain.records.kinds.chapter_point import ChapterPoint
 from domain.records.kinds.custom_property import CategoryProperty, ChapterPointProperty
-from domain.records.record import AmendRecord, RegisterRecord, WithdrawRecord
+from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.projections.feeding import do, event, record
 from tests.workers.webhooks.feeding import ALL, ONE, Fed, fed, rows, together, told, webhook
 
@@ -38,8 +38,8 @@ async def fan(inner: Core) -> Fed:
     return fed(inner)
 
 
-async def test_a_point_with_its_properties_is_one_notification(inner: Core, fan: Fed) -> None:
-    """Whichever of them the write names first."""
+async def test_a_point_and_its_properties_in_one_write_are_one_notification(inner: Core, fan: Fed) -> None:
+    """In any order within the write."""
     end = await together(inner, property_("x"), point(), property_("y", UUID(int=13)))
     await fan.feed()
     assert await told(inner.database) == [f"1 {CHANGED}"]
@@ -47,22 +47,22 @@ async def test_a_point_with_its_properties_is_one_notification(inner: Core, fan:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])
-async def test_every_later_change_of_either_is_told(inner: Core, fan: Fed, at_once: int) -> None:
+async def test_later_changes_of_points_and_properties_are_notified(inner: Core, fan: Fed, at_once: int) -> None:
     await do(inner, point())
     await do(inner, property_("x"))
     await do(inner, AmendRecord(POINT, ChapterPoint, {"title": "Goal"}))
     await do(inner, AmendRecord(PROPERTY, ChapterPointProperty, {"value": "z"}))
-    await together(inner, WithdrawRecord(PROPERTY, ChapterPointProperty), WithdrawRecord(POINT, ChapterPoint))
+    await together(inner, DeleteRecord(PROPERTY, ChapterPointProperty), DeleteRecord(POINT, ChapterPoint))
     await fan.feed(writes_at_once=at_once)
     assert await told(inner.database) == [f"1 {CHANGED}"] * 5
     assert await told(inner.database, ONE) == [f"1 {CHANGED}"] * 5
 
 
 @pytest.mark.parametrize("at_once", [1, 1000])
-async def test_what_is_made_anew_for_another_event_concerns_that_one(inner: Core, fan: Fed, at_once: int) -> None:
+async def test_a_point_registered_again_for_another_event_notifies_that_event(inner: Core, fan: Fed, at_once: int) -> None:
     await do(inner, point())
     await do(inner, property_("x"))
-    await together(inner, WithdrawRecord(PROPERTY, ChapterPointProperty), WithdrawRecord(POINT, ChapterPoint))
+    await together(inner, DeleteRecord(PROPERTY, ChapterPointProperty), DeleteRecord(POINT, ChapterPoint))
     await do(inner, point(SECOND))
     await do(inner, property_("x"))
     await fan.feed(writes_at_once=at_once)
@@ -70,15 +70,15 @@ async def test_what_is_made_anew_for_another_event_concerns_that_one(inner: Core
     assert await told(inner.database, ONE) == [f"1 {CHANGED}"] * 3
 
 
-async def test_a_write_on_points_of_two_events_is_told_once_for_each(inner: Core, fan: Fed) -> None:
+async def test_a_write_to_points_of_two_events_is_one_notification_for_each(inner: Core, fan: Fed) -> None:
     end = await together(inner, point(), point(SECOND, UUID(int=14)), property_("x"))
     await fan.feed()
-    found = await inner.database.rows("SELECT position, lane FROM deliveries WHERE webhook = %s ORDER BY 1", (ALL,))
+    found = await inner.database.rows("SELECT position, ordering_key FROM deliveries WHERE webhook = %s ORDER BY 1", (ALL,))
     assert found == [(end - 1, str(SECOND)), (end, str(FIRST))]
 
 
-async def test_the_event_is_shown_as_it_was_then(inner: Core, fan: Fed) -> None:
-    """Also where none of the Event's own records come by."""
+async def test_the_event_is_shown_as_of_the_write(inner: Core, fan: Fed) -> None:
+    """Also where the batch has no record of the Event itself."""
     await do(inner, point())
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "later"}))
     await do(inner, AmendRecord(POINT, ChapterPoint, {"title": "Goal"}))
@@ -87,7 +87,7 @@ async def test_the_event_is_shown_as_it_was_then(inner: Core, fan: Fed) -> None:
     assert await inner.database.rows(question, (ALL,)) == [(None,), ("later",), ("later",)]
 
 
-async def test_points_of_an_event_that_is_not_there_or_other_properties_concern_nobody(inner: Core, fan: Fed) -> None:
+async def test_points_without_an_event_and_other_properties_notify_nobody(inner: Core, fan: Fed) -> None:
     await do(inner, point(UUID(int=9)))
     await record(inner, Category, 21, name="Sport", label="sport")
     await record(inner, CategoryProperty, 22, owner_id=UUID(int=21), category="a", key="b")
@@ -95,7 +95,7 @@ async def test_points_of_an_event_that_is_not_there_or_other_properties_concern_
     assert await rows(inner.database) == []
 
 
-async def test_a_deleted_event_is_still_told_of_its_points(inner: Core, fan: Fed) -> None:
+async def test_points_of_a_deleted_event_are_notified(inner: Core, fan: Fed) -> None:
     await do(inner, DeleteEvent(FIRST))
     await do(inner, point())
     await fan.feed()

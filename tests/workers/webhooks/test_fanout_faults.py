@@ -1,4 +1,4 @@
-"""What the fan-out does with records that cannot be read, and with those that come later than others."""
+"""The fan-out with unreadable records, and with records that come late."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from pydantic import ValidationError
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
 from domain.media_event.commands import AddOrUpdateEvent, ForceNotification
 from domain.records.kinds.chapter_point import ChapterPoint
 from domain.records.record import AmendRecord
 from projections.deliveries.keys import CHANNEL
-from projections.log.tail import head, read
+from projections.log.reader import head, read
 from tests.conftest import NOON
 from tests.projections.feeding import as_superuser, do, event, record
 from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, fed, rows, told, webhook
@@ -44,7 +44,7 @@ async def listener(inner: Core) -> AsyncIterator[AsyncConnection[TupleRow]]:
 
 
 async def heard(listener: AsyncConnection[TupleRow]) -> list[str]:
-    """All that was said so far; the last word is our own."""
+    """All notifications up to now. The last one is our own."""
     await listener.execute(f"NOTIFY {CHANNEL}, 'end'")
     said: list[str] = []
     async with asyncio.timeout(10):
@@ -67,13 +67,13 @@ async def test_a_record_that_cannot_be_read_is_refused_and_the_rest_goes_on_afte
     assert await told(inner.database) == ["1 Added PRE_LIVE stateChanged metadataChanged", "1 Updated PRE_LIVE isForced"]
 
 
-async def test_a_record_that_nobody_wants_need_not_be_read(inner: Core, fan: Fed) -> None:
+async def test_a_record_without_subscribers_is_not_read(inner: Core, fan: Fed) -> None:
     records = [record for record in await read(inner.database, 0) if record.kind == "event"]
     await fan.take([replace(record, state=b"{") for record in records])
     assert await rows(inner.database) == []
 
 
-async def test_a_webhook_whose_record_cannot_be_read_stays_as_it_was(inner: Core, fan: Fed, database_url: str) -> None:
+async def test_a_webhook_with_an_unreadable_record_stays_as_it_was(inner: Core, fan: Fed, database_url: str) -> None:
     await amend(inner, ALL, disabled_at=NOON)
     await webhook(inner, ONE)
     as_superuser(database_url, "UPDATE events SET topic = 'webhook.beamed_up' WHERE topic = 'webhook.amended'")
@@ -89,9 +89,7 @@ async def test_a_webhook_whose_record_cannot_be_read_stays_as_it_was(inner: Core
     assert [(row[0], row[5]) for row in await rows(inner.database)] == [(ALL, 0), (ONE, 0), (ALL, 2), (ONE, 0)]
 
 
-async def test_a_record_that_is_replayed_later_is_told_as_if_it_had_come_in_time(
-    inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]
-) -> None:
+async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]) -> None:
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "later"}))
     await webhook(inner, ONE)
     await do(inner, ForceNotification(FIRST))
@@ -108,8 +106,8 @@ async def test_a_record_that_is_replayed_later_is_told_as_if_it_had_come_in_time
     assert [row[4] for row in await rows(inner.database)][-1].count('"referenceId":"later"') == 1
 
 
-async def test_an_event_whose_records_are_parked_is_shown_as_the_log_has_it(inner: Core, fan: Fed) -> None:
-    """Its chapter points come by, its own records do not."""
+async def test_an_event_with_parked_records_is_shown_as_in_the_log(inner: Core, fan: Fed) -> None:
+    """The feed has its chapter points, but not its own records."""
     await record(inner, ChapterPoint, 11, event_id=FIRST, start_time="00:00:01")
     await fan.begin(await head(inner.database) - 1)
     await fan.feed()
@@ -119,9 +117,7 @@ async def test_an_event_whose_records_are_parked_is_shown_as_the_log_has_it(inne
     assert ['"referenceId":"parked"' in row[4] for row in await rows(inner.database)] == [False, True]
 
 
-async def test_what_was_there_already_is_left_alone_and_wakes_nobody(
-    inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]
-) -> None:
+async def test_existing_rows_stay_unchanged_and_wake_no_sender(inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]) -> None:
     await fan.feed()
     await inner.database.execute("UPDATE deliveries SET state = 1, attempts = 3")
     before = await inner.database.rows("SELECT * FROM deliveries ORDER BY position")
@@ -132,9 +128,7 @@ async def test_what_was_there_already_is_left_alone_and_wakes_nobody(
     assert await heard(listener) == []
 
 
-async def test_rows_are_there_only_when_the_transaction_is_committed(
-    inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]
-) -> None:
+async def test_rows_appear_with_the_commit_of_the_transaction(inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]) -> None:
     effects = await fan.fanout.prepare(await read(inner.database, 0))
     assert effects is not None
     async with inner.database.connection() as connection, connection.transaction(force_rollback=True):
@@ -144,7 +138,7 @@ async def test_rows_are_there_only_when_the_transaction_is_committed(
     assert await heard(listener) == []
 
 
-async def test_a_database_that_is_down_is_told_as_such(inner: Core, fan: Fed) -> None:
+async def test_a_database_that_is_down_is_reported(inner: Core, fan: Fed) -> None:
     records = await read(inner.database, 0)
     await fan.begin(records[-1].position - 1)
     await inner.database.close()

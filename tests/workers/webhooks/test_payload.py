@@ -1,4 +1,4 @@
-"""The body of a notification, byte for byte as document 2, "Events", has its fields."""
+"""The payload of a notification, byte for byte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pydantic_core import from_json
 
 from domain.media_event.values import EventDetails, EventState, Mp4State
 from tests.properties.histories import texts
-from workers.webhooks.payload import form_body, payload
+from workers.deliveries.form_body import form_body
+from workers.webhooks.payload import payload
 from workers.webhooks.policy import Action, Change, Effect
 
 EVENT = "1f0c0a5e-0000-4000-8000-000000000001"
@@ -61,7 +62,7 @@ def test_every_change_has_its_own_flag() -> None:
 
 
 @given(st.none() | texts, st.none() | texts, st.sampled_from(EventState), st.sampled_from(Mp4State), st.sampled_from(Action))
-def test_whatever_the_texts_hold_both_bodies_say_the_same(
+def test_json_and_form_have_the_same_values_for_any_text(
     ref_id: str | None, external_id: str | None, state: EventState, mp4_state: Mp4State, action: Action
 ) -> None:
     details = EventDetails(ref_id=ref_id, external_id=external_id, state=state, mp4_state=mp4_state)

@@ -1,8 +1,8 @@
-"""A logged event as a Kafka record and back: CloudEvents 1.0, Kafka binding, binary mode.
+"""Conversion between events of the log and Kafka records: CloudEvents 1.0, Kafka binding, binary mode.
 
-The value is the event's own JSON, byte for byte as the log holds it; the envelope lies in headers. The key is the aggregate's id.
-Extensions: `sequence` (the version), `position` (in the log), `after` (everything up to here lies before this record's page of the
-relay, which always holds whole writes), and who caused it.
+The value is the JSON of the event, byte for byte as the log holds it. The envelope is in the headers. The key is the id of the
+aggregate. Extensions: `sequence` (the version), `position` (in the log), `after` (the position before the page of the relay with
+this record; a page always holds whole writes), and who caused the event.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic_core import from_json, to_json
 
-from projections.log.tail import LoggedEvent
+from projections.log.reader import LoggedEvent
 
 SOURCE = "/medialedger"
 CAUSE = {"actor": "ce_actor", "correlation_id": "ce_correlationid", "command_id": "ce_commandid", "causation_id": "ce_causationid"}
@@ -22,6 +22,7 @@ _FIXED = [("content-type", b"application/json"), ("ce_specversion", b"1.0"), ("c
 
 
 def headers(event: LoggedEvent, *, after: int) -> list[tuple[str, bytes]]:
+    """The headers of the record of an event. `after` is the position before its page."""
     cause: Mapping[str, Any] = from_json(event.metadata)
     return [
         *_FIXED,
@@ -37,7 +38,7 @@ def headers(event: LoggedEvent, *, after: int) -> list[tuple[str, bytes]]:
 
 
 def milliseconds(moment: datetime) -> int:
-    """The timestamp of a Kafka record. It never runs backwards along the log, so an offset can be found by it."""
+    """The timestamp of a Kafka record. It never decreases along the log, so an offset can be found by it."""
     return int(moment.timestamp() * 1000)
 
 
@@ -46,18 +47,19 @@ def position(headers: Iterable[tuple[str, bytes]]) -> int:
 
 
 def logged(headers: Iterable[tuple[str, bytes]], value: bytes) -> tuple[LoggedEvent, int]:
-    """The event as the log holds it, and what its page lies behind. Raises KeyError or ValueError for what is no record of ours."""
-    known = dict(headers)
-    topic = known["ce_type"].decode()
-    cause = {member: known[name].decode() for member, name in CAUSE.items() if name in known}
+    """The event as the log holds it, and the position before its page. Raises KeyError or ValueError for a record of
+    another product."""
+    values = dict(headers)
+    topic = values["ce_type"].decode()
+    cause = {member: values[name].decode() for member, name in CAUSE.items() if name in values}
     event = LoggedEvent(
-        int(known["ce_position"]),
-        f"{topic.partition('.')[0]}:{known['ce_subject'].decode()}",
-        int(known["ce_sequence"]),
+        int(values["ce_position"]),
+        f"{topic.partition('.')[0]}:{values['ce_subject'].decode()}",
+        int(values["ce_sequence"]),
         topic,
-        UUID(known["ce_id"].decode()),
+        UUID(values["ce_id"].decode()),
         value,
         to_json(cause).decode(),
-        datetime.fromisoformat(known["ce_time"].decode()),
+        datetime.fromisoformat(values["ce_time"].decode()),
     )
-    return event, int(known["ce_after"])
+    return event, int(values["ce_after"])

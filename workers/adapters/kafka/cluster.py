@@ -1,4 +1,4 @@
-"""Which Kafka this is. A cluster has an id for life; one whose data is lost comes back with another."""
+"""The id of the Kafka cluster. It never changes; a cluster that lost its data gets a new one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.kernel.errors import Unavailable
 
 
 async def cluster_id(bootstrap: str) -> str:
-    """Raises `Unavailable` when no broker answers."""
+    """The id of the cluster. Raises `Unavailable` when no broker answers."""
     try:
         return await asyncio.to_thread(_ask, bootstrap.split(","))
     except KafkaError as fault:

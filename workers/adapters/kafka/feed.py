@@ -1,7 +1,8 @@
-"""The feed that reads Kafka. The relay's own checkpoint says how much of the log the topics hold, so records of all partitions can
-be put back into the order of the log: nothing is given before everything that lies before it has been read.
+"""The feed that reads from Kafka, in the order of the log.
 
-Partitions are assigned by our own leases, not by a consumer group: the checkpoint and its fencing are in PostgreSQL anyway.
+The checkpoint of the relay says how much of the log the topics hold. So the records of all partitions can be merged by position:
+a record is given only after all earlier ones have been read. Partitions are assigned by leases in PostgreSQL, not by a consumer
+group, because the checkpoint and its fencing are in PostgreSQL anyway.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from domain.kernel.errors import Unavailable
-from projections.consumers.shares import shard_of
+from projections.consumers.leases import shard_of
 from projections.kernel.database import Database
-from projections.log import tail
-from projections.log.tail import LoggedEvent
+from projections.log import reader
+from projections.log.reader import LoggedEvent
 from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.topics import LARGEST, Topics, bounds
@@ -35,7 +36,7 @@ _SOON = 0.002
 
 
 class KafkaFeed:
-    """`past` reads from the log what the topics no longer hold."""
+    """Reads from Kafka. `past` reads from the log what the topics no longer hold."""
 
     def __init__(
         self, bootstrap: str, topics: Topics, *, database: Database, past: LogFeed, kinds: Collection[str], shards: int = 1
@@ -47,18 +48,18 @@ class KafkaFeed:
         self._kinds = kinds
         self._shards = shards
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka feed")
-        self._reading: _Reading | None = None
+        self._reading: _TopicReader | None = None
         self._relay = ""
 
     async def fetch(self, after: Mapping[int, int]) -> Batch:
         try:
             reading = self._reading
-            if reading is None or not reading.goes_on(after):
-                return await self._seat(after)
+            if reading is None or not reading.continues(after):
+                return await self._seek(after)
             await self._in_thread(reading.poll)
             relayed = await self._relayed()
             through = await self._in_thread(reading.through, relayed)
-            return Batch(reading.taken(through), through)
+            return Batch(reading.take(through), through)
         except KafkaError as fault:
             await self.close()
             raise Unavailable(f"Kafka does not answer: {type(fault).__name__}") from fault
@@ -71,20 +72,20 @@ class KafkaFeed:
         if reading is not None:
             await self._in_thread(reading.close)
 
-    async def _seat(self, after: Mapping[int, int]) -> Batch:
-        """Find the place in the topics. What they no longer hold comes from the log, a page at a time, until they do."""
+    async def _seek(self, after: Mapping[int, int]) -> Batch:
+        """Find the position in the topics. Pages that they no longer hold are read from the log."""
         await self.close()
         self._relay = relay_name(await cluster_id(self._bootstrap))
         start, relayed = min(after.values()), await self._relayed()
         moment = await self._moment(start)
-        make = partial(_Reading, self._bootstrap, self._partitions(after), after=after, shards=self._shards)
+        make = partial(_TopicReader, self._bootstrap, self._partitions(after), after=after, shards=self._shards)
         reading = await self._in_thread(make)
         try:
-            held = await self._in_thread(reading.seat, moment)
+            complete = await self._in_thread(reading.seek, moment)
         except BaseException:
             await self._in_thread(reading.close)
             raise
-        if held or start >= relayed:
+        if complete or start >= relayed:
             self._reading = reading
             return Batch((), start)
         await self._in_thread(reading.close)
@@ -95,20 +96,20 @@ class KafkaFeed:
         return [TopicPartition(self._topics.of(kind), number) for kind in sorted(self._kinds) for number in numbers]
 
     async def _relayed(self) -> int:
-        """Up to where the relay has filled the topics."""
-        found = await self._database.row("SELECT position FROM consumer_shards WHERE consumer = %s", (self._relay,))
-        return int(found[0]) if found else 0
+        """The position up to which the relay has filled the topics."""
+        row = await self._database.row("SELECT position FROM consumer_shards WHERE consumer = %s", (self._relay,))
+        return int(row[0]) if row else 0
 
     async def _moment(self, position: int) -> int:
-        """When the event at this position was recorded, in milliseconds; all records behind it are not older."""
-        found = await tail.at(self._database, [position]) if position else ()
-        return cloud_event.milliseconds(found[0].recorded_at) if found else 0
+        """When the event at this position was recorded, in milliseconds; no later record is older."""
+        events = await reader.at(self._database, [position]) if position else ()
+        return cloud_event.milliseconds(events[0].recorded_at) if events else 0
 
     async def _in_thread(self, act: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, act, *arguments)
 
 
-class _Reading:
+class _TopicReader:
     """One assignment, as long as it lasts. Every method runs in the feed's thread, except `goes_on` and `taken`, between them."""
 
     def __init__(self, bootstrap: str, partitions: list[TopicPartition], *, after: Mapping[int, int], shards: int) -> None:
@@ -127,15 +128,15 @@ class _Reading:
             fetch_max_bytes=4 * LARGEST,
         )
         self._ends = _consumer(bootstrap)
-        """Asks only for the ends of partitions. A broker answers one connection in the order of its questions, so on that of the
-        other this one would wait until there is something to read."""
+        """Requests only the ends of partitions. A broker answers the requests of a connection in order, so on the connection of the
+        other consumer it would wait until there is something to read."""
 
-    def goes_on(self, after: Mapping[int, int]) -> bool:
-        """Whether the caller stands where we do: it has taken what it was given, for the same shards."""
+    def continues(self, after: Mapping[int, int]) -> bool:
+        """Whether the caller has processed everything that it was given, and has the same shards."""
         return after.keys() == self._after.keys() and all(max(self._after[s], self._through) == p for s, p in after.items())
 
-    def seat(self, moment: int) -> bool:
-        """Stand before the first record that is not older than `moment`; whether the topics still hold all from there on."""
+    def seek(self, moment: int) -> bool:
+        """Go to the first record that is not older than `moment`. Returns whether the topics still hold all records from there."""
         missing = {partition.topic for partition in self._partitions} - self._consumer.topics()
         if missing:
             raise Unavailable(f"Kafka does not hold {', '.join(sorted(missing))} yet; the relay makes it")
@@ -151,33 +152,34 @@ class _Reading:
         return all(begins[p] == 0 or starts[p] > begins[p] for p in self._partitions)
 
     def poll(self) -> None:
-        """Read on; waits a moment when there is nothing."""
+        """Read more records; waits a moment if there are none."""
         wait = _SOON if self._waiting else _IDLE
         for partition, records in self._consumer.poll(timeout_ms=int(wait * 1000)).items():
             for record in records:
                 try:
                     event, after = cloud_event.logged(record.headers, record.value)
                 except (KeyError, ValueError) as fault:
-                    _log.warning("%s holds a record that is none of ours at %d: %s", partition.topic, record.offset, fault)
+                    _log.warning("%s holds a record of another product at %d: %s", partition.topic, record.offset, fault)
                 else:
                     self._complete[partition] = max(self._complete[partition], after)
                     self._keep(event)
 
     def _keep(self, event: LoggedEvent) -> None:
-        """Until all that lies before it has been read. What the relay sent twice is kept once."""
+        """Keep a record until all earlier ones have been read; one that the relay sent twice is kept once."""
         if event.position > self._through and event.position not in self._waiting:
             self._waiting[event.position] = event
             heapq.heappush(self._order, event.position)
 
     def through(self, relayed: int) -> int:
-        """Up to where everything has been read, when the topics hold all up to `relayed`: of a partition that is read to its end,
-        that; of another one, all before the page that its last record belongs to."""
+        """The position up to which everything has been read, if the topics hold the log up to `relayed`. A partition that is read
+        to its end counts up to there, another one up to the page of its last record."""
         ends = self._ends.end_offsets(self._partitions)
-        behind = [p for p in self._partitions if self._consumer.position(p) < ends[p]]
-        through = min((self._complete[p] for p in behind), default=relayed)
+        unfinished = [p for p in self._partitions if self._consumer.position(p) < ends[p]]
+        through = min((self._complete[p] for p in unfinished), default=relayed)
         return max(self._through, min(through, relayed))
 
-    def taken(self, through: int) -> list[LoggedEvent]:
+    def take(self, through: int) -> list[LoggedEvent]:
+        """The records up to `through`, by position."""
         records: list[LoggedEvent] = []
         while self._order and self._order[0] <= through:
             record = self._waiting.pop(heapq.heappop(self._order))

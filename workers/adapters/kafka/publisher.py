@@ -1,4 +1,6 @@
-"""Writes pages of the log to Kafka: idempotent producer, a record for every event, acknowledged before the page counts as sent."""
+"""Publisher to Kafka: a record for every event, written by an idempotent producer.
+
+A page counts as sent after all of its records are acknowledged."""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
 from domain.kernel.errors import Unavailable
-from projections.log.tail import LoggedEvent
+from projections.log.reader import LoggedEvent
 from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.topics import LARGEST, PARTITIONS, Topics, bounds, create
 
 _PATIENCE = 4.0
-"""Seconds for a page. Less than a lease, so that a broker that is down does not cost the relay its place."""
+"""Seconds for a page. Less than a lease, so that the relay keeps its shard while a broker is down."""
 
 
 class KafkaPublisher:
-    """kafka-python blocks, so everything runs in a thread of its own."""
+    """Publishes to Kafka. kafka-python blocks, so everything runs in a thread."""
 
     def __init__(self, bootstrap: str, topics: Topics, *, kinds: Collection[str], cluster: str) -> None:
         self._bootstrap = bootstrap.split(",")
@@ -29,21 +31,21 @@ class KafkaPublisher:
         self._names = [topics.of(kind) for kind in kinds]
         self._cluster = cluster
         self.replaced = asyncio.Event()
-        """Another cluster answers: what this one was filled with says nothing of that one."""
+        """Set when another cluster answers: the checkpoint of this one does not hold for it."""
         self._producer: Any = None
-        self._there: dict[tuple[str, int], int] = {}
+        self._last_sent: dict[tuple[str, int], int] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka publisher")
 
     async def begin(self) -> None:
-        """Make the topics that are missing, and look how far each partition has come: what it holds is not sent again."""
+        """Create missing topics, and read the last position of each partition: records that it holds are not sent again."""
         if await cluster_id(",".join(self._bootstrap)) != self._cluster:
             self.replaced.set()
             raise Unavailable("Kafka is another cluster than before")
         await self._run(self._begin)
 
     async def publish(self, events: Sequence[LoggedEvent], *, after: int) -> None:
-        """Send a page that begins behind `after`, and wait until all of it is acknowledged. Raises `Unavailable`; it is not known
-        then what has arrived, and `begin` must be called before the page is sent again."""
+        """Send a page that starts after the position `after`, and wait until all of it is acknowledged. Raises `Unavailable`; part
+        of the page may have arrived then, and `begin` must be called before it is sent again."""
         await self._run(self._publish, events, after)
 
     async def close(self) -> None:
@@ -63,7 +65,7 @@ class KafkaPublisher:
             create(admin, self._names)
         finally:
             admin.close()
-        self._there = self._last_positions()
+        self._last_sent = self._last_positions()
         self._producer = KafkaProducer(
             bootstrap_servers=self._bootstrap,
             enable_idempotence=True,
@@ -81,7 +83,7 @@ class KafkaPublisher:
         sent = []
         for event in events:
             topic, partition = self._topics.of(event.kind), self._topics.partition(event.key)
-            if event.position > self._there.get((topic, partition), 0):
+            if event.position > self._last_sent.get((topic, partition), 0):
                 sent.append(
                     self._producer.send(
                         topic,
@@ -101,7 +103,7 @@ class KafkaPublisher:
             raise
 
     def _drop(self) -> None:
-        """Also what still waits to be sent: nothing may arrive late, behind what is sent next."""
+        """Close the producer with its queue: no record may arrive after later ones."""
         if self._producer is not None:
             self._producer.close(timeout=0)
             self._producer = None
@@ -115,11 +117,13 @@ class KafkaPublisher:
             consumer.assign(filled)
             for partition in filled:
                 consumer.seek(partition, ends[partition] - 1)
-            found: dict[tuple[str, int], int] = {}
-            while len(found) < len(filled):
+            positions: dict[tuple[str, int], int] = {}
+            while len(positions) < len(filled):
                 for partition, records in consumer.poll(timeout_ms=1000).items():
-                    found[partition.topic, partition.partition] = max(cloud_event.position(record.headers) for record in records)
+                    positions[partition.topic, partition.partition] = max(
+                        cloud_event.position(record.headers) for record in records
+                    )
                     consumer.pause(partition)
-            return found
+            return positions
         finally:
             consumer.close()

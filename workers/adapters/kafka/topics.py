@@ -1,4 +1,4 @@
-"""Which topics there are, and in which partition an aggregate lies. The number of partitions never changes: order rests on it."""
+"""The topics, and the partition of an aggregate. The number of partitions never changes: the order of events depends on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
 from domain.kernel.errors import Unavailable
-from projections.consumers.shares import shard_of
+from projections.consumers.leases import shard_of
 
 PARTITIONS = 8
 LARGEST = 8 * 1024 * 1024
@@ -19,7 +19,7 @@ LARGEST = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topic of an aggregate kind is `<prefix>.<kind>`."""
+    """Names of topics and partitions. The topic of a kind of aggregate is `<prefix>.<kind>`."""
 
     prefix: str = "medialedger"
 
@@ -30,7 +30,7 @@ class Topics:
         return shard_of(key, PARTITIONS)
 
     def partitions(self, shards: Collection[int], *, of: int) -> Sequence[int]:
-        """The partitions that hold these shards of a consumer that has `of` of them, which divides their number."""
+        """The partitions of these shards of a consumer that has `of` shards. `of` must divide the number of partitions."""
         if PARTITIONS % of:
             raise ValueError(f"a consumer of Kafka has 1, 2, 4 or {PARTITIONS} shards, not {of}")
         return [partition for partition in range(PARTITIONS) if partition % of in shards]
@@ -39,7 +39,7 @@ class Topics:
 def bounds(
     consumer: KafkaConsumer, partitions: Sequence[TopicPartition]
 ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
-    """The first offset of each partition, and the one behind its last. Raises `Unavailable` for a topic that was made just now."""
+    """The first offset of each partition, and the one after its last. Raises `Unavailable` for a topic that is not ready yet."""
     try:
         return consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
     except KeyError as missing:
@@ -47,7 +47,7 @@ def bounds(
 
 
 def create(admin: KafkaAdminClient, names: Collection[str]) -> None:
-    """Make those topics that are not there."""
+    """Create the topics that do not exist."""
     missing = set(names) - set(admin.list_topics())
     configuration = {"max.message.bytes": str(LARGEST)}
     for name in sorted(missing):

@@ -13,7 +13,7 @@ from workers.jobs.registry import installed
 
 
 def main(fd: int) -> None:
-    """A session of its own, if it has none: it ends its whole group."""
+    """Starts a session of its own, if it has none: the process kills its whole process group at the end."""
     with suppress(PermissionError):
         os.setsid()
     os.set_inheritable(fd, False)

@@ -1,7 +1,7 @@
-"""The host's end of the channel, and what becomes of the host without it. Issue 7, point 4.
+"""The step process's end of the channel to its worker.
 
-A thread of its own reads, so a wish to end is heard while a step runs. A host that hears nothing from its worker ends, with all
-that its step started: the worker may be dead, or frozen and its lease given to another.
+A thread of its own reads, so a cancellation arrives while a step runs. A process that hears nothing from its worker kills itself,
+with all processes that it started.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from typing import Final
 from domain.job.values import Severity
 from workers.jobs.host.frames import Frame, Garbled, Unpacker, packed
 
-_UNTIL_TOLD: Final = 30.0
+_DEFAULT_PATIENCE: Final = 30.0
 _PIECE: Final = 65_536
 
 
 class Channel:
-    """Reads in one thread, sends from any."""
+    """Reads in one thread, and sends from any thread."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._sending = Lock()
-        self.patience = _UNTIL_TOLD
-        """So many seconds without a word from the worker, and it is taken for dead."""
+        self.patience = _DEFAULT_PATIENCE
+        """Seconds without a message after which the worker is taken for dead."""
 
     def send(self, frame: Frame) -> None:
         with self._sending:
             self._sock.sendall(packed(frame))
 
     def frames(self) -> Iterator[Frame]:
-        """Until there is nobody to hear from."""
+        """Messages of the worker, until it is gone."""
         unpacker = Unpacker()
         with suppress(OSError, Garbled):
             while select.select([self._sock], [], [], self.patience)[0] and (piece := self._sock.recv(_PIECE)):
                 yield from unpacker.frames(piece)
 
-    # --- Heard, for the step
+    # --- StepListener, for the step
 
     def progress(self, fraction: float, message: str) -> None:
         self.send({"kind": "progress", "fraction": fraction, "message": message})
@@ -52,5 +52,5 @@ class Channel:
 
 
 def end_group() -> None:
-    """This process, and all that it started and that did not leave its group."""
+    """Kill this process and its process group."""
     os.killpg(os.getpgrp(), signal.SIGKILL)

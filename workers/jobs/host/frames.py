@@ -1,6 +1,6 @@
-"""The channel between a worker and its step hosts: JSON, with its length before it. Issue 7, point 4.
+"""Frames of the channel between a worker and a step's process: JSON after its length.
 
-Not a pipe of text, so that what a step prints cannot be taken for a word of the host.
+It is not standard output, so that what a step prints cannot be taken for a message.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, Final
 from pydantic_core import from_json, to_json
 
 Frame = Mapping[str, Any]
-"""`kind` says what it is. To the host: settings, order, cancel, alive. From it: ready, progress, log, ended."""
+"""`kind` is the type of message. To the process: settings, order, cancel, alive. From it: ready, progress, log, ended."""
 
 MOST: Final = 64 * 1024 * 1024
 HEAD: Final = 4
 
 
 class Garbled(Exception):
-    """What came is no frame."""
+    """The bytes are not a frame."""
 
 
 def packed(frame: Frame) -> bytes:
@@ -46,14 +46,14 @@ def unpacked(body: bytes) -> Frame:
 
 
 class Unpacker:
-    """Frames out of pieces of any size."""
+    """Puts frames together from pieces of any size."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     def frames(self, piece: bytes) -> Iterator[Frame]:
-        self._held += piece
-        while len(self._held) >= HEAD and len(self._held) >= (end := HEAD + length(bytes(self._held[:HEAD]))):
-            body = bytes(self._held[HEAD:end])
-            del self._held[:end]
+        self._buffer += piece
+        while len(self._buffer) >= HEAD and len(self._buffer) >= (end := HEAD + length(bytes(self._buffer[:HEAD]))):
+            body = bytes(self._buffer[HEAD:end])
+            del self._buffer[:end]
             yield unpacked(body)

@@ -1,7 +1,7 @@
-"""The process in which steps run, one after another. Issue 7, point 4.
+"""The process in which steps run, one after another.
 
-It stays for the next step, since starting one takes longer than many steps do. It says so itself when it should not stay: when a
-step left a program or a thread behind.
+It is used again for the next step, since starting a process takes longer than many steps. It reports itself unfit for that when a
+step left a program or a thread running.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pydantic import TypeAdapter
 from domain.kernel.errors import Malformed
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.cancellation import Cancellation, StepCancelled
-from workers.jobs.context import Means, StepContext, StepFailed, storable
+from workers.jobs.context import StepContext, StepEnvironment, StepFailed, storable
 from workers.jobs.host.channel import Channel, end_group
 from workers.jobs.host.frames import Frame
 from workers.jobs.host.tools import find
-from workers.jobs.orders import Failed, Finished, StepOrder
+from workers.jobs.protocol import Failed, Finished, StepOrder
 from workers.jobs.registry import Registry
 
 LONGEST_REASON: Final = 2_000
@@ -32,18 +32,18 @@ _INTERRUPTED: Final = "The step was asked to end."
 _ORDER: Final = TypeAdapter(StepOrder)
 _PR_SET_CHILD_SUBREAPER: Final = 36  # prctl(2)
 _CHANNEL: Final = "channel"
-_GRACE: Final = 0.1  # a thread that waited for a program is about to end with it
+_GRACE: Final = 0.1  # a thread that waited for a program ends a moment after it
 
 
 class StepHost:
-    """Carries out orders in the main thread, which signals and programs of steps need; listens in another."""
+    """Runs steps in the main thread, which signals and programs of steps need, and reads messages in another thread."""
 
     def __init__(self, channel: Channel, registry: Registry) -> None:
         self._channel = channel
         self._registry = registry
         self._orders: SimpleQueue[tuple[StepOrder, Cancellation]] = SimpleQueue()
         self._cancellation = Cancellation()
-        self._means: Means | None = None
+        self._environment: StepEnvironment | None = None
         self._pid = os.getpid()
 
     def serve(self) -> None:
@@ -51,58 +51,58 @@ class StepHost:
         threading.Thread(target=self._listen, name=_CHANNEL, daemon=True).start()
         while True:
             order, cancellation = self._orders.get()
-            ended = self._carried_out(order, cancellation)
+            ended = self._execute(order, cancellation)
             if os.getpid() != self._pid:
-                os._exit(0)  # a copy of this process, that the step made and let go on
+                os._exit(0)  # a fork of this process, made by the step, that returned from it
             name = type(ended).__name__.lower()
             self._channel.send({"kind": "ended", "fit": _alone(), name: ended})
 
     def _listen(self) -> None:
         try:
             for frame in self._channel.frames():
-                self._heed(frame)
+                self._handle(frame)
         finally:
             end_group()
 
-    def _heed(self, frame: Frame) -> None:
+    def _handle(self, frame: Frame) -> None:
         match frame["kind"]:
             case "settings":
-                self._means = _means(frame)
+                self._environment = _environment(frame)
                 self._channel.patience = frame["lease_seconds"]
                 self._channel.send({"kind": "ready"})
             case "order":
                 self._cancellation = Cancellation()
                 self._orders.put((_ORDER.validate_python(frame["order"]), self._cancellation))
             case "cancel":
-                self._cancellation.ask()
+                self._cancellation.request()
 
-    def _carried_out(self, order: StepOrder, cancellation: Cancellation) -> Finished | Failed:
+    def _execute(self, order: StepOrder, cancellation: Cancellation) -> Finished | Failed:
         try:
             return self._step(order, cancellation)
         except StepFailed as failed:
             reason, final = str(failed), failed.final
         except StepCancelled:
             reason, final = _INTERRUPTED, False
-        except BaseException as error:  # also `SystemExit`: it is the step that should end, not its host
-            reason, final = _described(error), False
-        return Failed(storable(reason, LONGEST_REASON), final=final, interrupted=cancellation.asked and not final)
+        except BaseException as error:  # also `SystemExit`: it ends the step, not the process
+            reason, final = _description(error), False
+        return Failed(storable(reason, LONGEST_REASON), final=final, interrupted=cancellation.requested and not final)
 
     def _step(self, order: StepOrder, cancellation: Cancellation) -> Finished:
-        assert self._means is not None, "the settings come first"
+        assert self._environment is not None, "the settings come first"
         try:
             workflow, parameters = self._registry.checked(order.workflow, order.parameters)
         except Malformed as refusal:
             raise StepFailed(f"This worker cannot run it: {refusal}") from None
-        context: StepContext[Any] = StepContext(order, parameters, self._means, self._channel, cancellation)
+        context: StepContext[Any] = StepContext(order, parameters, self._environment, self._channel, cancellation)
         return context.finished(workflow.step(order.step).run(context))
 
 
-def _means(settings: Frame) -> Means:
+def _environment(settings: Frame) -> StepEnvironment:
     allow = [ip_network(network) for network in settings["allow"]]
-    return Means(Path(settings["media_root"]), lambda: GuardedClient(allow), find)
+    return StepEnvironment(Path(settings["media_root"]), lambda: GuardedClient(allow), find)
 
 
-def _described(error: BaseException) -> str:
+def _description(error: BaseException) -> str:
     message = "(its message cannot be made)"
     with suppress(Exception):
         message = str(error)
@@ -110,12 +110,12 @@ def _described(error: BaseException) -> str:
 
 
 def _adopt_orphans() -> None:
-    """What a step's programs started becomes ours when they end: so it can be seen that something is left."""
+    """Orphaned processes of a step become children of this process, so that `_alone` finds them."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _alone() -> bool:
-    """Whether neither a process nor a thread is left of the step. The dead are put away."""
+    """Whether no process and no thread of the step is left. Reaps ended processes."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -1,4 +1,4 @@
-"""Where the programs are that steps run: the operator's own, else those that came with the product. ADR 0014."""
+"""Finds programs that steps run: the operator's own, else those that came with the product. ADR 0014."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BESIDE: Final = ("ffmpeg", "ffprobe")
 
 
 def find(program: str, *, path: str | None = None) -> Path | None:
-    """On PATH (or `path`), else in the wheel that has our ffmpeg."""
+    """On PATH (or `path`), else in the wheel with ffmpeg."""
     own = shutil.which(program, path=path)
     if own is not None:
         return Path(own)

@@ -1,4 +1,4 @@
-"""`http_fetch_verify`: a file from elsewhere, checked, into the folder of its content. decisions.md, "Job engine"."""
+"""`http_fetch_verify`: downloads a file, checks it, and publishes it in the folder of its content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
-from workers.jobs.places import Segment, segment_fault
+from workers.jobs.media_paths import Segment, segment_fault
 from workers.jobs.workflow import JobParameters, Step, WebUrl, Workflow
 from workers.jobs.workflows.resumable import ResumableDownload
 
@@ -28,7 +28,7 @@ def _digest(text: str) -> str:
 
 
 class HttpFetchVerify(JobParameters):
-    """`file_name` is the last part of the URL's path where it is not given."""
+    """Without `file_name`, the last part of the URL's path."""
 
     url: WebUrl
     sha256: Annotated[str, AfterValidator(_digest)] | None = None
@@ -51,7 +51,7 @@ def fetch(context: StepContext[HttpFetchVerify]) -> StepResult:
     fault = _fault(download, wanted)
     if fault is not None:
         download.discard()
-        raise StepFailed(fault)  # not final: the file may be on its way to the host still
+        raise StepFailed(fault)  # not final: the upload to the host may not have ended yet
     context.keep(download.path, wanted.stored_as, sha256=download.sha256)
     context.progress(1, f"{download.size} bytes")
     return StepResult(
@@ -66,7 +66,7 @@ def fetch(context: StepContext[HttpFetchVerify]) -> StepResult:
 
 
 def store(context: StepContext[HttpFetchVerify]) -> StepResult:
-    """As a second name of the same bytes, which costs nothing, where the file system can."""
+    """As a hard link, which copies nothing, where the file system supports it."""
     name = context.parameters.stored_as
     kept, path = context.job_file(name), context.workspace / name
     try:

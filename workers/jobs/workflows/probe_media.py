@@ -1,4 +1,4 @@
-"""`probe_media`: what ffprobe says of a file of a content, as metadata and in the job's log. Issue 7, point 5."""
+"""`probe_media`: writes the output of ffprobe for a file to the job's metadata and log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
-from workers.jobs.places import RelativePath
+from workers.jobs.media_paths import RelativePath
 from workers.jobs.programs import Ended
 from workers.jobs.workflow import JobParameters, Step, Workflow
 
@@ -26,7 +26,7 @@ def probe(context: StepContext[ProbeMedia]) -> StepResult:
     path = context.path(name)
     if not path.is_file():
         raise StepFailed(f"There is no file {name}.", final=True)
-    # A file may name others, as playlists do; none is fetched over a network.
+    # A file may refer to others, as playlists do; none is fetched over a network.
     arguments = ("-v", "error", "-protocol_whitelist", "file", *_SHOW, "-of", "json", "-i", f"file:{path}")
     ended = context.run("ffprobe", *arguments, seconds=SECONDS)
     if ended.status != 0:
@@ -49,7 +49,7 @@ def _metadata(output: bytes) -> dict[str, Any]:
 
 
 def _complaint(ended: Ended, path: Path, *, name: str) -> str:
-    """Its last line, without our paths."""
+    """The last line of its errors, without paths of this machine."""
     lines = [line for line in ended.errors.decode(errors="replace").splitlines() if line.strip()]
     last = lines[-1] if lines else f"it ended with status {ended.status}"
     return f"ffprobe: {last.replace(f'file:{path}', name).replace(str(path), name)}"

@@ -1,4 +1,4 @@
-"""A download that goes on where it broke off, in the same run or in a later one. Issue 7, point 5; RFC 9110, 13.1.5.
+"""A download that continues after an interruption, in the same run or in a later one. RFC 9110, 13.1.5.
 
 Only a version that the host can name again is continued: by a strong entity tag, or by a date that is old enough to be strong. What
 a run before left is copied, not used in place, since a worker that was thought dead may still write to it.
@@ -31,7 +31,7 @@ _AGAIN: Final = frozenset({408, 425, 429})
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What the bytes of a partial file are of. `validator` None: the host does not say."""
+    """The version that a partial file belongs to. `validator` is None when the host sent none."""
 
     validator: str | None
     total: int | None
@@ -39,7 +39,7 @@ class Version:
 
 
 class ResumableDownload:
-    """One file in the workspace of one run. `size` is how large it has to be, if that is known before."""
+    """One file in the workspace of one run. `size` is the expected size, if known."""
 
     def __init__(self, context: StepContext[Any], url: str, *, size: int | None) -> None:
         self._context = context
@@ -63,7 +63,7 @@ class ResumableDownload:
         return self._version.content_type
 
     def run(self) -> None:
-        """All of the file, or `StepFailed`."""
+        """Download the whole file. Raises `StepFailed`."""
         self._take_over()
         for _ in range(MOST_BREAKS):
             before = self._got
@@ -82,7 +82,7 @@ class ResumableDownload:
         raise StepFailed(f"The host broke off {MOST_BREAKS} times.")
 
     def discard(self) -> None:
-        """So that no later run goes on with it."""
+        """Delete the file, so that no later run continues it."""
         (self._context.workspace / _VERSION).unlink(missing_ok=True)
         self.path.unlink(missing_ok=True)
 
@@ -98,7 +98,7 @@ class ResumableDownload:
         )
 
     def _mind(self, failed: OutboundFailed, before: int) -> None:
-        """Going on makes sense when the last try brought something, or when it was the rest that could not be had."""
+        """Whether to continue: after a try that received data, or one that failed for the rest of the file."""
         if failed.kind == "size":
             self.discard()
             raise StepFailed(f"The file is larger than the {self._expected} bytes that were expected.")
@@ -117,7 +117,7 @@ class ResumableDownload:
         self._got, self._hash, self._version = 0, sha256(), Version(None, None, "")
 
     def _began(self, began: Began) -> None:
-        """Before the first byte: whoever copies the file in between must see that it is another version."""
+        """Called before the first byte: a run that copies the file in between must see that it is another version."""
         if self._expected is not None and began.total is not None and began.total != self._expected:
             self.discard()
             raise StepFailed(f"{self._expected} bytes were expected, the host has {began.total}.")
@@ -143,7 +143,7 @@ class ResumableDownload:
         self._context.progress(fraction, f"{self._got} of {total} bytes" if total else f"{self._got} bytes")
 
     def _take_over(self) -> None:
-        """What the run before had."""
+        """Continue with the file of the previous run."""
         previous = self._context.previous
         version = None if previous is None else _version_in(previous)
         if previous is None or version is None or version.validator is None:
@@ -164,7 +164,7 @@ class ResumableDownload:
 
 
 def validator(began: Began) -> str | None:
-    """What names exactly this version of the file."""
+    """The validator that identifies this version of the file."""
     tag = began.headers.get("etag", "")
     if _STRONG_TAG.fullmatch(tag):
         return tag
@@ -184,5 +184,5 @@ def _version_in(folder: Path) -> Version | None:
 
 
 def _is_final(status: int) -> bool:
-    """The host says that it is our request that is wrong."""
+    """Whether the status says that the request is wrong, so that another try would fail too."""
     return 400 <= status < 500 and status not in _AGAIN

@@ -1,4 +1,4 @@
-"""Categories over HTTP: decisions.md, "Records the documents only name"."""
+"""Categories over HTTP; see docs/reference/api/categories.md."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 import httpx
 
-from api.core import Core
-from api.media.custom_property import MOST_AT_ONCE
+from api.wiring.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, assert_problem, fields_of, last, logged, new_id, topics
 from tests.api.media.owners import CATEGORY, add_category
 
@@ -32,7 +31,7 @@ async def test_a_category_is_added_changed_and_read_back(http: httpx.AsyncClient
     assert await last(inner) == before
 
 
-async def test_a_missing_label_takes_the_name_and_the_reverse(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_missing_label_takes_the_name_and_a_missing_name_the_label(http: httpx.AsyncClient, inner: Core) -> None:
     for body, name, label in [
         ({"name": "A"}, "A", "A"),
         ({"label": "B"}, "B", "B"),
@@ -66,7 +65,7 @@ async def test_a_label_is_used_once_and_free_after_a_delete(http: httpx.AsyncCli
     assert [shown["label"] for shown in (await http.get("/api/category")).json()].count("Sport") == 1
 
 
-async def test_of_many_who_want_a_label_one_gets_it(http: httpx.AsyncClient) -> None:
+async def test_of_many_requests_for_a_label_one_gets_it(http: httpx.AsyncClient) -> None:
     answers = await asyncio.gather(*(http.post("/api/category/", json={"name": f"{n}", "label": "Sport"}) for n in range(12)))
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 11
     assert {tuple(fields_of(answer)) for answer in answers if answer.status_code == 400} == {("label",)}
@@ -89,7 +88,7 @@ async def test_categories_are_listed_by_name_with_their_properties(http: httpx.A
         assert (await http.post("/api/category/", json=body)).json()["label"] == text + "!"
 
 
-async def test_events_of_a_category_are_a_page_and_of_an_unknown_one_none(http: httpx.AsyncClient) -> None:
+async def test_events_of_a_category_are_a_page_and_an_unknown_one_has_none(http: httpx.AsyncClient) -> None:
     key = await add_category(http)
     for day in (2, 1, 3):
         await add(http, Title=f"{day}", CategoryId=key, ScheduledStart=f"2031-01-0{day}")
@@ -110,7 +109,7 @@ async def test_a_delete_takes_the_properties_in_one_append(http: httpx.AsyncClie
     assert (deleted.status_code, deleted.json()) == (200, shown)
     assert len(shown["customProperties"]) == 2
     happened = (await logged(inner))[-3:]
-    assert [one.topic for one in happened] == ["category_property.withdrawn"] * 2 + ["category.withdrawn"]
+    assert [one.topic for one in happened] == ["category_property.deleted"] * 2 + ["category.deleted"]
     assert len({one.cause["command_id"] for one in happened}) == 1
     for one in shown["customProperties"]:
         assert_problem(await http.get(f"/api/category/customproperty/{one['id']}"), 404)
@@ -155,21 +154,3 @@ async def test_a_category_is_shown_with_the_properties_that_it_had_then(http: ht
     await http.delete(f"/api/category/{key}")
     for version, shown in ((1, first), (2, second), (3, {**second, "customProperties": []})):
         assert (await http.get(f"/api/audit/category/{key}/state?version={version}")).json()["state"] == shown
-
-
-async def test_too_many_properties_are_not_deleted_or_copied_at_once_but_go_with_their_category(
-    http: httpx.AsyncClient, inner: Core
-) -> None:
-    source, target = await add_category(http, "Many"), await add_category(http, "None")
-    for start in range(0, MOST_AT_ONCE + 1, 1000):
-        end = min(start + 1000, MOST_AT_ONCE + 1)
-        bulk = [{"category": "a", "key": f"{number}"} for number in range(start, end)]
-        assert (await http.post(f"/api/category/customproperty/bulk/{source}", json=bulk)).status_code == 200
-    before = await last(inner)
-    assert_problem(await http.delete(f"/api/category/customproperty/?categoryId={source}"), 409)
-    clone = {"sourceCategoryId": source, "targetCategoryId": target}
-    assert_problem(await http.get("/api/category/customproperty/clone/", params=clone), 409)
-    assert await last(inner) == before
-    assert (await http.delete(f"/api/category/customproperty/?categoryId={source}&key=7")).json() == {"deletedCount": 1}
-    assert (await http.delete(f"/api/category/{source}")).status_code == 200
-    assert await last(inner) == before + MOST_AT_ONCE + 2

@@ -1,4 +1,4 @@
-"""Chapter points over HTTP: decisions.md, "Records the documents only name"."""
+"""Chapter points over HTTP; see docs/reference/api/chapter-points.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, assert_problem, fields_of, last, logged, new_id, topics
 from tests.api.media.owners import CHAPTER_POINT, add_point
 
@@ -62,10 +62,10 @@ async def test_an_unknown_id_makes_a_point_with_it(http: httpx.AsyncClient, inne
     await http.delete(f"/api/chapterpoint/{key}")
     assert fields_of(await put(http, id=key, title="x")) == ["eventId", "startTime"]
     assert (await put(http, id=key, eventId=event, startTime="00:00:02")).json()["title"] == ""
-    assert (await topics(inner, f"chapter_point:{key}"))[-1] == "chapter_point.reinstated"
+    assert (await topics(inner, f"chapter_point:{key}"))[-1] == "chapter_point.restored"
 
 
-async def test_the_event_must_be_there_and_stays(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_the_event_must_exist_and_never_changes(http: httpx.AsyncClient, inner: Core) -> None:
     event, other, deleted = [(await add(http))["id"] for _ in range(3)]
     await http.delete(f"/api/event/{deleted}")
     key = await add_point(http, event)
@@ -248,7 +248,7 @@ async def test_a_delete_takes_the_properties_and_moves_the_children_up(http: htt
     assert [shown["children"][0]["id"], shown["children"][0]["children"][0]["id"]] == [child, deep]
     happened = (await logged(inner))[-3:]
     assert [one.topic for one in happened] == [
-        "chapter_point_property.withdrawn", "chapter_point.amended", "chapter_point.withdrawn",
+        "chapter_point_property.deleted", "chapter_point.amended", "chapter_point.deleted",
     ]  # fmt: skip
     assert len({one.cause["command_id"] for one in happened}) == 1
     moved = await get(http, child)
@@ -291,7 +291,7 @@ async def test_texts_are_kept_verbatim_and_bounded(http: httpx.AsyncClient, inne
     assert await last(inner) == before
 
 
-async def test_a_point_is_shown_as_it_was_with_what_it_had_then(http: httpx.AsyncClient) -> None:
+async def test_a_past_state_has_the_properties_and_children_of_that_time(http: httpx.AsyncClient) -> None:
     event = (await add(http))["id"]
     key = await add_point(http, event, title="v1", propertyModels=[{"category": "a", "key": "b", "value": "1"}])
     states = [await get(http, key)]
@@ -309,3 +309,16 @@ async def test_a_point_is_shown_as_it_was_with_what_it_had_then(http: httpx.Asyn
     assert states[1]["children"][0]["chapterPointCustomProperties"][0]["value"] == "of the child"
     was = (await http.get(f"/api/audit/chapter_point/{child}/state?version=1")).json()["state"]
     assert (was["parentId"], was["title"]) == (key, "child")
+
+
+async def test_a_repeat_under_one_idempotency_key_gives_the_first_answer(http: httpx.AsyncClient, inner: Core) -> None:
+    event = (await add(http))["id"]
+    body = {"eventId": event, "startTime": "00:00:01", "propertyModels": [{"category": "a", "key": "b", "value": "1"}]}
+    first = await http.post("/api/chapterpoint/", json=body, headers={"Idempotency-Key": "k"})
+    key = first.json()["id"]
+    await put(http, id=key, title="later", propertyModels=[{"category": "a", "key": "b", "value": "2"}])
+    await add_point(http, event, parentId=key)
+    before = await last(inner)
+    again = await http.post("/api/chapterpoint/", json=body, headers={"Idempotency-Key": "k"})
+    assert (again.json(), again.headers["etag"]) == (first.json(), '"1"')
+    assert await last(inner) == before

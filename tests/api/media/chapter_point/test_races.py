@@ -1,4 +1,4 @@
-"""Several callers at the chapter points of one Event: no point is lost, and nothing points at what is gone."""
+"""Requests at the same time on the chapter points of one Event: no point is lost, and none has a deleted parent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import add, new_id, topics
 from tests.api.media.owners import add_point
 

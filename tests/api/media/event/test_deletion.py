@@ -1,19 +1,19 @@
-"""DELETE /event/{id} and PUT /event/restore/{id}, which are ours. decisions.md, "Events"."""
+"""DELETE /event/{id} and PUT /event/restore/{id}. See docs/reference/api/events.md."""
 
 from __future__ import annotations
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, of_event, patch, replace
 from tests.conftest import HandClock
 
 
-async def ids(http: httpx.AsyncClient, address: str, **asked: str) -> list[str]:
-    return [shown["id"] for shown in (await http.get(address, params=asked)).json()["results"]]
+async def ids(http: httpx.AsyncClient, address: str, **parameters: str) -> list[str]:
+    return [shown["id"] for shown in (await http.get(address, params=parameters)).json()["results"]]
 
 
-async def test_a_deleted_event_is_gone_from_everywhere_but_the_deleted(
+async def test_a_deleted_event_is_only_in_the_list_of_deleted_events(
     http: httpx.AsyncClient, inner: Core, clock: HandClock
 ) -> None:
     room = await add_room(http)
@@ -24,11 +24,11 @@ async def test_a_deleted_event_is_gone_from_everywhere_but_the_deleted(
     at = "2031-01-02T12:01:00.000Z"
     assert (deleted.status_code, deleted.json()) == (200, {**shown, "dateDeleted": at, "dateModified": at})
     for path in (f"/api/event/{key}", "/api/event/reference?id=r", "/api/event/external?id=x"):
-        gone = await http.get(path)
-        assert (gone.status_code, gone.content) == (204, b"")
+        missing = await http.get(path)
+        assert (missing.status_code, missing.content) == (204, b"")
     for path in ("/api/event/", f"/api/room/{room}/events/"):
-        answer = (await http.get(path)).json()
-        assert (answer["totalCount"], answer["results"]) == (0, [])
+        response = (await http.get(path)).json()
+        assert (response["totalCount"], response["results"]) == (0, [])
     for asked in ({"search": "final"}, {"tags": "a"}, {"room": "Main hall"}):
         assert await ids(http, "/api/event/", **asked) == []
         assert await ids(http, "/api/event/deleted/", **asked) == [key]
@@ -42,7 +42,7 @@ async def test_other_writes_to_a_deleted_event_are_404(http: httpx.AsyncClient, 
     key = (await add(http, EventState=10, RefId="r"))["id"]
     await http.delete(f"/api/event/{key}")
     before = await last(inner)
-    for answer in (
+    for response in (
         await http.delete(f"/api/event/{key}"),
         await patch(http, key, replace("/Title", "x")),
         await patch(http, "/api/event/reference/r", replace("/Title", "x")),
@@ -53,12 +53,12 @@ async def test_other_writes_to_a_deleted_event_are_404(http: httpx.AsyncClient, 
         await http.post(f"/api/event/stream/dvrwindowlength/{key}", json={"DvrWindowLength": 1}),
         await http.post("/api/event/flow/add/", json={"Id": key, "TaskEngineJson": "{}"}),
     ):
-        assert_problem(answer, 404)
+        assert_problem(response, 404)
     assert_problem(await http.post("/api/event/", json={"Id": key}), 409)
     assert await last(inner) == before
 
 
-async def test_restoring_brings_the_event_back_as_it_was(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
+async def test_a_restored_event_is_as_before(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
     shown = await add(http, Title="Final", RefId="r", Tags=[{"name": "a"}], EventState=4)
     key = shown["id"]
     await http.delete(f"/api/event/{key}")
@@ -71,11 +71,11 @@ async def test_restoring_brings_the_event_back_as_it_was(http: httpx.AsyncClient
     assert await of_event(inner, key) == ["registered", "state_changed", "deleted", "restored"]
 
 
-async def test_restoring_a_living_event_changes_nothing(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_restoring_an_event_that_is_not_deleted_changes_nothing(http: httpx.AsyncClient, inner: Core) -> None:
     shown = await add(http, Title="Final")
     before = await last(inner)
-    answer = await http.put(f"/api/event/restore/{shown['id']}")
-    assert (answer.status_code, answer.json()) == (200, shown)
+    response = await http.put(f"/api/event/restore/{shown['id']}")
+    assert (response.status_code, response.json()) == (200, shown)
     assert await last(inner) == before
 
 

@@ -1,4 +1,4 @@
-"""What an Event points at: shown with its name of now, refused when it is not there, kept from going while it is used."""
+"""Links of Events: shown with the present name, refused without a target, and a linked record is not deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.records.kinds.category import Category
 from domain.records.kinds.channel import Channel
 from domain.records.kinds.custom_property import CategoryProperty
@@ -17,7 +17,7 @@ from domain.records.kinds.event_type import EventType
 from domain.records.kinds.flow import Flow
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
 from domain.records.kinds.room import Room
-from domain.records.record import AmendRecord, Record, WithdrawRecord
+from domain.records.record import AmendRecord, DeleteRecord, Record
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, patch, replace, topics
 from tests.projections.feeding import configured, do, record
 
@@ -31,7 +31,7 @@ LINKS: dict[str, tuple[type[Record], str, str | None]] = {
     "archiverflowId": (Flow, "archiverflowId", "archiverflow"),
     "infrastructureProfileId": (InfrastructureProfile, "infrastructureProfileId", "infrastructureProfile"),
 }
-"""By the name in a body: the kind, the name of the id in an answer, and of the display name."""
+"""By the name in a body: the kind of record, and the names of its id and its name in a response."""
 
 every_link = pytest.mark.parametrize("field", LINKS)
 
@@ -53,7 +53,7 @@ async def target(inner: Core, field: str, name: str = "Old name", *, number: int
 
 
 @every_link
-async def test_a_link_is_shown_by_id_and_by_the_name_of_now(http: httpx.AsyncClient, inner: Core, field: str) -> None:
+async def test_a_link_is_shown_with_the_present_name(http: httpx.AsyncClient, inner: Core, field: str) -> None:
     kind, shown_id, shown_name = LINKS[field]
     key = await target(inner, field)
     made = await add(http, **{field: str(key)})
@@ -68,10 +68,10 @@ async def test_a_link_is_shown_by_id_and_by_the_name_of_now(http: httpx.AsyncCli
 
 
 @every_link
-async def test_a_link_to_what_is_not_there_is_400_and_changes_nothing(http: httpx.AsyncClient, inner: Core, field: str) -> None:
+async def test_a_link_without_a_target_is_400_and_changes_nothing(http: httpx.AsyncClient, inner: Core, field: str) -> None:
     kind = LINKS[field][0]
     gone = await target(inner, field)
-    await do(inner, WithdrawRecord(gone, kind))
+    await do(inner, DeleteRecord(gone, kind))
     made = await add(http)
     before = await last(inner)
     for key in (UNKNOWN, str(gone)):
@@ -96,7 +96,7 @@ async def test_an_event_shows_its_type_and_the_type_s_colour(http: httpx.AsyncCl
     assert (plain["eventType"], plain["eventTypeColour"]) == (None, None)
 
 
-async def test_an_event_shows_its_category_whole_with_its_custom_properties(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_an_event_shows_its_category_with_all_custom_properties(http: httpx.AsyncClient, inner: Core) -> None:
     news = await record(inner, Category, 31, name="News and talk", label="News", description="d")
     await record(inner, Category, 32, name="Other", label="Other")
     first = await record(inner, CategoryProperty, 41, owner_id=news, category="b", key="k", value="1")
@@ -115,13 +115,13 @@ async def test_an_event_shows_its_category_whole_with_its_custom_properties(http
     assert (await event(http, (await add(http))["id"]))["categories"] == []
 
 
-async def test_a_past_state_shows_the_category_and_its_properties_of_then(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_past_state_shows_the_category_and_properties_of_that_time(http: httpx.AsyncClient, inner: Core) -> None:
     news = await record(inner, Category, 31, name="News", label="News")
     first = await record(inner, CategoryProperty, 41, owner_id=news, category="a", key="k", value="1")
     made = await add(http, CategoryId=str(news))
     await do(inner, AmendRecord(first, CategoryProperty, {"value": "2"}))
     await record(inner, CategoryProperty, 42, owner_id=news, category="a", key="new", value="x")
-    await do(inner, WithdrawRecord(first, CategoryProperty))
+    await do(inner, DeleteRecord(first, CategoryProperty))
     await do(inner, AmendRecord(news, Category, {"label": "Talk"}))
     then = (await http.get(f"/api/audit/event/{made['id']}/state?version=1")).json()["state"]
     assert then == made
@@ -132,8 +132,8 @@ async def test_a_past_state_shows_the_category_and_its_properties_of_then(http: 
 
 
 @every_link
-async def test_what_an_event_uses_is_not_deleted(http: httpx.AsyncClient, inner: Core, field: str) -> None:
-    """The routes of every kind answer alike, because the append refuses; 404 and 412 come first."""
+async def test_a_linked_record_is_not_deleted(http: httpx.AsyncClient, inner: Core, field: str) -> None:
+    """409 for every kind of record; 404 and 412 come first."""
     kind = LINKS[field][0]
     key = await target(inner, field)
     made = await add(http, Title="Final", **{field: str(key)})
@@ -145,12 +145,12 @@ async def test_what_an_event_uses_is_not_deleted(http: httpx.AsyncClient, inner:
     assert await topics(inner, kind.stream(key)) == [f"{kind.KIND}.registered"]
     await http.delete(f"/api/event/{made['id']}")
     assert (await http.delete(path)).status_code == 200
-    assert await topics(inner, kind.stream(key)) == [f"{kind.KIND}.registered", f"{kind.KIND}.withdrawn"]
+    assert await topics(inner, kind.stream(key)) == [f"{kind.KIND}.registered", f"{kind.KIND}.deleted"]
     assert (await http.put(f"/api/event/restore/{made['id']}")).json()[LINKS[field][1]] == str(key)
     assert (await event(http, made["id"]))[str(LINKS[field][2])] is None
 
 
-async def test_of_many_users_a_few_are_named(http: httpx.AsyncClient) -> None:
+async def test_a_refused_deletion_names_at_most_five_events(http: httpx.AsyncClient) -> None:
     room = await add_room(http)
     for number in range(9):
         await add(http, Title=f"Match {number}", RoomId=room)
@@ -158,7 +158,7 @@ async def test_of_many_users_a_few_are_named(http: httpx.AsyncClient) -> None:
     assert detail.count("event ") == 5
 
 
-async def test_a_room_that_is_given_away_and_deleted_at_once_is_one_or_the_other(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_of_a_link_and_a_deletion_at_the_same_time_one_is_refused(http: httpx.AsyncClient, inner: Core) -> None:
     for number in range(15):
         room, key = await add_room(http), (await add(http))["id"]
         giving, going = patch(http, key, replace("/RoomId", room)), http.delete(f"/api/room/{room}")

@@ -1,4 +1,4 @@
-"""GET of one Event: by id, reference and external id, and what shapes its Video object."""
+"""GET of one Event by id, reference id or external id, and the parameters of its Video object."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ async def test_references_and_external_ids_of_any_character_find_their_event(htt
         by_external = await add(http, ExternalId=text)
         for path, shown in (("reference", by_reference), ("external", by_external)):
             for slash in ("", "/"):
-                answer = await http.get(f"/api/event/{path}{slash}", params={"id": text})
-                assert (answer.status_code, answer.json()) == (200, shown), (path, text)
+                response = await http.get(f"/api/event/{path}{slash}", params={"id": text})
+                assert (response.status_code, response.json()) == (200, shown), (path, text)
 
 
-async def test_a_look_up_is_whole_and_exact_and_204_when_there_is_none(http: httpx.AsyncClient) -> None:
+async def test_a_look_up_is_exact_and_204_without_a_match(http: httpx.AsyncClient) -> None:
     await add(http, RefId="Ref_1", ExternalId="Ext%1")
     for path, texts in (("reference", ("ref_1", "Ref", "Ref_1 ", "Ref%", "Refx1")), ("external", ("Ext%", "ExtX1", "Ext%1%"))):
         for text in texts:
-            answer = await http.get(f"/api/event/{path}", params={"id": text})
-            assert (answer.status_code, answer.content) == (204, b""), text
+            response = await http.get(f"/api/event/{path}", params={"id": text})
+            assert (response.status_code, response.content) == (204, b""), text
     assert (await http.get(f"/api/event/{UNKNOWN}")).status_code == 204
 
 
@@ -36,7 +36,7 @@ async def test_an_empty_or_missing_id_is_400(http: httpx.AsyncClient) -> None:
     assert fields_of(await http.get("/api/event/no-guid")) == ["id"]
 
 
-async def test_of_several_the_most_recently_created_living_one_answers(http: httpx.AsyncClient, clock: HandClock) -> None:
+async def test_of_several_events_the_newest_is_shown(http: httpx.AsyncClient, clock: HandClock) -> None:
     keys = []
     for _ in range(3):
         keys.append((await add(http, RefId="r", ExternalId="x"))["id"])
@@ -50,8 +50,8 @@ async def test_of_several_the_most_recently_created_living_one_answers(http: htt
 
 async def test_whether_an_external_id_is_unique(http: httpx.AsyncClient) -> None:
     async def unique(text: str) -> dict[str, Any]:
-        answer: dict[str, Any] = (await http.get("/api/event/external/unique", params={"id": text})).json()
-        return answer
+        response: dict[str, Any] = (await http.get("/api/event/external/unique", params={"id": text})).json()
+        return response
 
     assert await unique("abc") == {"IsUnique": True, "Value": "abc", "ValueType": "ExternalId"}
     key = (await add(http, ExternalId="abc"))["id"]
@@ -63,7 +63,7 @@ async def test_whether_an_external_id_is_unique(http: httpx.AsyncClient) -> None
         assert await unique(text) == {"IsUnique": True, "Value": text, "ValueType": "ExternalId"}
 
 
-async def test_the_video_is_shown_only_when_asked_for(http: httpx.AsyncClient) -> None:
+async def test_the_video_is_shown_only_with_process_video(http: httpx.AsyncClient) -> None:
     key = (await add(http, RefId="r", ExternalId="x", EventState=2))["id"]
     for path in (f"{key}?", "reference?id=r&", "external?id=x&"):
         assert (await http.get(f"/api/event/{path}in=00:00:01&audioOnly=true")).json()["video"] is None
@@ -71,7 +71,7 @@ async def test_the_video_is_shown_only_when_asked_for(http: httpx.AsyncClient) -
         assert (await http.get(f"/api/event/{path}PROCESSVIDEO=True")).json()["video"] is not None
 
 
-async def test_a_video_without_sources_is_empty_everywhere(http: httpx.AsyncClient) -> None:
+async def test_all_members_of_a_video_without_streams_are_empty(http: httpx.AsyncClient) -> None:
     for state in (0, 1, 2, 4, 10, 11, 12, 17):
         key = (await add(http, EventState=state))["id"]
         video = (await http.get(f"/api/event/{key}?processVideo=true&viewUnpublished=true")).json()["video"]
@@ -93,17 +93,17 @@ async def test_a_video_without_sources_is_empty_everywhere(http: httpx.AsyncClie
         }
 
 
-async def test_stream_times_are_shown_as_the_decisions_say(http: httpx.AsyncClient) -> None:
+async def test_stream_times_are_shown_as_sent_and_as_understood(http: httpx.AsyncClient) -> None:
     key = (await add(http))["id"]
 
-    async def asked(**points: str) -> dict[str, Any]:
-        answer = await http.get(f"/api/event/{key}", params={"processVideo": "true", **points})
-        assert answer.status_code == 200, answer.text
-        shown: dict[str, Any] = answer.json()["video"]["requestedStreamTime"]
+    async def stream_time(**points: str) -> dict[str, Any]:
+        response = await http.get(f"/api/event/{key}", params={"processVideo": "true", **points})
+        assert response.status_code == 200, response.text
+        shown: dict[str, Any] = response.json()["video"]["requestedStreamTime"]
         return shown
 
     moment = "2031-01-02T03:04:05.000Z"
-    absolute = await asked(**{"in": moment})
+    absolute = await stream_time(**{"in": moment})
     assert absolute == {
         "inPointOriginalString": moment,
         "outPointOriginalString": None,
@@ -116,18 +116,18 @@ async def test_stream_times_are_shown_as_the_decisions_say(http: httpx.AsyncClie
         "inPointIsAbsoluteDateTime": True,
         "outPointIsAbsoluteDateTime": False,
     }
-    spans = await asked(**{"in": "00:01:30", "out": "00:02:00.500"})
+    spans = await stream_time(**{"in": "00:01:30", "out": "00:02:00.500"})
     assert (spans["inPointOriginalString"], spans["inPointDateTime"], spans["inPointTimeSpan"]) == ("00:01:30", None, "00:01:30")
     assert (spans["inPointHasValue"], spans["inPointIsAbsoluteDateTime"]) == (True, False)
     assert (spans["outPointOriginalString"], spans["outPointTimeSpan"]) == ("00:02:00.500", "00:02:00.500")
-    zoned = await asked(out="2031-01-02T05:04:05.678+02:00")
+    zoned = await stream_time(out="2031-01-02T05:04:05.678+02:00")
     assert (zoned["outPointOriginalString"], zoned["outPointDateTime"]) == (
         "2031-01-02T05:04:05.678+02:00",
         "2031-01-02T03:04:05.678Z",
     )
 
 
-async def test_anything_else_is_400_whether_or_not_a_video_was_asked_for(http: httpx.AsyncClient) -> None:
+async def test_an_invalid_parameter_is_400_with_and_without_a_video(http: httpx.AsyncClient) -> None:
     key = (await add(http, RefId="r"))["id"]
     wrong = {
         "in": ["", "soon", "90", "1:2:3", "00:60:00", "00:00:60", "-00:01:00", "2031-02-30", "99999-01-01", "00:00:00.1234"],
@@ -153,8 +153,8 @@ async def test_anything_else_is_400_whether_or_not_a_video_was_asked_for(http: h
     assert fields_of(await http.get(f"/api/event/{key}", params={"in": "00:01:00", "out": "00:00:59"})) == ["out"]
 
 
-async def test_what_was_asked_of_the_video_is_repeated(http: httpx.AsyncClient) -> None:
+async def test_the_video_repeats_the_parameters(http: httpx.AsyncClient) -> None:
     key = (await add(http))["id"]
-    asked = "processVideo=1&audioOnly=1&autoStart=TRUE&streamSource=cdn_primary_index_0&livePlayoutProfileId=" + UNKNOWN
-    video = (await http.get(f"/api/event/{key}?{asked}&noCache=true")).json()["video"]
+    parameters = "processVideo=1&audioOnly=1&autoStart=TRUE&streamSource=cdn_primary_index_0&livePlayoutProfileId=" + UNKNOWN
+    video = (await http.get(f"/api/event/{key}?{parameters}&noCache=true")).json()["video"]
     assert (video["requestedAudioOnly"], video["requestedAutoStart"]) == (True, True)

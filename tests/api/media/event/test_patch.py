@@ -1,4 +1,4 @@
-"""PATCH /event/{id} and /event/reference/{referenceid}: JSON Patch, as decisions.md, "Events", narrows it."""
+"""PATCH /event/{id} and /event/reference/{referenceid}. See docs/reference/api/events.md, "JSON Patch"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import httpx
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import (
     AWKWARD,
     PATCH_TYPE,
@@ -19,7 +19,6 @@ from tests.api.asking import (
     event,
     fields_of,
     last,
-    logged,
     of_event,
     patch,
     replace,
@@ -32,7 +31,7 @@ async def tags_of(http: httpx.AsyncClient, key: str) -> list[str]:
     return [tag["name"] for tag in (await http.get(f"/api/tag/event/{key}")).json()]
 
 
-async def test_every_writable_path_is_replaced_under_both_its_names_in_any_case(http: httpx.AsyncClient) -> None:
+async def test_every_writable_field_is_replaced_by_both_names_in_any_case(http: httpx.AsyncClient) -> None:
     key = (await add(http))["id"]
     room = await add_room(http)
     table: dict[str, tuple[str, list[Any]]] = {
@@ -47,10 +46,10 @@ async def test_every_writable_path_is_replaced_under_both_its_names_in_any_case(
     }
     for name, (shown, values) in table.items():
         for path, value in zip((name, name.upper(), shown, shown.lower()), values, strict=True):
-            answer = await patch(http, key, replace(f"/{path}", value))
-            assert answer.status_code == 200, (path, answer.text)
-            assert answer.json()[shown] == value, path
-            assert await event(http, key) == answer.json()
+            response = await patch(http, key, replace(f"/{path}", value))
+            assert response.status_code == 200, (path, response.text)
+            assert response.json()[shown] == value, path
+            assert await event(http, key) == response.json()
 
 
 async def test_add_is_replace_and_remove_is_null(http: httpx.AsyncClient, inner: Core) -> None:
@@ -72,12 +71,12 @@ async def test_add_is_replace_and_remove_is_null(http: httpx.AsyncClient, inner:
     ]
 
 
-async def test_a_test_that_holds_lets_the_rest_through(http: httpx.AsyncClient) -> None:
+async def test_the_patch_applies_if_its_tests_succeed(http: httpx.AsyncClient) -> None:
     room = await add_room(http)
     sent = {"Title": "Final", "AutoStart": True, "RoomId": room, "ScheduledStart": "2031-01-01T10:00:00Z", "VodEnableDrm": True}
     key = (await add(http, **sent, EventState=11, Tags=[{"name": "a"}]))["id"]
-    holds = [{"op": "test", "path": f"/{name}", "value": value} for name, value in sent.items()]
-    holds += [
+    tests = [{"op": "test", "path": f"/{name}", "value": value} for name, value in sent.items()]
+    tests += [
         {"op": "test", "path": "/scheduledStart", "value": "2031-01-01T12:00:00+02:00"},
         {"op": "test", "path": "/state", "value": "VOD_PUBLIC"},
         {"op": "test", "path": "/vodDrm", "value": True},
@@ -86,12 +85,12 @@ async def test_a_test_that_holds_lets_the_rest_through(http: httpx.AsyncClient) 
         {"op": "test", "path": "/refId", "value": ""},
         {"op": "test", "path": "/dvrLength", "value": 0},
     ]
-    answer = await patch(http, key, *holds, replace("/Title", "Other"), {"op": "test", "path": "/title", "value": "Other"})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["title"] == "Other"
+    response = await patch(http, key, *tests, replace("/Title", "Other"), {"op": "test", "path": "/title", "value": "Other"})
+    assert response.status_code == 200, response.text
+    assert response.json()["title"] == "Other"
 
 
-async def test_a_test_that_fails_is_409_and_nothing_is_changed(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_failed_test_is_409_and_changes_nothing(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http, Title="Final", Tags=[{"name": "a"}]))["id"]
     before = await last(inner)
     for path, value in [
@@ -106,38 +105,17 @@ async def test_a_test_that_fails_is_409_and_nothing_is_changed(http: httpx.Async
         ("/Tags", [{"name": "a"}, {"name": "unheard of"}]),
         ("/roomId", UNKNOWN),
     ]:
-        answer = await patch(
+        response = await patch(
             http, key, replace("/Title", "Other"), replace("/Title", "Final"), {"op": "test", "path": path, "value": value}
         )
-        assert_problem(answer, 409)
+        assert_problem(response, 409)
     assert await last(inner) == before
 
 
-async def test_steps_apply_in_their_order(http: httpx.AsyncClient, inner: Core) -> None:
-    key = (await add(http, Title="Final"))["id"]
-    answer = await patch(http, key, replace("/Title", "a"), {"op": "test", "path": "/Title", "value": "a"}, replace("/Title", "b"))
-    assert answer.json()["title"] == "b"
-    assert [one.data.get("title") for one in await logged(inner, f"event:{key}")] == ["Final", "b"]
-
-
-async def test_a_new_tag_is_made_once_however_often_a_patch_names_it(http: httpx.AsyncClient, inner: Core) -> None:
-    key = (await add(http))["id"]
-    answer = await patch(
-        http,
-        key,
-        replace("/Tags", [{"name": "a"}]),
-        {"op": "test", "path": "/Tags", "value": [{"name": "a"}]},
-        replace("/Tags", [{"name": "b"}, {"name": "a"}]),
-    )
-    assert answer.status_code == 200, answer.text
-    assert await tags_of(http, key) == ["b", "a"]
-    assert sorted(one.data["name"] for one in await logged(inner) if one.topic == "tag.registered") == ["a", "b"]
-
-
-async def test_what_is_no_patch_is_400_and_changes_nothing(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_an_invalid_patch_is_400_and_changes_nothing(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http, Title="Final"))["id"]
     before = await last(inner)
-    good = replace("/Title", "Other")
+    valid = replace("/Title", "Other")
     for step, field in [
         ({"op": "move", "from": "/Title", "path": "/Description"}, "[1].op"),
         ({"op": "copy", "from": "/Title", "path": "/Description"}, "[1].op"),
@@ -193,8 +171,8 @@ async def test_what_is_no_patch_is_400_and_changes_nothing(http: httpx.AsyncClie
         ("replace", "[1]"),
         (None, "[1]"),
     ]:
-        assert fields_of(await patch(http, key, good, step)) == [field], step
-    for body in (b"", b"null", b"{}", b'"x"', b"[", json.dumps(good).encode()):
+        assert fields_of(await patch(http, key, valid, step)) == [field], step
+    for body in (b"", b"null", b"{}", b'"x"', b"[", json.dumps(valid).encode()):
         assert fields_of(await http.patch(f"/api/event/{key}", content=body, headers=PATCH_TYPE)) == ["body"], body
     assert await last(inner) == before
     assert (await event(http, key))["title"] == "Final"
@@ -203,8 +181,8 @@ async def test_what_is_no_patch_is_400_and_changes_nothing(http: httpx.AsyncClie
 async def test_an_empty_patch_is_200(http: httpx.AsyncClient, inner: Core) -> None:
     shown = await add(http, Title="Final")
     before = await last(inner)
-    answer = await patch(http, shown["id"])
-    assert (answer.status_code, answer.json(), answer.headers["etag"]) == (200, shown, '"1"')
+    response = await patch(http, shown["id"])
+    assert (response.status_code, response.json(), response.headers["etag"]) == (200, shown, '"1"')
     assert await last(inner) == before
 
 
@@ -212,8 +190,8 @@ async def test_other_content_types_are_415(http: httpx.AsyncClient) -> None:
     key = (await add(http, Title="Final", RefId="r"))["id"]
     for address in (f"/api/event/{key}", "/api/event/reference/r"):
         for content_type in ("application/json", "text/plain", "application/merge-patch+json", "application/x-www-form-urlencoded"):
-            answer = await http.patch(address, content=b"[]", headers={"content-type": content_type})
-            assert_problem(answer, 415)
+            response = await http.patch(address, content=b"[]", headers={"content-type": content_type})
+            assert_problem(response, 415)
         fine = await http.patch(address, content=b"[]", headers={"content-type": "application/json-patch+json; charset=utf-8"})
         assert fine.status_code == 200
 
@@ -227,35 +205,15 @@ async def test_an_unknown_event_is_404_after_400(http: httpx.AsyncClient) -> Non
     assert fields_of(await patch(http, "no-guid")) == ["id"]
 
 
-async def test_by_reference_the_percent_encoded_id_finds_the_latest_living_event(http: httpx.AsyncClient, clock: HandClock) -> None:
+async def test_a_percent_encoded_reference_id_finds_the_newest_event(http: httpx.AsyncClient, clock: HandClock) -> None:
     for reference in AWKWARD:
         old = await add(http, RefId=reference)
         clock.forward(seconds=1)
         new = await add(http, RefId=reference)
         address = f"/api/event/reference/{quote(reference, safe='')}"
-        answer = await patch(http, address, replace("/Title", reference))
-        assert (answer.status_code, answer.json()["id"], answer.json()["title"]) == (200, new["id"], reference)
+        response = await patch(http, address, replace("/Title", reference))
+        assert (response.status_code, response.json()["id"], response.json()["title"]) == (200, new["id"], reference)
         await http.delete(f"/api/event/{new['id']}")
         assert (await patch(http, address + "/", replace("/Title", "x"))).json()["id"] == old["id"]
         await http.delete(f"/api/event/{old['id']}")
         assert_problem(await patch(http, address, replace("/Title", "x")), 404)
-
-
-async def test_a_patch_of_the_state_is_metadata_and_sets_times(http: httpx.AsyncClient, inner: Core) -> None:
-    key = (await add(http))["id"]
-    shown = (await patch(http, key, replace("/EventState", "LIVE_PUBLISHED"))).json()
-    assert shown["publishedStart"] == shown["actualLiveStart"] == "2031-01-02T12:00:00.000Z"
-    changed = (await logged(inner, f"event:{key}"))[-1]
-    assert (changed.topic, changed.data["trigger"]) == ("event.state_changed", "metadata")
-
-
-async def test_a_deleted_event_is_404_whatever_the_patch_tests(http: httpx.AsyncClient) -> None:
-    key = (await add(http, Title="Final"))["id"]
-    await http.delete(f"/api/event/{key}")
-    for step in (
-        {"op": "test", "path": "/Title", "value": "x"},
-        {"op": "test", "path": "/Title", "value": "Final"},
-        replace("/Title", "x"),
-    ):
-        assert_problem(await patch(http, key, step), 404)
-    assert_problem(await patch(http, key), 404)

@@ -1,37 +1,38 @@
-"""Callbacks, made as the API makes them for a job."""
+"""Callbacks, made in the way of the API for a job."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from api.core import Core
-from api.engine.callbacks import Callbacks
-from domain.catalogue import RECORDS
-from domain.kernel.cause import Cause
-from domain.kernel.sealed import Sealer
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from domain.job.handlers import JobCallbacks
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.ports import Invocation, Plan
 from projections.media_event.queries import EventQueries
 from projections.records.queries import RecordQueries
+from projections.vault.signing_secrets import new_signing_secret
 from projections.vault.vault import Vault
 
-SEALER = Sealer(bytes(32))
+CIPHER = SecretCipher(bytes(32))
 
 
-def callbacks(inner: Core) -> Callbacks:
+def callbacks(inner: Core) -> JobCallbacks:
     database = inner.database
-    return Callbacks(Vault(database, SEALER), EventQueries(database), RecordQueries(database, RECORDS))
+    vault, records = Vault(database, CIPHER), RecordQueries(database, RECORDS)
+    return JobCallbacks(vault, EventQueries(database), records, new_signing_secret=new_signing_secret)
 
 
 async def named(inner: Core, *urls: str, client: str = "admin", content_id: str = "film") -> list[str]:
-    """The webhooks of a job that names these addresses, each made where it did not stand."""
+    """The webhooks of a job with these callback URLs; those that did not exist are made."""
     fields = [(f"parameters.callback_urls[{index}]", url) for index, url in enumerate(urls)]
-    keys, commands = await callbacks(inner).of(client, fields, content_id)
+    keys, commands = await callbacks(inner).of(client, fields, content_id=content_id)
 
-    async def ask() -> Sequence[Any]:
-        return commands
+    async def plan() -> Plan:
+        return Plan(commands)
 
     if commands:
-        await inner.ledger.execute_all(ask, cause=Cause.by("system"))
+        await inner.executor.execute(plan, invocation=Invocation.by("system"))
     return [str(key) for key in keys]
 
 

@@ -1,4 +1,4 @@
-"""Deliveries and their tries, put into the tables as the fan-out and the sender do it."""
+"""Deliveries and their tries, inserted into the tables as the fan-out and the sender do it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from api.core import Core
+from api.wiring.core import Core
 from domain.media_event.values import EventDetails
 from projections.deliveries.fanout import NewDelivery, insert
 from projections.deliveries.keys import delivery_id
@@ -22,24 +22,24 @@ OTHER = UUID("0f0e0d0c-0b0a-4908-8706-050403020101")
 
 
 class Deliveries:
-    """Of one webhook."""
+    """Deliveries of one webhook."""
 
     def __init__(self, inner: Core, webhook: str) -> None:
         self.webhook = UUID(webhook)
         self._database = inner.database
 
     def id(self, position: int, event: UUID = FINAL) -> str:
-        return str(delivery_id(self.webhook, position, lane=str(event)))
+        return str(delivery_id(self.webhook, position, ordering_key=str(event)))
 
     async def make(self, *positions: int, event: UUID = FINAL, error: str | None = None, at: datetime = NOON) -> None:
-        """Pending ones, or such that have failed from the start. Each is made as many seconds after `at` as its position says."""
+        """Pending deliveries, or with an `error` failed ones. Each is created `position` seconds after `at`."""
         await self._insert(
             NewDelivery(self.webhook, position, str(event), PAYLOAD, at + timedelta(seconds=position), error)
             for position in positions
         )
 
     async def make_callback(self, position: int, *, job: int) -> None:
-        """A pending one."""
+        """A pending delivery about a job."""
         payload = json.dumps({"job_id": job, "status": "started"})
         await self._insert([NewDelivery(self.webhook, position, f"job:{job}", payload, NOON)])
 
@@ -54,15 +54,15 @@ class Deliveries:
         )
 
     async def attempt(self, position: int, *, status: int | None = 200, error: str | None = None, event: UUID = FINAL) -> None:
-        """One try more, a minute after those before."""
+        """One more try, a minute after the last one."""
         await self._database.execute(
-            "INSERT INTO delivery_attempts (webhook, position, lane, started_at, seconds, status, error, address, response)"
-            " SELECT %(webhook)s, %(position)s, %(lane)s, %(noon)s + count(*) * interval '1 minute', 0.012, %(status)s, %(error)s,"
-            " '192.0.2.1', 'thanks' FROM delivery_attempts WHERE webhook = %(webhook)s AND position = %(position)s",
+            "INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds, status, error, address, response)"
+            " SELECT %(webhook)s, %(position)s, %(ordering_key)s, %(noon)s + count(*) * interval '1 minute', 0.012, %(status)s,"
+            " %(error)s, '192.0.2.1', 'thanks' FROM delivery_attempts WHERE webhook = %(webhook)s AND position = %(position)s",
             {
                 "webhook": self.webhook,
                 "position": position,
-                "lane": str(event),
+                "ordering_key": str(event),
                 "noon": NOON,
                 "status": status,
                 "error": error,
@@ -70,7 +70,7 @@ class Deliveries:
         )
 
     async def rows(self) -> list[tuple[Any, ...]]:
-        """Position, state, tries, error, whether there is an end, and whether it is due."""
+        """Position, state, tries, error, whether it is finished, and whether it is due."""
         return await self._database.rows(
             "SELECT position, state, attempts, error, finished_at IS NOT NULL, due_at <= clock_timestamp()"
             " FROM deliveries WHERE webhook = %s ORDER BY position",

@@ -1,13 +1,13 @@
-"""Callbacks as operators see them, kept apart from the other families. Issue 7, "Callbacks"."""
+"""Callbacks over HTTP: docs/reference/api/webhooks.md#callbacks."""
 
 from __future__ import annotations
 
 import httpx
 import pytest
 
-from api.core import Core
-from domain.records.kinds.webhook import Webhook
+from api.wiring.core import Core
 from domain.records.record import AmendRecord
+from domain.webhook.aggregate import Webhook
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.webhook.callbacks_given import add_callback, named
 from tests.api.media.webhook.deliveries_given import Deliveries
@@ -20,7 +20,7 @@ async def path(inner: Core) -> str:
     return f"/api/webhook/{await add_callback(inner, 'https://u:pass-word@hooks.test/job?token=s3cret')}"
 
 
-async def test_one_is_shown_without_what_is_secret_in_its_address(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+async def test_a_callback_is_shown_without_the_secret_part_of_its_address(http: httpx.AsyncClient, inner: Core, path: str) -> None:
     answer = await http.get(f"{path}/callback/")
     shown = {"id": path.rpartition("/")[2], "client": "admin", "webhookUrl": "https://hooks.test/job", "disabledAt": None}
     assert (answer.status_code, answer.json(), answer.headers["etag"]) == (200, shown, '"1"')
@@ -29,7 +29,7 @@ async def test_one_is_shown_without_what_is_secret_in_its_address(http: httpx.As
     assert "pass-word" not in everything
 
 
-async def test_they_are_listed_by_client_in_pages(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
+async def test_callbacks_are_listed_by_client_in_pages(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
     assert (await http.get("/api/webhook/callback/")).json() == {"pageSize": 20, "totalCount": 0, "results": []}
     made = []
     for client in ("admin", "adm", "studio"):
@@ -50,7 +50,7 @@ async def test_they_are_listed_by_client_in_pages(http: httpx.AsyncClient, inner
     assert fields_of(await http.get("/api/webhook/callback/", params={"pageSize": 0})) == ["pageSize"]
 
 
-async def test_no_family_shows_or_changes_one_of_another(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+async def test_no_family_shows_or_changes_webhooks_of_another(http: httpx.AsyncClient, inner: Core, path: str) -> None:
     event = (await add(http))["id"]
     others = [f"/api/webhook/{await add_webhook(http, **about)}" for about in ({}, {"eventId": event})]
     before = await last(inner)
@@ -70,7 +70,7 @@ async def test_no_family_shows_or_changes_one_of_another(http: httpx.AsyncClient
     assert await last(inner) == before
 
 
-async def test_one_is_enabled_again_and_nothing_else_of_it_is_changed(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+async def test_a_callback_is_enabled_again_and_no_other_field_changes(http: httpx.AsyncClient, inner: Core, path: str) -> None:
     key = path.rpartition("/")[2]
     await do(inner, AmendRecord(key, Webhook, {"disabled_at": NOON}))
     assert (await http.get(f"{path}/callback/")).json()["disabledAt"] == "2031-01-02T12:00:00.000Z"
@@ -84,18 +84,20 @@ async def test_one_is_enabled_again_and_nothing_else_of_it_is_changed(http: http
     assert fields_of(await http.put(f"{path}/callback/", json={"disabledAt": "soon"})) == ["disabledAt"]
 
 
-async def test_its_secret_is_changed_and_it_is_deleted_as_any_webhook_is(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+async def test_a_callback_gets_a_new_secret_and_is_deleted_like_any_webhook(
+    http: httpx.AsyncClient, inner: Core, path: str
+) -> None:
     assert (await http.post(f"{path}/secret/")).json()["secret"].startswith("whsec_")
     gone = await http.delete(path)
     assert (gone.status_code, gone.json()["client"], "s3cret" in gone.text) == (200, "admin", False)
     assert (await http.get(f"{path}/callback/")).status_code == 204
     assert (await http.get("/api/webhook/callback/")).json()["totalCount"] == 0
     assert await named(inner, "https://u:pass-word@hooks.test/job?token=s3cret") == [path.rpartition("/")[2]]
-    verbs = ["registered", "amended", "withdrawn", "reinstated"]
+    verbs = ["registered", "amended", "deleted", "restored"]
     assert await topics(inner, f"webhook:{path.rpartition('/')[2]}") == [f"webhook.{verb}" for verb in verbs]
 
 
-async def test_its_deliveries_are_shown_by_their_job(http: httpx.AsyncClient, inner: Core, path: str) -> None:
+async def test_deliveries_of_a_callback_have_a_job(http: httpx.AsyncClient, inner: Core, path: str) -> None:
     given = Deliveries(inner, path.rpartition("/")[2])
     await given.make_callback(7, job=17)
     await given.make_callback(8, job=18)

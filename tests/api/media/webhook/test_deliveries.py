@@ -1,4 +1,4 @@
-"""What operators see of a webhook's deliveries. Issue 5, "Operators see it"."""
+"""Deliveries of a webhook over HTTP: docs/reference/api/webhooks.md#deliveries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last
 from tests.api.media.webhook.deliveries_given import FINAL, OTHER, PAYLOAD, Deliveries
 
@@ -50,7 +50,7 @@ async def test_a_pending_delivery_is_shown_with_its_payload(http: httpx.AsyncCli
     assert list(shown["payload"]) == list(json.loads(PAYLOAD))
 
 
-async def test_every_try_is_shown_in_its_order(http: httpx.AsyncClient, given: Deliveries) -> None:
+async def test_tries_are_shown_in_order(http: httpx.AsyncClient, given: Deliveries) -> None:
     await given.make(7)
     await given.attempt(7, status=None, error="No complete answer within 15 s.")
     await given.attempt(7, status=503, error="The answer was 503 Service Unavailable.")
@@ -97,7 +97,7 @@ async def test_tries_belong_to_their_own_delivery(http: httpx.AsyncClient, inner
     assert [len(one["attempts"]) for one in (await page(http, another))["results"]] == [0, 0]
 
 
-async def test_the_newest_come_first_and_pages_follow_each_other(http: httpx.AsyncClient, given: Deliveries) -> None:
+async def test_pages_of_deliveries_are_newest_first(http: httpx.AsyncClient, given: Deliveries) -> None:
     assert await page(http, given) == {"pageSize": 20, "results": [], "next": None}
     await given.make(*range(1, 6))
     await given.make(3, event=OTHER)
@@ -112,7 +112,7 @@ async def test_the_newest_come_first_and_pages_follow_each_other(http: httpx.Asy
     assert (await page(http, given, pageSize=5000))["pageSize"] == 1000
 
 
-async def test_a_page_goes_on_where_a_delivery_was_that_is_gone(http: httpx.AsyncClient, inner: Core, given: Deliveries) -> None:
+async def test_a_page_begins_after_a_delivery_that_is_gone(http: httpx.AsyncClient, inner: Core, given: Deliveries) -> None:
     await given.make(1, 2, 3)
     await inner.database.execute("DELETE FROM deliveries WHERE position = 2")
     assert await positions(http, given, before=given.id(2)) == [1]
@@ -137,7 +137,7 @@ async def test_deliveries_are_found_by_state_and_event(http: httpx.AsyncClient, 
     ("query", "field"),
     [("state=3", "state"), ("state=sent", "state"), ("eventId=x", "eventId"), ("before=7", "before"), ("pageSize=0", "pageSize")],
 )
-async def test_a_question_that_means_nothing_is_400(http: httpx.AsyncClient, given: Deliveries, query: str, field: str) -> None:
+async def test_an_invalid_query_is_400(http: httpx.AsyncClient, given: Deliveries, query: str, field: str) -> None:
     assert fields_of(await http.get(f"/api/webhook/{given.webhook}/deliveries/?{query}")) == [field]
 
 
@@ -147,7 +147,7 @@ async def test_webhooks_of_an_event_have_deliveries_too(http: httpx.AsyncClient,
     assert await positions(http, given) == [7]
 
 
-async def test_what_is_not_there_is_404(http: httpx.AsyncClient, inner: Core, given: Deliveries) -> None:
+async def test_a_missing_delivery_is_404(http: httpx.AsyncClient, inner: Core, given: Deliveries) -> None:
     another = Deliveries(inner, await add_webhook(http))
     await given.make(7)
     path = f"/api/webhook/{given.webhook}/deliveries"

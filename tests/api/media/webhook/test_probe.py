@@ -1,4 +1,4 @@
-"""`POST /webhook/{id}/test/`: one notification, now, as real ones are sent. Issue 5, "Operators see it"."""
+"""`POST /webhook/{id}/test/`: a sample notification is sent at once, in the way of a real one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import psycopg
 import pytest
 from aiohttp import web
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, assert_problem, last
 from tests.api.media.webhook.callbacks_given import add_callback
 from tests.api.serving import serving
 from tests.conftest import NOON
-from tests.workers.webhooks.sending import Got, Receiver
+from tests.workers.deliveries.sending import Got, Receiver
 
 SAMPLE: dict[str, Any] = {
     "eventId": "00000000-0000-0000-0000-000000000000",
@@ -42,20 +42,20 @@ SAMPLE: dict[str, Any] = {
 
 
 async def made(http: httpx.AsyncClient, url: str, **fields: Any) -> tuple[str, str]:
-    """A webhook's path, and its secret."""
+    """The path and the secret of a new webhook."""
     answer = await http.post("/api/webhook/event/" if "eventId" in fields else "/api/webhook/", json={"webhookUrl": url, **fields})
     assert answer.status_code == 200, answer.text
     return f"/api/webhook/{answer.json()['id']}", answer.json()["secret"]
 
 
 def signature(secret: str, got: Got) -> str:
-    """As the specification words it, made without our code."""
+    """The signature of the specification, made without our code."""
     signed = f"{got.id}.{got.headers['webhook-timestamp']}.".encode() + got.body
     key = base64.b64decode(secret.removeprefix("whsec_"))
     return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
 
 
-async def test_a_sample_is_sent_signed_and_the_answer_told(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_sample_is_sent_signed_and_the_response_shown(http: httpx.AsyncClient, inner: Core) -> None:
     async with Receiver(lambda _: web.Response(text="thanks")) as receiver:
         path, secret = await made(http, receiver.url + "/hook")
         before = await last(inner)
@@ -80,7 +80,7 @@ async def test_a_sample_is_sent_signed_and_the_answer_told(http: httpx.AsyncClie
     assert await last(inner) == before
 
 
-async def test_credentials_headers_and_form_are_those_of_the_webhook_also_when_it_is_disabled(http: httpx.AsyncClient) -> None:
+async def test_a_sample_uses_credentials_headers_and_form_even_when_disabled(http: httpx.AsyncClient) -> None:
     event = (await add(http))["id"]
     headers = json.dumps({"headers": [{"name": "X-Token", "value": "swordfish"}]})
     async with Receiver() as receiver:
@@ -104,7 +104,7 @@ async def test_credentials_headers_and_form_are_those_of_the_webhook_also_when_i
     assert got.headers["webhook-signature"] == signature(secret, got)
 
 
-async def test_a_callback_gets_a_job_and_is_called_with_what_is_secret_in_its_address(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_callback_gets_a_sample_job_at_its_whole_address(http: httpx.AsyncClient, inner: Core) -> None:
     async with Receiver() as receiver:
         key = await add_callback(inner, receiver.url.replace("//", "//u:p@") + "/hook?token=s3cret")
         secret = (await http.post(f"/api/webhook/{key}/secret/")).json()["secret"]
@@ -118,7 +118,7 @@ async def test_a_callback_gets_a_job_and_is_called_with_what_is_secret_in_its_ad
 
 
 @pytest.mark.parametrize(("status", "told"), [(500, "500 Internal Server Error"), (302, "302 Found"), (410, "410 Gone")])
-async def test_a_refusal_is_told_and_has_no_consequences(http: httpx.AsyncClient, inner: Core, status: int, told: str) -> None:
+async def test_a_failed_test_is_reported_and_changes_nothing(http: httpx.AsyncClient, inner: Core, status: int, told: str) -> None:
     async with Receiver(lambda _: web.Response(status=status, text="no", headers={"location": "/elsewhere"})) as receiver:
         path, _ = await made(http, receiver.url)
         before = await last(inner)
@@ -143,7 +143,7 @@ async def test_without_an_answer_there_is_no_status(http: httpx.AsyncClient) -> 
     assert shown["error"].startswith("The host cannot be reached")
 
 
-async def test_the_guard_of_real_deliveries_stands_before_it(inner: Core, database_url: str) -> None:
+async def test_the_outbound_guard_applies_to_samples(inner: Core, database_url: str) -> None:
     async with Receiver() as receiver, serving(inner, database_url, lambda _: {}) as guarded:
         path, _ = await made(guarded, receiver.url + "/very-secret")
         shown = (await guarded.post(f"{path}/test/")).json()
@@ -160,17 +160,17 @@ async def test_each_test_has_an_id_of_its_own(http: httpx.AsyncClient) -> None:
     assert len(set(shown)) == 3
 
 
-async def test_secrets_that_cannot_be_opened_are_an_error_and_nothing_is_sent(http: httpx.AsyncClient, database_url: str) -> None:
+async def test_unreadable_secrets_are_an_error_and_nothing_is_sent(http: httpx.AsyncClient, database_url: str) -> None:
     async with Receiver() as receiver:
         path, _ = await made(http, receiver.url)
         with psycopg.connect(database_url, autocommit=True) as owner:
-            owner.execute("UPDATE vault SET box = decode('00', 'hex') || substr(box, 2)")
+            owner.execute("UPDATE vault SET ciphertext = decode('00', 'hex') || substr(ciphertext, 2)")
         shown = (await http.post(f"{path}/test/")).json()
         assert receiver.got == []
     assert (shown["delivered"], shown["error"]) == (False, "The webhook's secrets cannot be opened.")
 
 
-async def test_a_webhook_that_is_not_there_is_404(http: httpx.AsyncClient) -> None:
+async def test_a_missing_webhook_is_404(http: httpx.AsyncClient) -> None:
     async with Receiver() as receiver:
         path, _ = await made(http, receiver.url)
         await http.delete(path)

@@ -1,11 +1,11 @@
-"""Deliveries that are sent again by hand. Issue 5, "Operators see it". That senders take them up is tested with the sender."""
+"""Resend and recover over HTTP. The tests of the sender show that it sends these deliveries."""
 
 from __future__ import annotations
 
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import add_webhook, assert_problem, fields_of, last
 from tests.api.media.webhook.deliveries_given import OTHER, Deliveries
 from tests.conftest import HandClock
@@ -13,7 +13,7 @@ from tests.conftest import HandClock
 ANSWERED = "The answer was 500 Internal Server Error."
 DISABLED = "the webhook is disabled"
 AGAIN = (0, 0, None, False, True)
-"""Pending, no tries, no error, no end, and due."""
+"""Pending, no tries, no error, not finished, due."""
 
 
 @pytest.fixture
@@ -41,6 +41,9 @@ async def test_a_finished_delivery_becomes_pending_under_the_same_id(
     await given.make(7)
     await given.attempt(7, status=500, error=error)
     await given.finish(7, error)
+    path = f"/api/webhook/{given.webhook}/deliveries/{given.id(7)}"
+    finished = (await http.get(path)).headers["etag"]
+    assert (await http.get(path)).headers["etag"] == finished
     before = await last(inner)
     answer = await resend(http, given, 7)
     shown = answer.json()
@@ -48,7 +51,9 @@ async def test_a_finished_delivery_becomes_pending_under_the_same_id(
     assert (shown["finishedAt"], len(shown["attempts"])) == (None, 1)
     assert shown["dueAt"] is not None
     assert await given.rows() == [(7, *AGAIN)]
-    assert (await http.get(f"/api/webhook/{given.webhook}/deliveries/{given.id(7)}")).json() == shown
+    found = await http.get(path)
+    assert (found.json(), found.headers["etag"]) == (shown, answer.headers["etag"])
+    assert found.headers["etag"] != finished
     assert await last(inner) == before
 
 
@@ -104,9 +109,7 @@ async def test_recovery_needs_a_time(http: httpx.AsyncClient, given: Deliveries,
     assert [row[1] for row in await given.rows()] == [2]
 
 
-async def test_the_same_order_under_one_key_is_carried_out_once(
-    http: httpx.AsyncClient, given: Deliveries, clock: HandClock
-) -> None:
+async def test_a_recovery_under_one_idempotency_key_runs_once(http: httpx.AsyncClient, given: Deliveries, clock: HandClock) -> None:
     await given.make(7, error=ANSWERED)
     path, headers = f"/api/webhook/{given.webhook}/recover/?since=2031-01-01", {"Idempotency-Key": "a"}
     assert (await http.post(path, headers=headers)).json() == {"requeued": 1}
@@ -116,7 +119,7 @@ async def test_the_same_order_under_one_key_is_carried_out_once(
     assert [row[1] for row in await given.rows()] == [2]
 
 
-async def test_senders_are_told_of_which_webhook_and_only_when_something_changed(
+async def test_senders_are_notified_of_the_webhook_only_when_something_changed(
     http: httpx.AsyncClient, inner: Core, given: Deliveries
 ) -> None:
     await given.make(7, error=ANSWERED)

@@ -1,4 +1,4 @@
-"""What a webhook signs, logs in and identifies itself with: sealed, shown once or never, and found nowhere in the clear."""
+"""Secrets of webhooks: encrypted in the vault, shown once or never, and nowhere in the clear."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
 from api.kernel.log import JsonFormatter, RequestLog
-from domain.webhook.secret import key_of
+from api.wiring.core import Core
+from domain.webhook.secret import decode_secret
 from tests.api.asking import add, add_webhook, assert_problem, last, logged, topics
 from tests.api.media.test_configuration_secrecy import tables
 from tests.api.media.test_configuration_secrets import held, rows
@@ -43,7 +43,7 @@ WITH_SECRETS = {
 
 
 async def opened(inner: Core, key: str) -> dict[str, str | None]:
-    """The secrets of a webhook, each of which has a box and nobody else has one."""
+    """The decrypted secrets of a webhook. The vault has no others."""
     found = await held(inner, f"webhook:{key}")
     assert len(await rows(inner)) == len(found)
     return found
@@ -59,7 +59,7 @@ def request_log(inner: Core, lines: io.StringIO) -> RequestLog:
     return RequestLog(lines, clock=inner.clock, reads=True)
 
 
-async def test_what_is_sent_lies_in_the_vault_and_a_get_shows_null(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_credentials_are_in_the_vault_and_a_get_shows_null(http: httpx.AsyncClient, inner: Core) -> None:
     made = (await http.post("/api/webhook/", json=WITH_SECRETS)).json()
     assert await opened(inner, made["id"]) == {
         "signing": made["secret"],
@@ -69,10 +69,10 @@ async def test_what_is_sent_lies_in_the_vault_and_a_get_shows_null(http: httpx.A
     }
     shown = (await http.get(f"/api/webhook/{made['id']}")).json()
     assert (shown["password"], shown[JSON]) == (None, text(SITE, header("Authorization", None), header("X-Api-Key", None)))
-    assert len(key_of(made["secret"])) == 32
+    assert len(decode_secret(made["secret"])) == 32
 
 
-async def test_what_a_get_shows_can_be_put_back_and_nothing_happens(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_put_of_what_a_get_shows_changes_nothing(http: httpx.AsyncClient, inner: Core) -> None:
     event = (await add(http))["id"]
     for about, kind in (({}, ""), ({"eventId": event}, "/event/")):
         key = await add_webhook(http, **WITH_SECRETS, **about, disabledAt="2031-01-02T03:04:05.678Z")
@@ -132,7 +132,7 @@ async def test_a_new_secret_is_shown_once_and_the_old_one_kept_for_a_day(http: h
     assert (await http.post(f"/api/webhook/{of_event}/secret")).status_code == 200
 
 
-async def test_of_many_new_secrets_at_once_two_boxes_are_left(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_after_many_concurrent_rotations_two_secrets_are_stored(http: httpx.AsyncClient, inner: Core) -> None:
     key = await add_webhook(http)
     answers = await asyncio.gather(*(http.post(f"/api/webhook/{key}/secret/") for _ in range(10)))
     assert await topics(inner, f"webhook:{key}") == ["webhook.registered", *["webhook.amended"] * 10]
@@ -191,6 +191,6 @@ async def test_no_secret_is_found_in_the_clear(
     assert dumped["vault"].count("\n") == 4
     for secret in signing:
         assert [name for name, shown in places if secret in shown or secret.encode().hex() in str(shown)] == []
-        assert [name for name, shown in places if key_of(secret).hex() in shown or secret[6:] in shown] == []
+        assert [name for name, shown in places if decode_secret(secret).hex() in shown or secret[6:] in shown] == []
     for spelling in SPELLINGS:
         assert [name for name, shown in places if spelling in shown] == []

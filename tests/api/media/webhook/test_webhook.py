@@ -1,4 +1,4 @@
-"""Webhooks over HTTP: the answer, and what was appended. Document 2, "Webhooks"; decisions.md, "Webhooks"."""
+"""Webhooks over HTTP: responses and appended events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.core import Core
+from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.conftest import HandClock
 
@@ -56,7 +56,7 @@ async def test_a_system_wide_webhook_is_added_and_read_back(http: httpx.AsyncCli
     assert another.json()["secret"] != secret
 
 
-async def test_every_field_is_taken_in_any_case_and_shown_but_the_password(http: httpx.AsyncClient) -> None:
+async def test_field_names_match_in_any_case_and_the_password_is_never_shown(http: httpx.AsyncClient) -> None:
     added = await http.post(f"{PATH}/", json={name.upper(): value for name, value in FULL.items()} | {"unheard": 1})
     shown = added.json()
     assert shown == {"id": shown["id"], "secret": shown["secret"], **FULL, "password": None}
@@ -76,7 +76,7 @@ async def test_a_webhook_of_an_event_is_added_under_both_spellings(http: httpx.A
     assert (await http.get(f"{PATH}/event/{event_id}")).json() == [shown]
 
 
-async def test_a_post_with_an_id_changes_what_it_names(http: httpx.AsyncClient, inner: Core, event_id: str) -> None:
+async def test_a_post_with_an_id_changes_the_given_fields(http: httpx.AsyncClient, inner: Core, event_id: str) -> None:
     key, hook = await add_webhook(http), await add_webhook(http, eventId=event_id)
     changed = await http.post(f"{PATH}/", json={"id": key, "useJsonBody": False})
     assert (changed.status_code, changed.json()) == (200, {"id": key, **BARE, "useJsonBody": False})
@@ -86,7 +86,7 @@ async def test_a_post_with_an_id_changes_what_it_names(http: httpx.AsyncClient, 
     assert (await logged(inner, f"webhook:{hook}"))[1].data.keys() == {"timestamp", "use_json_body"}
 
 
-async def test_a_put_changes_what_it_names_and_the_same_again_nothing(
+async def test_a_put_changes_the_given_fields_and_a_repeat_nothing(
     http: httpx.AsyncClient, inner: Core, event_id: str, clock: HandClock
 ) -> None:
     key, hook = await add_webhook(http), await add_webhook(http, eventId=event_id)
@@ -151,7 +151,7 @@ async def test_a_deleted_webhook_of_either_family_is_gone(http: httpx.AsyncClien
             await http.post(f"{PATH}/{key}/secret/"),
         ):
             assert_problem(answer, 404)
-        assert await topics(inner, f"webhook:{key}") == ["webhook.registered", "webhook.withdrawn"]
+        assert await topics(inner, f"webhook:{key}") == ["webhook.registered", "webhook.deleted"]
     assert (await http.get(PATH)).status_code == (await http.get(f"{PATH}/event/{event_id}")).status_code == 204
     assert await inner.database.rows("SELECT owner FROM vault") == []
 
@@ -170,7 +170,7 @@ async def test_a_webhook_moves_to_another_event_but_never_out_of_its_family(http
     assert "eventId" not in (await http.put(f"{PATH}/{bare}", json={"eventId": other})).json()
 
 
-async def test_the_event_of_a_webhook_must_be_there_when_it_is_named(http: httpx.AsyncClient, inner: Core, event_id: str) -> None:
+async def test_the_event_of_a_webhook_must_exist_when_it_is_set(http: httpx.AsyncClient, inner: Core, event_id: str) -> None:
     key = await add_webhook(http, eventId=event_id)
     shown = (await http.get(f"{PATH}/{key}/event/")).json()
     await http.delete(f"/api/event/{event_id}")
@@ -187,7 +187,7 @@ async def test_the_event_of_a_webhook_must_be_there_when_it_is_named(http: httpx
     assert (await http.get(f"{PATH}/event/{event_id}")).json() == [shown]
 
 
-async def test_a_webhook_is_disabled_by_hand_and_set_to_work_again(http: httpx.AsyncClient) -> None:
+async def test_a_webhook_is_disabled_and_enabled_again(http: httpx.AsyncClient) -> None:
     key = await add_webhook(http)
     disabled = await http.put(f"{PATH}/{key}", json={"disabledAt": "2031-01-02T04:04:05.6789+01:00"})
     assert disabled.json()["disabledAt"] == "2031-01-02T03:04:05.678Z"
@@ -196,7 +196,7 @@ async def test_a_webhook_is_disabled_by_hand_and_set_to_work_again(http: httpx.A
     assert (enabled.json(), enabled.headers["etag"]) == ({"id": key, **BARE}, '"3"')
 
 
-async def test_a_version_that_moved_on_is_412(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_an_outdated_version_is_412(http: httpx.AsyncClient, inner: Core) -> None:
     key = await add_webhook(http)
     before = await last(inner)
     stale = {"If-Match": '"7"'}

@@ -1,6 +1,6 @@
-"""Whole documents: what document 1 and real packagers send, and what they get. reference/drm.md, a and b.
+"""Whole documents, as packagers send them, and their responses.
 
-documents/NAME.answer.xml is the answer to NAME.request.xml, byte for byte.
+documents/NAME.answer.xml is the response to NAME.request.xml, byte for byte.
 """
 
 from __future__ import annotations

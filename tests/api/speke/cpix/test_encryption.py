@@ -1,4 +1,4 @@
-"""Content key encryption, undone by another library than the one that does it. reference/drm.md, a.4."""
+"""Content key encryption, decrypted by another library than the one that encrypts."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_known_values() -> None:
     document_key, mac_key, iv, key = bytes(range(32)), bytes(range(64)), bytes(range(16, 32)), bytes(range(48, 64))
     padded = key + b"\x10" * 16
     expected = iv + AES.new(document_key, AES.MODE_CBC, iv).encrypt(padded)
-    sealed, mac = DocumentKeys(document_key, mac_key).sealed(key, iv=iv)
+    sealed, mac = DocumentKeys(document_key, mac_key).encrypt(key, iv=iv)
     assert sealed == expected
     assert mac == hmac.digest(mac_key, expected, sha512)
 

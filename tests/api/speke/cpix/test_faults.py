@@ -1,4 +1,4 @@
-"""What is refused, with which code and text; and a dry run, which tells all of it. reference/drm.md, b "Errors" and e."""
+"""Errors in CPIX documents, their codes and texts; and the dry run, which reports all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of filling, one at a time. reference/drm.md, a.3 and b."""
+"""Rules of filling in a response, one by one: docs/reference/api/key-provider.md#response."""
 
 from __future__ import annotations
 

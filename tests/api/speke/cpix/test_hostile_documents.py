@@ -1,4 +1,4 @@
-"""Whatever is sent: an answer or a SpekeError, and no key in either's error. Issue 6, "XML safety"; reference/drm.md, e."""
+"""Hostile documents get a response or a SpekeError, and no error contains a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A channel and a flow with something in every corner, and an Event that is played from them."""
+"""A channel and a flow with all members, and an Event that plays from them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def play(
 
 
 def live_at(url: str, **options: Any) -> Video:
-    """Played from a channel whose only live URL is `url`."""
+    """The Video object of an Event whose channel has only this live URL."""
     stream = {"streamProtocol": "HLS", "liveCdnPrimaryUrl": url}
     return play(channel={"encoders": [{"outputUrls": [stream]}]}, **options)
 

@@ -1,4 +1,4 @@
-"""Whatever a configuration holds, there is a Video object that can be sent."""
+"""Any configuration gives a Video object that can be sent."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.kernel.stream_time import requested_stream_time
 from domain.media_event.playback import (
     PlayableEvent,
     PlaybackRequest,
@@ -18,7 +19,6 @@ from domain.media_event.playback import (
     flow_configuration,
     video,
 )
-from domain.media_event.stream_point import requested_stream_time
 from tests.domain.media_event.playback.channel_and_flow_given import (
     BASE,
     EVENT_ID,
@@ -34,18 +34,18 @@ from tests.domain.media_event.playback.channel_and_flow_given import (
     "text",
     ["", "{", "null", "[]", '"x"', "7", '{"encoders": 7, "flows": {}, "rampServers": [1]}', "[" * 100_000, "1" * 5000],
 )
-def test_an_unreadable_configuration_is_an_empty_one(text: str) -> None:
+def test_an_unreadable_configuration_is_empty(text: str) -> None:
     assert channel_configuration(text) == channel_configuration("{}")
     assert flow_configuration(text) == flow_configuration("{}")
 
 
-def test_a_broken_encoder_keeps_its_index_and_hides_no_neighbour() -> None:
+def test_a_broken_encoder_keeps_its_index_and_hides_no_other() -> None:
     good = {"streamProtocol": "HLS", "liveCdnPrimaryUrl": "https://cdn/x"}
     answer = play(2, channel={"encoders": [7, {"outputUrls": [None, {**good, "streamProtocol": "RTMP"}, good]}]})
     assert [(stream.source.name, stream.url) for stream in answer.live_urls] == [("CDN_PRIMARY_INDEX_1", "https://cdn/x")]
 
 
-def test_what_json_cannot_carry_is_replaced() -> None:
+def test_values_that_json_cannot_hold_are_replaced() -> None:
     text = '{"rampServers": [{"a": NaN, "b": 1e999, "c": "\\ud800", "d": [{"Password": "x"}]}]}'
     [server] = channel_configuration(text).ramp_servers
     assert server.settings == {"a": None, "b": None, "c": "?", "d": [{"Password": None}]}

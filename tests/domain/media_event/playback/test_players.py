@@ -1,4 +1,4 @@
-"""Players, files, publishing points and ramp servers of the Video object; texts that cannot be read."""
+"""Players, MP4 files, publishing points and ramp servers of the Video object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.domain.media_event.playback.channel_and_flow_given import (
 # --- pages, players, embed codes
 
 
-def test_pages_lie_under_the_base() -> None:
+def test_pages_are_below_the_base() -> None:
     answer = play(4)
     assert answer.web_page_url == f"https://watch.example/app/event/{EVENT_ID}"
     assert answer.player_url == f"https://watch.example/app/player/{EVENT_ID}"
@@ -45,7 +45,7 @@ def test_without_a_web_base_there_are_no_players(base: str) -> None:
 
 
 @pytest.mark.parametrize("auto_start", [True, False])
-def test_auto_start_and_the_stream_go_along_to_the_player(auto_start: bool) -> None:
+def test_the_player_url_has_auto_start_and_the_stream(auto_start: bool) -> None:
     answer = play(2, auto_start=auto_start, audio_only=True)
     expected = {"src": [answer.current_state_urls[0].url]} | ({"autoStart": ["true"]} if auto_start else {})
     assert parse_qs(urlsplit(answer.player_url).query) == expected
@@ -58,7 +58,7 @@ HOSTILE = "\"><script>alert('x')</script>&amp; ü 💥 ' onload=\"x"
 
 
 @pytest.mark.parametrize("url", ['https://cdn/a.m3u8?x=1&y="2"#\'f', HOSTILE, "javascript:alert(1)"])
-def test_an_embed_code_is_one_frame_whatever_it_holds(url: str) -> None:
+def test_an_embed_code_is_one_escaped_iframe(url: str) -> None:
     answer = live_at(url, auto_start=True, event={"title": HOSTILE})
     for code, player_url in (
         (answer.embed_code, answer.player_url),
@@ -87,18 +87,18 @@ def test_mp4_urls_need_an_available_file(mp4_state: int, there: bool) -> None:
     assert answer.private_mp4_url == (f"http://nas/media/{path}?sig=1" if there else "")
 
 
-def test_publishing_points_are_shown_unprobed() -> None:
+def test_publishing_points_are_shown_without_a_probe() -> None:
     assert play(0).publishing_point_urls == (
         PublishingPointUrl("http://o1/live.isml", "", False, None, False),
         PublishingPointUrl("http://o2/live.isml", "", False, None, False),
     )
 
 
-def test_publishing_points_know_their_place() -> None:
+def test_publishing_points_have_an_index() -> None:
     points = channel_configuration(json.dumps(CHANNEL)).encoders[0].publishing_points
     assert [(point.encoder_name, point.encoder_index, point.index) for point in points] == [("enc-1", 0, 0), ("enc-1", 0, 1)]
 
 
-def test_ramp_servers_keep_their_keys_and_hide_their_secret() -> None:
+def test_ramp_servers_keep_their_members_without_secrets() -> None:
     [server] = play(0).ramp_servers
     assert server.settings == {"serverAddress": "ramp-1", "apiKey": None, "location": "NL", "proxyPassEmpty": True}

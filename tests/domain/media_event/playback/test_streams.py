@@ -1,4 +1,4 @@
-"""Which streams the Video object shows, and their addresses (document 2; decisions.md, "Events")."""
+"""The streams of the Video object and their URLs. See docs/reference/playback.md."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import pytest
 
 from domain.kernel.errors import Malformed
+from domain.kernel.stream_time import requested_stream_time
 from domain.media_event.playback import (
     PlayableEvent,
     PlaybackRequest,
@@ -18,11 +20,11 @@ from domain.media_event.playback import (
     StreamPlace,
     StreamProtocol,
     StreamSource,
+    current_flow,
     flow_configuration,
-    flow_links,
     video,
 )
-from domain.media_event.stream_point import requested_stream_time
+from domain.media_event.values import EventDetails, EventState
 from tests.domain.media_event.playback.channel_and_flow_given import (
     ARRAYS,
     CHANNEL,
@@ -34,7 +36,7 @@ from tests.domain.media_event.playback.channel_and_flow_given import (
     urls,
 )
 
-# --- which arrays fill in which state
+# --- states and arrays
 
 
 @pytest.mark.parametrize(
@@ -53,14 +55,14 @@ from tests.domain.media_event.playback.channel_and_flow_given import (
         *((state, None) for state in (19, 20, 21, 22, 23, 24, 25, 99, -1)),
     ],
 )
-def test_the_state_fills_its_own_array_and_the_current_one(state: int, filled: str | None) -> None:
+def test_the_state_fills_its_own_array_and_the_current_urls(state: int, filled: str | None) -> None:
     answer = play(state)
     assert [name for name in ARRAYS if getattr(answer, name)] == ([filled] if filled else [])
     assert answer.current_state_urls == (getattr(answer, filled) if filled else ())
     assert answer.archiver_capture_publishing_point_urls == ()
 
 
-def test_an_unpublished_stream_is_seen_only_when_asked_for() -> None:
+def test_an_unpublished_stream_is_shown_only_with_view_unpublished() -> None:
     hidden = play(1, live_playout_profile_id=PROFILE_ID)
     assert (hidden.live_urls, hidden.current_state_urls, hidden.live_playout_profile_urls) == ((), (), {})
     assert "cdn" not in hidden.player_url + hidden.embed_code
@@ -88,11 +90,15 @@ def test_an_event_without_channel_and_flow_has_an_empty_video() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "links"),
-    [(11, ("flow_id",)), (13, ("remixflow_id", "flow_id")), (18, ("archiverflow_id", "flow_id")), (2, ("flow_id",))],
+    ("state", "special"),
+    [(11, None), (13, "remixflow_id"), (18, "archiverflow_id"), (2, None)],
 )
-def test_the_state_says_which_flow_is_needed(state: int, links: tuple[str, ...]) -> None:
-    assert flow_links(state) == links
+def test_the_current_flow_depends_on_the_state(state: int, special: str | None) -> None:
+    flows = {"flow_id": UUID(int=1), "remixflow_id": UUID(int=2), "archiverflow_id": UUID(int=3)}
+    details = EventDetails(state=EventState(state), **flows)
+    assert current_flow(details) == flows[special or "flow_id"]
+    if special is not None:
+        assert current_flow(details.model_copy(update={special: None})) == flows["flow_id"]
 
 
 # --- streams and their sources
@@ -117,25 +123,25 @@ def test_live_streams_come_in_the_order_of_encoder_stream_and_place() -> None:
         *((state, ["PRIVATE_INDEX_0", "CDN_PRIMARY_INDEX_0", "ORIGIN_PRIMARY_INDEX_0"]) for state in (10, 13, 17)),
     ],
 )
-def test_the_private_address_leads_where_nothing_is_public_and_is_hidden_where_it_is(state: int, sources: list[str]) -> None:
+def test_the_private_url_is_first_in_a_private_state_and_absent_in_a_public_one(state: int, sources: list[str]) -> None:
     assert [stream.source.name for stream in play(state).current_state_urls] == sources
 
 
-def test_only_the_first_flow_configuration_counts_and_its_content_id_is_filled_in() -> None:
+def test_only_the_first_flow_configuration_is_used_with_the_content_id() -> None:
     first = play(11).vod_urls[0]
     assert first.url == f"https://cdn/{EVENT_ID}/{EVENT_ID}.ism/Manifest"
     assert first.protocol is StreamProtocol.HSS
 
 
 @pytest.mark.parametrize("name", ["CDN_PRIMARY_INDEX_0", "ORIGIN_SECONDARY_INDEX_0", "CDN_PRIMARY_INDEX_1"])
-def test_a_stream_source_narrows_every_array(name: str) -> None:
+def test_a_stream_source_filters_every_array(name: str) -> None:
     answer = play(2, stream_source=StreamSource.read(name))
     assert {stream.source.name for stream in answer.live_urls} == {name}
     assert answer.current_state_urls == answer.live_urls
     assert bool(answer.live_playout_profile_urls[str(PROFILE_ID)]) == (name == "CDN_PRIMARY_INDEX_0")
 
 
-def test_a_stream_source_that_is_not_configured_leaves_nothing() -> None:
+def test_a_stream_source_that_is_not_configured_has_no_urls() -> None:
     assert play(2, stream_source=StreamSource(StreamPlace.CDN_PRIMARY, 7)).live_urls == ()
     assert play(11, stream_source=StreamSource(StreamPlace.PRIVATE)).vod_urls == ()
 
@@ -188,13 +194,13 @@ def test_protocols_are_read_by_name_or_number(value: object, protocol: StreamPro
 # --- playout profiles
 
 
-def test_profiles_show_their_own_urls_and_the_first_of_twins_counts() -> None:
+def test_of_two_profiles_with_one_id_the_first_is_used() -> None:
     profiles = play(2).live_playout_profile_urls
     assert {key: urls(value) for key, value in profiles.items()} == {str(PROFILE_ID): ["https://cdn1/ll.m3u8"]}
 
 
 @pytest.mark.parametrize("spelling", [str(PROFILE_ID), str(PROFILE_ID).upper(), f"{{{PROFILE_ID}}}", PROFILE_ID.hex])
-def test_the_wanted_profile_leads_current_urls_and_embed_codes(spelling: str) -> None:
+def test_the_requested_profile_gives_current_urls_and_embed_codes(spelling: str) -> None:
     channel = {**CHANNEL, "playoutProfiles": [{**CHANNEL["playoutProfiles"][0], "id": spelling}]}
     answer = play(2, channel=channel, live_playout_profile_id=PROFILE_ID)
     assert urls(answer.current_state_urls) == ["https://cdn1/ll.m3u8"]
@@ -211,7 +217,7 @@ def test_the_wanted_profile_leads_current_urls_and_embed_codes(spelling: str) ->
         (11, {"live_playout_profile_id": PROFILE_ID}),
     ],
 )
-def test_without_a_matching_profile_the_main_source_serves(state: int, options: dict[str, Any]) -> None:
+def test_without_a_matching_profile_the_urls_of_the_state_are_used(state: int, options: dict[str, Any]) -> None:
     answer = play(state, **options)
     assert answer.current_state_urls
     assert answer.current_state_urls == (answer.live_urls or answer.vod_urls)
@@ -235,7 +241,7 @@ AUDIO = "filter=type%3D%3D%22audio%22"
     ],
 )
 @pytest.mark.parametrize("state", [2, 11, 14, 18])
-def test_points_and_audio_only_reach_every_stream_url(
+def test_points_and_audio_only_are_in_every_stream_url(
     state: int, start: str | None, end: str | None, audio: bool, query: str
 ) -> None:
     time = requested_stream_time(start, end)
@@ -254,7 +260,7 @@ def test_points_and_audio_only_reach_every_stream_url(
         (11, (30, 5000, 200), ""),
     ],
 )
-def test_url_params_of_the_event_shape_live_urls_only(state: int, numbers: Sequence[int | None], query: str) -> None:
+def test_limits_of_the_event_are_in_live_urls_only(state: int, numbers: Sequence[int | None], query: str) -> None:
     event = dict(zip(("dvr_length", "max_bitrate", "min_bitrate"), numbers, strict=True))
     assert {urlsplit(stream.url).query for stream in play(state, event=event).current_state_urls} == {query}
 
@@ -277,7 +283,7 @@ def test_url_params_of_the_event_shape_live_urls_only(state: int, numbers: Seque
         ("?", f"?{AUDIO}"),
     ],
 )
-def test_a_configured_url_keeps_what_it_has(configured: str, shown: str) -> None:
+def test_a_configured_url_keeps_its_parameters(configured: str, shown: str) -> None:
     answer = live_at(configured, audio_only=True)
     assert urls(answer.live_urls) == [shown]
     assert urls(live_at(configured).live_urls) == [configured.strip()]
@@ -293,19 +299,19 @@ def test_a_configured_url_keeps_what_it_has(configured: str, shown: str) -> None
         ("https://cdn", "https://cdn"),
     ],
 )
-def test_the_address_alone_has_no_query_and_no_fragment(url: str, address: str) -> None:
+def test_the_address_has_no_query_and_no_fragment(url: str, address: str) -> None:
     assert live_at(url).live_urls[0].absolute_url_with_path_no_query == address
 
 
 @pytest.mark.parametrize("bad", ["", "  ", None, 7, True, [], {"url": "x"}])
-def test_what_is_no_text_is_no_address(bad: Any) -> None:
+def test_a_value_that_is_no_text_is_no_url(bad: Any) -> None:
     assert live_at(bad).live_urls == ()
 
 
-def test_a_content_id_cannot_leave_its_place_in_a_url() -> None:
+def test_a_content_id_is_encoded_in_a_url() -> None:
     flow = flow_configuration(json.dumps(FLOW))
     event = PlayableEvent(EVENT_ID, "../a b?&#\\1", 11, mp4_state=1)
     answer = video(event, channel=None, flow=flow, request=PlaybackRequest(), player=PlayerAddresses())
-    held = "..%2Fa%20b%3F%26%23%5C1"
-    assert answer.vod_urls[0].url == f"https://cdn/{held}/{held}.ism/Manifest"
-    assert answer.public_mp4_url == f"https://files.example/public/{held}/{held}.mp4"
+    encoded = "..%2Fa%20b%3F%26%23%5C1"
+    assert answer.vod_urls[0].url == f"https://cdn/{encoded}/{encoded}.ism/Manifest"
+    assert answer.public_mp4_url == f"https://files.example/public/{encoded}/{encoded}.mp4"

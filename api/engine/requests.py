@@ -1,0 +1,212 @@
+"""Requests to the job engine: docs/reference/api/job-engine.md."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from api.engine.model import EngineModel
+from api.kernel.request import Request
+from api.kernel.wire import Between, Flag, Instant, Integer, Listed, Name, NamedInt, Text, Wire
+from domain.job.handlers import JobChanges, NewJob, semaphore_address
+from domain.job.values import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, JobState
+from domain.kernel.errors import FieldError, Malformed
+from projections.job.queries import ORDERS, JobFilter
+from projections.kernel.page import LARGEST
+
+_PRIORITIES: Final = {str(number): number for number in range(HIGHEST_PRIORITY, LOWEST_PRIORITY + 1)}
+_SEMAPHORE: Final = "sempahore_url"
+"""Spelled so in the API."""
+
+_NOT_NULL: Final = ("queue_state", "run_at", "priority")
+_CHANGEABLE: Final = (*_NOT_NULL, _SEMAPHORE)
+_MAX_HEADERS: Final = 64
+_MAX_HEADER_LENGTH: Final = 1000
+
+
+def _priority(value: Any) -> int:
+    plain = type(value) in (int, str) or (type(value) is float and value.is_integer())
+    number = _PRIORITIES.get(str(int(value) if type(value) is float and plain else value)) if plain else None
+    if number is None:
+        raise PydanticCustomError("priority", f"{HIGHEST_PRIORITY} to {LOWEST_PRIORITY}")
+    return number
+
+
+_BOUNDS = {"type": "integer", "minimum": HIGHEST_PRIORITY, "maximum": LOWEST_PRIORITY}
+Priority = Annotated[int, BeforeValidator(_priority), WithJsonSchema(_BOUNDS)]
+"""1 is the most urgent."""
+
+ClientName = Annotated[str | None, Field(description="Name of the client; when sent, the one of the header client.")]
+
+
+class RequestedState(IntEnum):
+    """The states that a client may set."""
+
+    QUEUED = JobState.QUEUED
+    BROKEN = JobState.BROKEN
+    PAUSED = JobState.PAUSED
+
+
+class JobOptions(EngineModel):
+    workflow: Name = Field(description="Name of a workflow, such as http_fetch_verify.")
+    priority: Priority = Field(DEFAULT_PRIORITY, description="1 (most urgent) to 10; default 5.")
+    run_at: Instant | None = Field(None, description="Not before this time; null (the default) or a past time: now.")
+    sempahore_url: Text | None = Field(
+        None, description="Address that must answer 2xx or 3xx before the job is queued; null (the default) or an empty text: none."
+    )
+
+
+class SubmitJobRequest(EngineModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "job": {"workflow": "http_fetch_verify", "priority": 3, "run_at": "2031-01-01T00:00:00.000"},
+                    "parameters": {"content_id": "match-17", "url": "https://origin.example/match.mp4", "size": 3000000},
+                }
+            ]
+        }
+    )
+
+    client: ClientName = None
+    job: JobOptions = Field(description="The workflow, and when it runs.")
+    parameters: Annotated[Any, WithJsonSchema({"type": "object"})] = Field(
+        description="Parameters of the workflow, an object; names match exactly, an unknown one is refused."
+    )
+
+
+class ChangeJobRequest(EngineModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": 8, "run_at": "2031-02-01T00:00:00.000"}]})
+
+    client: ClientName = None
+    queue_state: Annotated[RequestedState, NamedInt(RequestedState)] | None = Field(
+        None, description="PAUSED, BROKEN, or QUEUED to resume a paused job; by name or number; absent leaves it, null is refused."
+    )
+    run_at: Instant | None = Field(
+        None, description="New time, in UTC without an offset; a past one means now; absent leaves it, null is refused."
+    )
+    priority: Priority | None = Field(None, description="1 (most urgent) to 10; absent leaves it, null is refused.")
+    sempahore_url: Text | None = Field(None, description="New semaphore; null or an empty text takes it away, absent leaves it.")
+
+
+def _property(value: Any) -> str:
+    name = value.lower() if isinstance(value, str) else value
+    if name not in ORDERS:
+        raise PydanticCustomError("property", f"must be one of {', '.join(ORDERS)}")
+    return str(name)
+
+
+OrderColumn = Annotated[str, BeforeValidator(_property), WithJsonSchema({"type": "string", "enum": list(ORDERS)})]
+
+
+class JobsQuery(EngineModel):
+    """Filters combine with AND."""
+
+    items: Annotated[Integer, Between(1)] = Field(10, description="Jobs at most, 1 to 1000; more is cut to 1000; default 10.")
+    order_by: OrderColumn = Field("id", description="Field to sort by; default id. Jobs without a value come last.")
+    asc: Flag = Field(False, description="1 or true: ascending; default 0.")
+    state: Annotated[JobState, NamedInt(JobState)] | None = Field(None, description="One state, by number or name; all by default.")
+    created_from: Instant | None = Field(None, alias="from", description="Created at this time or later.")
+    created_to: Instant | None = Field(None, alias="to", description="Created at this time or earlier.")
+    failed: Flag | None = Field(
+        None,
+        description="true: only failed jobs; false: only others; all by default. With a state it finds completed jobs only.",
+    )
+    search: str | None = Field(
+        None, description="Text in the content id, the workflow or a text parameter, in any case; all by default."
+    )
+    job_ids: Annotated[list[Integer], Listed] = Field(
+        default_factory=list, description="Numbers of jobs, separated by commas; all by default."
+    )
+    client: str | None = Field(None, description="Jobs of this client only; all clients by default.")
+
+
+class DashboardQuery(EngineModel):
+    client: str | None = Field(
+        None,
+        description="Jobs of this client only; all clients by default. For browsers, which cannot send the header client.",
+    )
+
+
+SettingName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
+_VALUE = {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": 1000}, {"type": "boolean"}]}
+
+
+class SetSettingRequest(Wire):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "max_jobs", "setting": 4}]})
+
+    name: SettingName = Field(description="Name of a setting, 1 to 100 of A-Z a-z 0-9 _ . -; names of your own are allowed.")
+    setting: Annotated[Any, WithJsonSchema(_VALUE)] = Field(
+        description="A number, a text of at most 1000 characters, true or false; the engine's own settings take numbers."
+    )
+
+
+class SwitchScheduleRequest(Wire):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"schedule": "queue_scheduled_jobs", "active": False}]})
+
+    schedule: Literal["queue_scheduled_jobs"] = Field(description="queue_scheduled_jobs.")
+    active: Flag = Field(description="true: jobs whose time has come are queued; false: they wait.")
+
+
+def new_job(request: Request, body: SubmitJobRequest) -> NewJob:
+    """The request in the domain's terms."""
+    _check_client(request, body.client)
+    options = body.job
+    return NewJob(
+        client=request.caller.name,
+        workflow=options.workflow,
+        parameters=body.parameters,
+        priority=options.priority,
+        run_at=options.run_at,
+        semaphore_url=options.sempahore_url,
+        headers=headers_for_log(request),
+    )
+
+
+def job_changes(request: Request, body: ChangeJobRequest) -> JobChanges:
+    """The request in the domain's terms. Null and absent differ."""
+    _check_client(request, body.client)
+    sent = body.model_fields_set
+    if sent.isdisjoint(_CHANGEABLE):
+        raise Malformed.at("body", f"must have one of {', '.join(_CHANGEABLE)}")
+    nulls = [name for name in _NOT_NULL if name in sent and getattr(body, name) is None]
+    if nulls:
+        raise Malformed(*(FieldError(name, "may not be null") for name in nulls))
+    return JobChanges(
+        priority=body.priority,
+        run_at=body.run_at,
+        state=None if body.queue_state is None else JobState(body.queue_state),
+        semaphore=semaphore_address(body.sempahore_url, field=_SEMAPHORE),
+        remove_semaphore=_SEMAPHORE in sent and not body.sempahore_url,
+    )
+
+
+def job_filter(query: JobsQuery, *, client: str | None) -> JobFilter:
+    """`client` as of the header: it limits the answer where the query names no client."""
+    return JobFilter(
+        limit=min(query.items, LARGEST),
+        order_by=query.order_by,
+        descending=not query.asc,
+        state=query.state,
+        failed=query.failed,
+        created_from=query.created_from,
+        created_to=query.created_to,
+        search=query.search,
+        job_ids=query.job_ids,
+        client=client if query.client is None else query.client,
+    )
+
+
+def headers_for_log(request: Request) -> dict[str, str]:
+    """The first headers of the request, each cut to a length that a job's log takes."""
+    sent = list(request.headers.items())[:_MAX_HEADERS]
+    return {name.decode("latin-1"): value.decode("latin-1")[:_MAX_HEADER_LENGTH] for name, value in sent}
+
+
+def _check_client(request: Request, named: str | None) -> None:
+    """The body may repeat the client of the header, and name no other."""
+    if named not in (None, request.caller.name):
+        raise Malformed.at("client", "must be the client of the header")

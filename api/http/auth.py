@@ -1,0 +1,71 @@
+"""Authentication by API key and authorization by role: the check before every route that is not open."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from api.http.errors import Forbidden, Unauthenticated
+
+Permission = frozenset[str] | None
+"""The roles of which a caller needs one; with `None` not even a key is needed."""
+
+OPEN: Final[Permission] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The client that a request came from. Holds no key."""
+
+    name: str
+    roles: frozenset[str]
+
+
+ANONYMOUS: Final = Caller("anonymous", frozenset())
+
+Authenticate = Callable[[str], Awaitable[Caller | None]]
+"""Finds the client of an API key; `None` for a key that is unknown, expired or revoked."""
+
+
+class Authorizer:
+    """Lets a request through to a protected route, or raises 401 (no valid key) or 403 (no fitting role)."""
+
+    __slots__ = ("_authenticate",)
+
+    def __init__(self, authenticate: Authenticate) -> None:
+        self._authenticate = authenticate
+
+    async def admit(
+        self,
+        headers: Mapping[bytes, bytes],
+        *,
+        roles: frozenset[str],
+        client_required: bool = False,
+        named: str | None = None,
+        quoted: bool = False,
+    ) -> Caller:
+        """`named` is the client that the path names, if it must be the caller's own. The key of another client is answered as a
+        wrong one, so that a caller does not learn which clients exist. `quoted`: the key may be in single quotes."""
+        key = headers.get(b"api-key") or headers.get(b"x-auth-key")
+        if not key:
+            raise Unauthenticated("This call needs an API key in the header API-KEY.")
+        caller = await self._authenticate(_unquoted(key) if quoted else key.decode("latin-1"))
+        if caller is None:
+            raise Unauthenticated("The API key is not valid.")
+        claimed = headers.get(b"client")
+        if claimed is None:
+            if client_required:
+                raise Unauthenticated("This call needs the client's name in the header client.")
+        elif claimed != caller.name.encode():
+            raise Unauthenticated("The header client does not name the client that the API key belongs to.")
+        if named is not None and named != caller.name:
+            raise Unauthenticated("The API key is not one of the client that the path names.")
+        if roles.isdisjoint(caller.roles):
+            raise Forbidden(f"This call needs one of the roles {', '.join(sorted(roles))}.")
+        return caller
+
+
+def _unquoted(key: bytes) -> str:
+    quoted = len(key) > 2 and key[:1] == key[-1:] == b"'"
+    return (key[1:-1] if quoted else key).decode("latin-1")

@@ -1,0 +1,140 @@
+"""A route bound to its services: the checks of a request in their fixed order, then the function."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import Any, Protocol, get_type_hints
+
+from api.http.auth import Authenticate, Authorizer
+from api.http.binding import parsers, read_signature
+from api.http.body import Receive, check_length, read_body
+from api.http.errors import FailureOf, failure_of
+from api.http.metrics import Meter
+from api.http.parsing import JsonParser, parse_json
+from api.http.request import IDEMPOTENCY_KEY, Request
+from api.http.response import Response
+from api.http.router import Respond, RouteSpec
+
+Services = Mapping[Any, object]
+
+
+class MissingServices(LookupError):
+    """Endpoints need services that are not provided: the application cannot start."""
+
+
+class Idempotency(Protocol):
+    """Handles a request with an Idempotency-Key. `act` carries the request out; it is called at most once."""
+
+    async def run(self, request: Any, act: Callable[[], Awaitable[Any]], *, respond: Respond, status: int) -> Response: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """The settings of an application for all its endpoints."""
+
+    authenticate: Authenticate
+    idempotency: Idempotency | None = None
+    parse_json: JsonParser = parse_json
+    failure_of: FailureOf = failure_of
+    request_class: type[Request] = Request
+    serves_head: Callable[[RouteSpec], bool] = lambda spec: True
+    """Whether HEAD is answered where GET is."""
+
+
+class Endpoint:
+    """Serves one method at one path. All look-ups that do not depend on the request are done at the start."""
+
+    __slots__ = (
+        "_authorizer",
+        "_body",
+        "_caller_at",
+        "_converters",
+        "_function",
+        "_idempotency",
+        "_names",
+        "_query",
+        "_respond",
+        "_roles",
+        "meter",
+        "spec",
+        "surface",
+    )
+
+    def __init__(self, spec: RouteSpec, services: Services, *, conventions: Conventions, meter: Meter) -> None:
+        parsed = parsers(spec, conventions.parse_json)
+        self.spec = spec
+        self.surface = spec.surface
+        self.meter = meter
+        self._authorizer = Authorizer(conventions.authenticate)
+        self._roles = spec.permission
+        self._idempotency = conventions.idempotency if spec.keeps_answer else None
+        self._names = parsed.names
+        self._caller_at = next((at for at, name in enumerate(self._names) if name == spec.surface.caller_in_path), None)
+        self._converters = parsed.converters
+        self._query = parsed.query
+        self._body = parsed.body
+        self._function = partial(spec.endpoint, **_provided(spec, read_signature(spec).services, services=services))
+        self._respond = _responder(spec, services)
+
+    @property
+    def path(self) -> str:
+        return self.spec.path
+
+    async def respond(self, request: Request, receive: Receive, *, values: list[str]) -> Response:
+        """401, 403, 413, 415, 400, in this order; the function adds 404, 412 and 409 by raising."""
+        headers, surface = request.headers, self.surface
+        if values:
+            request.set_params(self._names, values=values)  # at once: an error may name what the path names
+        if self._roles is not None:
+            request.caller = await self._authorizer.admit(
+                headers,
+                roles=self._roles,
+                client_required=surface.client_required,
+                named=None if self._caller_at is None else values[self._caller_at],
+                quoted=surface.quoted_keys,
+            )
+        check_length(headers, limit=surface.body_limit)
+        idempotency = self._idempotency if IDEMPOTENCY_KEY in headers else None
+        media_type = ""
+        if self._body is not None or idempotency is not None:
+            request.body = await read_body(receive, limit=surface.body_limit)
+        if self._body is not None:
+            media_type = self._body.accept(headers, empty=not request.body)
+        request.check_transaction_id()
+        arguments = self._arguments(request, values, media_type)
+        if idempotency is not None and self._respond is not None:
+            act: Callable[[], Awaitable[Any]] = partial(self._function, request, **arguments)
+            return await idempotency.run(request, act, respond=self._respond, status=self.spec.status)
+        outcome: Any = await self._function(request, **arguments)
+        response: Response = outcome if self._respond is None else await self._respond(request, outcome)
+        return response
+
+    def _arguments(self, request: Request, values: list[str], media_type: str) -> dict[str, Any]:
+        arguments: dict[str, Any] = {}
+        for (name, convert), value in zip(self._converters, values, strict=True):
+            arguments[name] = convert(value)
+        if self._query is not None:
+            arguments["query"] = self._query.parse(request.scope["query_string"])
+        if self._body is not None:
+            arguments["body"] = self._body.parse(request.body, media_type, headers=request.headers)
+        return arguments
+
+
+def _responder(spec: RouteSpec, services: Services) -> Respond | None:
+    """Its first two parameters are the request and the outcome; the others are services."""
+    respond = spec.respond
+    if respond is None:
+        return None
+    hints = get_type_hints(respond, include_extras=True)
+    wanted = {name: hints.get(name) for name in list(signature(respond).parameters)[2:]}
+    return partial(respond, **_provided(spec, wanted, services=services)) if wanted else respond
+
+
+def _provided(spec: RouteSpec, wanted: dict[str, Any], *, services: Services) -> dict[str, object]:
+    missing = [f"{name}: {kind}" for name, kind in wanted.items() if kind not in services]
+    if missing:
+        raise MissingServices(f"{spec.where}: nothing provides {', '.join(missing)}")
+    return {name: services[kind] for name, kind in wanted.items()}

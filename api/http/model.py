@@ -1,0 +1,86 @@
+"""Base of request and response models: camelCase names, accepted in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, get_args, get_origin
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+NOT_BLANK: Final = r"\S"
+"""The pattern of a text that is not blank; its error has a message of its own."""
+
+
+class Wire(BaseModel):
+    """Base of every request and answer model. `None` in an optional field is null; an absent field is not in `model_fields_set`.
+
+    Keys match whatever their case, in one dictionary look-up each; a body that spells them as documented (the usual one)
+    pays for a set comparison only. Undeclared keys are left as they are."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        frozen=True,
+        extra="ignore",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+    )
+
+    _spellings: ClassVar[Mapping[str, str]] = {}
+    _documented: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        spellings: dict[str, str] = {}
+        for name in cls.model_fields:
+            names = wire_names(cls, name)
+            for spelling in (*names, name):
+                other = spellings.setdefault(spelling.lower(), names[0])
+                if other != names[0]:
+                    raise TypeError(f"{cls.__qualname__}: {other} and {names[0]} differ only in case")
+        cls._spellings = spellings
+        cls._documented = frozenset(spellings.values())
+
+    @classmethod
+    def spellings(cls) -> Mapping[str, str]:
+        """Every accepted name in lower case, and the one name that the model knows it by."""
+        return cls._spellings
+
+    @classmethod
+    def lists(cls) -> frozenset[str]:
+        """The names whose value may be sent several times, in a query or a form. Lists of objects are not among them: a form
+        holds such a list as one JSON text."""
+        return frozenset(wire_names(cls, name)[0] for name, field in cls.model_fields.items() if _holds_list(field.annotation))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _match_any_case(cls, data: Any) -> Any:
+        if type(data) is not dict or data.keys() <= cls._documented:
+            return data
+        spellings = cls._spellings
+        matched: dict[str, Any] = {}
+        for key, value in data.items():
+            name = spellings.get(key.lower(), key) if type(key) is str else key
+            if name in matched:
+                raise PydanticCustomError("twin", "is there twice, in two spellings", {"field": name})
+            matched[name] = value
+        return matched
+
+
+def wire_names(model: type[BaseModel], name: str) -> tuple[str, ...]:
+    """The names of a field in a request: its alias, or each of its `AliasChoices`, the documented one first."""
+    alias = model.model_fields[name].validation_alias
+    if isinstance(alias, AliasChoices):
+        return tuple(choice for choice in alias.choices if isinstance(choice, str))
+    return (alias if isinstance(alias, str) else to_camel(name),)
+
+
+def _holds_list(annotation: Any) -> bool:
+    origin = get_origin(annotation) or annotation
+    if origin in (list, tuple, set, frozenset):
+        return not any(isinstance(item, type) and issubclass(item, BaseModel) for item in get_args(annotation))
+    return any(_holds_list(argument) for argument in get_args(annotation))

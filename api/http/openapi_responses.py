@@ -1,0 +1,161 @@
+"""Headers and statuses of the OpenAPI document: those of the request, those of the response, and the errors of each route."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, get_args, get_origin
+
+from api.http.binding import read_signature
+from api.http.openapi_schemas import reference
+from api.http.response import JSON_TYPE
+from api.http.router import RouteSpec
+from api.http.surface import Surface
+
+WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
+_PRINTABLE: Final = "^[ -~]+$"
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_REQUEST: Final = {
+    "X-Transaction-ID": "1 to 128 printable ASCII characters. The response repeats it, and it is the correlation id of everything "
+    "that the request causes. Default: a new GUID.",
+    "Idempotency-Key": "1 to 255 printable ASCII characters. The same request sent again within 24 hours gets the first response "
+    "again.",
+    "If-Match": 'The ETag of the version that the change is meant for, such as `"3"`; another version is 412. Default: any.',
+    "client": "The name of the client that the API key belongs to; another name is 401.",
+}
+_EXAMPLES: Final = {"X-Transaction-ID": "import-7", "Idempotency-Key": "add-hall-a", "If-Match": '"3"', "client": "studio"}
+_LONGEST: Final = {"X-Transaction-ID": 128, "Idempotency-Key": 255}
+_RESPONSE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "X-Transaction-ID": ("The transaction id of the request.", {"type": "string"}),
+    "ETag": (
+        'The version of the resource, in quotes, such as `"3"`. Absent where the body is not one resource.',
+        {"type": "string"},
+    ),
+    "Location": ("The address of the new resource.", {"type": "string", "format": "uri-reference"}),
+    "Retry-After": ("After how many seconds to try again.", {"type": "integer"}),
+    "Idempotency-Replayed": (
+        "`true` where this is the response to an earlier request with the same Idempotency-Key; absent otherwise.",
+        {"type": "string", "enum": ["true"]},
+    ),
+    "WWW-Authenticate": ("The way to authenticate: always `ApiKey`.", {"type": "string"}),
+}
+_ERRORS: Final = {
+    400: "The request is not valid; nothing was changed",
+    401: "The API key is missing, or it is not valid",
+    403: "The API key has none of the roles that this call needs",
+    404: "The resource does not exist",
+    409: "The change conflicts with a rule or with another change; nothing was changed",
+    412: "If-Match names another version; nothing was changed",
+    413: "The body is too large",
+    415: "The media type of the body is not accepted",
+    503: "The database or another service that this call needs is not available",
+}
+
+
+def header_components() -> dict[str, dict[str, Any]]:
+    return {name: {"description": text, "schema": schema} for name, (text, schema) in _RESPONSE.items()}
+
+
+def parameter_components() -> dict[str, dict[str, Any]]:
+    return {name: _parameter(name) for name in _REQUEST}
+
+
+def request_headers(spec: RouteSpec) -> list[dict[str, Any]]:
+    names, required = ["X-Transaction-ID"], []
+    if spec.permission is not None:
+        if spec.surface.client_required:
+            required.append({**_parameter("client"), "required": True})
+        else:
+            names.append("client")
+    if spec.keeps_answer:
+        names.append("Idempotency-Key")
+    if spec.method in ("PUT", "PATCH", "DELETE"):
+        names.append("If-Match")
+    return [*required, *({"$ref": f"#/components/parameters/{name}"} for name in names)]
+
+
+def error_responses(spec: RouteSpec) -> dict[int | str, dict[str, Any]]:
+    """`default` stands for any other error; FastAPI adds a 422 where it is missing, which is never sent."""
+    found = {status: _ERRORS[status] for status in sorted(_usual_errors(spec) - spec.surface.never)}
+    found.update({**spec.surface.errors, **spec.errors})
+    content = _error_content(spec.surface)
+    responses: dict[int | str, dict[str, Any]] = {status: {"description": text, **content} for status, text in found.items()}
+    if spec.absent == 204:
+        responses[204] = {"description": "Nothing was found"}
+    responses["default"] = {"description": "Any other error", **content}
+    return responses
+
+
+def success_text(spec: RouteSpec) -> str:
+    """The description of the response that a client hopes for."""
+    if spec.status == 204:
+        return "Done; the response has no body"
+    body = _body_text(spec)
+    if spec.method not in WRITES:
+        return f"The response is {body}"
+    return f"{'Added' if spec.status == 201 else 'Done'}; the response is {body}"
+
+
+def response_headers(spec: RouteSpec, status: str) -> dict[str, dict[str, str]]:
+    """References to the headers that a response with this status can have."""
+    names = ["X-Transaction-ID"]
+    if status == str(spec.status):
+        names += _headers_of_success(spec)
+    elif status == "401":
+        names.append("WWW-Authenticate")
+    elif status in ("429", "503"):
+        names.append("Retry-After")
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _headers_of_success(spec: RouteSpec) -> list[str]:
+    names = []
+    one_resource = spec.media_type == JSON_TYPE and get_origin(spec.response_model) is not list
+    if spec.permission is not None and one_resource and (spec.method in WRITES or read_signature(spec).path):
+        names.append("ETag")
+    if spec.status == 201:
+        names.append("Location")
+    if spec.keeps_answer:
+        names.append("Idempotency-Replayed")
+    return names
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    if name in _LONGEST:
+        schema |= {"minLength": 1, "maxLength": _LONGEST[name], "pattern": _PRINTABLE}
+    described = {"name": name, "in": "header", "required": False, "description": _REQUEST[name]}
+    return {**described, "schema": schema, "example": _EXAMPLES[name]}
+
+
+def _usual_errors(spec: RouteSpec) -> set[int]:
+    signature = read_signature(spec)
+    statuses = {400}
+    if spec.permission is not None:
+        statuses |= {401, 403, 503}
+    if signature.path and spec.absent == 404:
+        statuses.add(404)
+    if spec.method in WRITES:
+        statuses |= {409, 412}
+    if signature.body is not None:
+        statuses |= {413, 415}
+    return statuses
+
+
+def _error_content(surface: Surface) -> dict[str, Any]:
+    model = surface.error_model
+    return {"content": {surface.error_type: {"schema": {"type": "string"} if model is None else reference(model.__name__)}}}
+
+
+def _body_text(spec: RouteSpec) -> str:
+    model = spec.response_model
+    if spec.media_type != JSON_TYPE or model is None:
+        return f"`{spec.media_type}`"
+    if get_origin(model) in (list, tuple):
+        return f"a list of {_words(get_args(model)[0])}"
+    return f"one {_words(model)}"
+
+
+def _words(model: Any) -> str:
+    """The words of a class name: `EventType` is "event type"."""
+    name = getattr(model, "__name__", "object").removesuffix("Wire")
+    return " ".join(_HUMP.split(name)).lower() if name[1:] != name[1:].upper() else name

@@ -1,0 +1,79 @@
+"""A surface: a group of routes with one path prefix, one format of errors and one limit of bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import BaseModel, Field
+
+from api.http.errors import Failure
+from api.http.request import Request
+from api.http.response import Response
+
+MIB: Final = 1024 * 1024
+
+
+class FieldProblem(BaseModel):
+    """An error in one field."""
+
+    field: str = Field(description="The place of the field as it was sent, such as `tags[2].name`.")
+    message: str = Field(description="What is expected there. It never repeats what was sent.")
+
+
+class Problem(BaseModel):
+    """Problem details (RFC 9457), with the transaction id and, for bad input, what is wrong with which field."""
+
+    type: str = Field(
+        description="The kind of problem, for programs: `about:blank` where the status says it all, or a path.",
+        examples=["about:blank", "/problems/bad-input"],
+    )
+    title: str = Field(description="The name of the HTTP status.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What went wrong, for people. The text may change.")
+    transactionId: str = Field(  # noqa: N815 - its name in JSON
+        description="The value of X-Transaction-ID of the request; the log has it too."
+    )
+    errors: list[FieldProblem] | None = Field(
+        default=None, description="What is wrong with which field, at most 50 entries. Only for `/problems/bad-input`."
+    )
+
+
+def problem(failure: Failure, request: Request) -> Response:
+    body: dict[str, object] = {
+        "type": "about:blank" if failure.slug is None else f"/problems/{failure.slug}",
+        "title": failure.title,
+        "status": failure.status,
+        "detail": failure.detail,
+        "transactionId": request.transaction_id,
+    }
+    if failure.errors:
+        body["errors"] = [{"field": error.field, "message": error.message} for error in failure.errors]
+    return Response(failure.status, body, headers=failure.headers, media_type="application/problem+json")
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """`prefix` is where its routes begin; unknown paths below it are refused in its words. `render` words a failure;
+    `error_type` and `error_model` document it. `client_required`: protected calls must name their client.
+
+    `caller_in_path` is the path parameter that must hold the caller's own name; `never_in_path` are first segments that a
+    parameter at the root leaves to others. `errors` describes statuses of its own, and `never` are usual statuses that its routes
+    do not have. `quoted_keys`: an API key may come in single quotes. `keeps_answers=False`: an
+    answer holds secrets, so none is kept for a repeat. `typed_bodies`: a body without a Content-Type is refused."""
+
+    name: str
+    prefix: str = ""
+    render: Callable[[Failure, Request], Response] = problem
+    error_type: str = "application/problem+json"
+    error_model: type[BaseModel] | None = Problem
+    body_limit: int = MIB
+    client_required: bool = False
+    caller_in_path: str | None = None
+    never_in_path: frozenset[str] = frozenset()
+    errors: Mapping[int, str] = field(default_factory=dict, hash=False)
+    never: frozenset[int] = frozenset()
+    quoted_keys: bool = False
+    keeps_answers: bool = True
+    typed_bodies: bool = False

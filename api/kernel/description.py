@@ -1,0 +1,90 @@
+"""The texts of the API description that belong to no single route: an introduction, tags and path parameters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.http.openapi import ApiDescription
+
+_INTRODUCTION: Final = """\
+Media Events with their rooms, tags, categories, playlists and webhooks; a job engine; and a key provider (SPEKE).
+
+* **Authentication**: the header `API-KEY` holds the key of a client. The role of the client decides which calls are open to it.
+* **Versions**: the response of a resource has its version as `ETag`. `If-Match` on a change makes sure that nobody else changed it.
+* **Repeats**: a POST with an `Idempotency-Key` can be sent again; it is carried out once.
+* **Errors**: a problem document (RFC 9457). The job engine sends `{"error": …}`, and the key provider one line of text.
+* **Times**: ISO 8601. A time without an offset is UTC. Responses have UTC with three decimals.
+* **Names** of fields and parameters match in any case. Unknown ones are ignored.
+* **Enumerations** are accepted as number or name.
+"""
+
+_TAGS: Final = {
+    "Events": "Media Events: what is live, on demand or planned, with its states, times and links.",
+    "Rooms": "Rooms: where Events take place.",
+    "Tags": "Tags: words that Events are found by.",
+    "Documents": "Documents of Events.",
+    "Event types": "Event types: the kinds that Events are sorted by.",
+    "Categories": "Categories: the subjects that Events are sorted by.",
+    "Category custom properties": "Custom properties of categories: a category and a key with a value.",
+    "Chapter points": "Chapter points: places in the video of an Event.",
+    "Chapter point custom properties": "Custom properties of chapter points: a category and a key with a value.",
+    "Playlists": "Playlists: Events in an order of time.",
+    "Channels": "Channels: how the video of Events is delivered, and the settings of players.",
+    "Flows": "Flows: what is done with the video of Events, and by which task engines.",
+    "Infrastructure Profiles": "Infrastructure profiles: the servers that Events are provisioned with.",
+    "Provisioning": "A comparison of what a channel needs with what is provisioned.",
+    "Archiver streams": "Archiver streams: streams that are recorded, with their start and end.",
+    "Webhooks": "Webhooks: addresses that are notified of changes, their deliveries, and the callbacks of jobs.",
+    "Logs": "The logs of Events and services, as clients write and read them.",
+    "Job engine": "Jobs: workflows that process media files, their states, logs and schedules.",
+    "Key provider": "Content keys and DRM signalling for packagers (SPEKE 1, 2.0 and 2.1).",
+    "Clients": "Clients of the API, with their roles, API keys and DRM settings.",
+    "Content keys": "The content keys that were given out. The keys themselves are never shown.",
+    "Audit": "The event log: who changed what and when, and the state of a resource at any moment.",
+    "Consumers": "The readers of the event log: their positions, and the records that they could not process.",
+    "Health": "The health of the services, and their versions.",
+    "Operations": "Health checks and metrics for operators. They need no API key.",
+}
+
+_PATH_PARAMETERS: Final = {
+    "/{client_name}": "The name of the client that the API key belongs to.",
+    "archiverstream/{id}": "The number of the archiver stream.",
+    "audit/{aggregate}": "The kind of aggregate, such as `event` or `room`.",
+    "bulk/{id}": "The id of the owner: the category or the chapter point.",
+    "category/{id}": "The id of the category.",
+    "channel/{id}": "The id of the channel.",
+    "chapterpoint/{id}": "The id of the chapter point.",
+    "client/{name}": "The name of the client. Upper and lower case differ.",
+    "compare/{channelId}": "The id of the channel.",
+    "consumer/{name}": "The name of the consumer.",
+    "customproperty/{id}": "The id of the custom property.",
+    "deliveries/{deliveryId}": "The id of the delivery; the receiver got it as `webhook-id`.",
+    "dvrwindowlength/{id}": "The id of the Event.",
+    "event/{eventId}": "The id of the Event.",
+    "event/{id}": "The id of the Event.",
+    "eventtype/{id}": "The id of the event type.",
+    "exists/{text}": "The name of the tag, percent-encoded.",
+    "flow/{id}": "The id of the flow.",
+    "forcestop/{id}": "The id of the Event.",
+    "infrastructureprofile/{id}": "The id of the infrastructure profile.",
+    "job/{job_id}": "The number of the job.",
+    "jobs/{job_id}": "The number of the job.",
+    "keys/{keyId}": "The `keyId` of the API key.",
+    "log/{id}": "The number of the entry.",
+    "logs/{job_id}": "The number of the job.",
+    "notify/{eventId}": "The id of the Event.",
+    "playlist/{id}": "The id of the playlist.",
+    "playlistItems/{itemId}": "The id of the item.",
+    "protection/{contentId}": "The content id of the Event.",
+    "reference/{referenceid}": "The `refId` of the Event, percent-encoded. Of several Events the newest is changed.",
+    "resources/{id}": "The id of the infrastructure profile.",
+    "restore/{id}": "The id of the Event.",
+    "room/{id}": "The id of the room.",
+    "state/{id}": "The id of the Event.",
+    "tag/{id}": "The id of the tag.",
+    "taskengines/{id}": "The id of the flow.",
+    "webhook/{id}": "The id of the webhook; in calls about callbacks, the id of the callback.",
+    "{aggregate}/{id}": "The id of the aggregate: a GUID, the name of a client, or the number of a job.",
+}
+
+API: Final = ApiDescription(_INTRODUCTION, licence="Apache-2.0", tags=_TAGS, path_parameters=_PATH_PARAMETERS)

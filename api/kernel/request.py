@@ -1,0 +1,37 @@
+"""The product's request: the framework's, with the members that commands and repeated requests need."""
+
+from __future__ import annotations
+
+from api.http import request as http
+from api.http.request import Scope
+from domain.kernel.cause import Cause
+from domain.kernel.idempotency import IdempotencyKey
+from domain.kernel.ids import new_id
+from domain.kernel.ports import Invocation
+
+
+class Request(http.Request):
+    """The request that endpoints of the product get."""
+
+    __slots__ = ("_cause", "idempotency")
+
+    def __init__(self, scope: Scope, headers: dict[bytes, bytes], *, path: str) -> None:
+        super().__init__(scope, headers, path=path)
+        self._cause: Cause | None = None
+        self.idempotency: IdempotencyKey | None = None
+
+    def new_transaction_id(self) -> str:
+        """From the product's source of ids: a system call for each request costs as much as parsing its body."""
+        return str(new_id())
+
+    @property
+    def cause(self) -> Cause:
+        """The client and the correlation id, which every domain event of this request carries. One command id per request."""
+        if self._cause is None:
+            self._cause = Cause.by(self.caller.name, correlation_id=self.transaction_id)
+        return self._cause
+
+    @property
+    def invocation(self) -> Invocation:
+        """The invocation for handlers: the cause and the conditions."""
+        return Invocation(self.cause, self.if_match, self.idempotency)

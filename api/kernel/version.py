@@ -1,0 +1,20 @@
+"""The version of the product."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+
+
+def product_version() -> str:
+    try:
+        return version("medialedger")
+    except PackageNotFoundError:
+        return "0+source"
+
+
+def four_part(version: str) -> str:
+    """The numbers at the start of a version, always four: `0.1.0` is `0.1.0.0`."""
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    parts = numbers.group().split(".") if numbers else []
+    return ".".join((parts + ["0"] * 4)[:4])

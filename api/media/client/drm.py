@@ -1,0 +1,39 @@
+"""DRM settings of a client: docs/reference/api/clients.md#drm-settings. For admins only, though none of them is secret."""
+
+from __future__ import annotations
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import ADMIN
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.client.requests import ConfigureDrmRequest
+from api.media.client.responses import ClientDrmSettings
+from domain.client.aggregate import Client
+from domain.client.handlers import ClientHandlers
+from domain.kernel.errors import NotFound
+from domain.kernel.ports import Outcome
+from projections.clients.directory import ClientDirectory
+
+routes = Router("/client", tag="Clients", surface=MEDIA)
+
+
+async def drm_configured(request: Request, outcome: Outcome[Client]) -> Response:
+    client = outcome.aggregate
+    return Response(200, ClientDrmSettings.of(client.drm), etag=client.version)
+
+
+@routes.get("/{name}/drm/", ADMIN, response_model=ClientDrmSettings)
+async def get_client_drm(request: Request, name: str, directory: ClientDirectory) -> Response:
+    """The DRM settings of a client."""
+    client = await directory.find(name)
+    if client is None:
+        raise NotFound(Client.KIND, name)
+    return Response(200, ClientDrmSettings.of(client.drm), etag=client.version)
+
+
+@routes.put("/{name}/drm/", ADMIN, response_model=ClientDrmSettings, respond=drm_configured)
+async def change_client_drm(request: Request, name: str, body: ConfigureDrmRequest, handlers: ClientHandlers) -> Outcome[Client]:
+    """Change what the key provider sends to this client, from the next answer on. Keys, kids and IVs stay."""
+    changes = {field: getattr(body, field) for field in body.model_fields_set}
+    return await handlers.configure_drm(name, changes, invocation=request.invocation)

@@ -1,0 +1,111 @@
+"""Responses that show Events: looks up the linked records of all of them at once, and makes the Video object on request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from api.http.response import Response
+from api.kernel.request import Request
+from api.media.event.requests import PlaybackQuery
+from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, storage_urls
+from api.media.event.video import Video
+from domain.kernel.errors import NotFound
+from domain.kernel.ports import Outcome
+from domain.kernel.stream_time import requested_stream_time
+from domain.media_event import playback
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.links import links_of
+from domain.media_event.playback import (
+    PlayableEvent,
+    PlaybackRequest,
+    PlayerAddresses,
+    StreamSource,
+    channel_configuration,
+    flow_configuration,
+)
+from domain.media_event.row import EventRow
+from domain.records.kinds.category import Category
+from domain.records.kinds.custom_property import CategoryProperty
+from domain.records.kinds.flow import Flow
+from projections.kernel.page import Page
+from projections.records.history import RecordHistory
+
+
+class EventPresenter:
+    """Presents Events as of the present or as of any position of the log."""
+
+    def __init__(self, history: RecordHistory) -> None:
+        self._history = history
+
+    async def written(self, request: Request, outcome: Outcome[MediaEvent]) -> Response:
+        """The response to a write: the Event as a GET shows it."""
+        row = EventRow.of(outcome.aggregate)
+        return Response(200, await self.event(row, base_url=request.base_url, as_of=outcome.as_of), etag=row.version)
+
+    async def event(self, row: EventRow, *, base_url: str, as_of: int | None) -> Event:
+        return Event.of(row, await self._linked([row], as_of), base_url=base_url)
+
+    async def single(self, request: Request, row: EventRow | None, *, key: object, query: PlaybackQuery) -> Response:
+        """The response to a GET of one Event. Raises `NotFound` without a row."""
+        requested = playback_request(query)
+        if row is None:
+            raise NotFound(MediaEvent.KIND, str(key))
+        video = await self._video(row, requested) if query.process_video else None
+        event = Event.of(row, await self._linked([row]), base_url=request.base_url, video=video)
+        return Response(200, event, etag=row.version)
+
+    async def page(self, request: Request, page: Page[EventRow]) -> Response:
+        return Response(200, EventCollection.of(page, await self._linked(page.results), base_url=request.base_url))
+
+    async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
+        """Everything that the rows link to, with at most one query for each kind of look-up."""
+        links = {link for row in rows for link in links_of(row.details) if link[0] != "tag"}
+        if not links:
+            return NO_LINKED_RECORDS
+        categories = [key for kind, key in links if kind == Category.KIND]
+        reader = self._history.at(as_of)
+        flows = {str(flow) for row in rows if (flow := playback.thumbnail_flow(row.details)) is not None}
+        records = await reader.shown(links)
+        properties = await reader.of_owners(CategoryProperty.KIND, categories) if categories else {}
+        thumbnail_flows = await reader.those(Flow.KIND, flows) if flows else ()
+        return LinkedRecords(records, properties, storage_urls(thumbnail_flows))
+
+    async def _video(self, row: EventRow, requested: PlaybackRequest) -> Video:
+        details = row.details
+        channel_json = await self._configuration("channel", details.channel_id)
+        flow_json = await self._configuration("flow", playback.current_flow(details))
+        channel = channel_configuration(channel_json) if channel_json else None
+        video = playback.video(
+            PlayableEvent(
+                id=row.id,
+                content_id=str(row.id),
+                state=details.state,
+                title=details.title or "",
+                mp4_state=details.mp4_state,
+                dvr_length=details.dvr_length,
+                max_bitrate=details.max_bitrate,
+                min_bitrate=details.min_bitrate,
+            ),
+            channel=channel,
+            flow=flow_configuration(flow_json) if flow_json else None,
+            request=requested,
+            player=PlayerAddresses(channel.player_address if channel else ""),
+        )
+        return Video.of(video)
+
+    async def _configuration(self, kind: str, key: UUID | None) -> str | None:
+        record = await self._history.at(None).find(kind, key) if key is not None else None
+        return record.details.configuration_json if record is not None else None
+
+
+def playback_request(query: PlaybackQuery) -> PlaybackRequest:
+    """The playback parameters of a query. Made for every single read: a bad value is 400 with and without `processVideo`."""
+    return PlaybackRequest(
+        stream_time=requested_stream_time(query.in_point, query.out_point),
+        audio_only=query.audio_only,
+        auto_start=query.auto_start,
+        view_unpublished=query.view_unpublished,
+        stream_source=StreamSource.read(query.stream_source) if query.stream_source else None,
+        live_playout_profile_id=query.live_playout_profile_id,
+    )

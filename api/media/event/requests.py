@@ -1,0 +1,385 @@
+"""Request bodies and query parameters of the Event routes. See docs/reference/api/events.md."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from api.kernel.pages import FreshQuery, PageQuery
+from api.kernel.parsing import parse_json
+from api.kernel.wire import Between, Flag, Instant, Integer, Label, Listed, Name, NamedInt, Text, Wire
+from domain.kernel.errors import FieldError, Malformed
+from domain.media_event.values import EventState, Mp4State, ProvisionState
+from projections.media_event.filters import ORDER_COLUMNS
+
+State = Annotated[EventState, NamedInt(EventState)]
+Mp4 = Annotated[Mp4State, NamedInt(Mp4State)]
+Provision = Annotated[ProvisionState, NamedInt(ProvisionState)]
+_MOST = 1000
+"""The most tags of an Event and the most steps of a patch: one decision handles all of them, while other writes wait."""
+_SOURCE = "^([0-9]{1,4}[0-4]|[0-4]|(CDN|ORIGIN)_(PRIMARY|SECONDARY)_INDEX_[0-9]{1,4}|PRIVATE_INDEX_[0-9]{1,4})$"
+Natural = Annotated[Integer, Between(0)]
+
+
+def _json_list(value: Any) -> Any:
+    """A form sends a list as JSON text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value, where="")
+    except Malformed as wrong:
+        raise Malformed(*(FieldError(f"tags{error.field}", error.message) for error in wrong.errors)) from None
+
+
+def _holds_json(text: str) -> str:
+    """Require strict JSON of any shape. The empty text is allowed: it clears the field."""
+    try:
+        if text:
+            json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise PydanticCustomError("json", "must hold JSON") from None
+    return text
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+JsonText = Annotated[Text, AfterValidator(_holds_json)]
+"""A text that holds JSON, stored as it was sent."""
+
+
+class TagModel(Wire):
+    """A tag in a request. A tag with this name is used if there is one; `id` is used only for a new tag."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "football"}]})
+
+    id: UUID | None = Field(
+        default=None,
+        description="The id of the tag. In a list of tags it counts only for a tag that is added.",
+    )
+    name: Name = Field(description="The name; required, not blank, used by one tag only.")
+
+
+TagList = Annotated[list[TagModel], Field(max_length=_MOST)]
+
+
+_EVENT_EXAMPLE: dict[str, Any] = {
+    "title": "Cup final",
+    "refId": "cup-2031",
+    "scheduledStart": "2031-01-02T19:00:00.000Z",
+    "scheduledEnd": "2031-01-02T21:00:00.000Z",
+    "tags": [{"name": "football"}],
+}
+_PATCH_EXAMPLE = [
+    {"op": "test", "path": "/State", "value": "PRE_LIVE"},
+    {"op": "replace", "path": "/Title", "value": "Final"},
+]
+
+
+class EventFields(Wire):
+    """The fields that POST and PATCH write. null clears a field; for a flag it means false."""
+
+    title: Label | None = Field(default=None, description='The title. null or "" clears it.')
+    ref_id: Label | None = Field(default=None, description='An id in another system; not unique. null or "" clears it.')
+    external_id: Label | None = Field(default=None, description='An id in another system; not unique. null or "" clears it.')
+    description: Text | None = Field(default=None, description='The description. null or "" clears it.')
+    thumbnail: Text | None = Field(
+        default=None,
+        description='A picture: an http or https URL, or the name of a file of the Event. null or "" clears it.',
+    )
+    additional_streaming_options: Text | None = Field(
+        default=None,
+        description='Options for a streaming server; stored, not read. null or "" clears them.',
+    )
+    task_engine_json: JsonText | None = Field(
+        default=None,
+        description='A task for a job engine, as a text that holds JSON; stored, starts nothing. null or "" clears it.',
+    )
+    drm_json: JsonText | None = Field(
+        default=None,
+        description=(
+            'DRM settings, as a text that holds JSON, with `drm_provider` and `drm_data`; kept as sent. null or "" clears them.'
+        ),
+    )
+    room_id: UUID | None = Field(default=None, description="The room, which must exist. null removes it.")
+    event_type_id: UUID | None = Field(default=None, description="The event type, which must exist. null removes it.")
+    category_id: UUID | None = Field(default=None, description="The category, which must exist. null removes it.")
+    channel_id: UUID | None = Field(
+        default=None,
+        description="The channel, which must exist. null removes it. Not changed in the states 1, 2 and 24.",
+    )
+    flow_id: UUID | None = Field(default=None, description="The flow for playback on demand, which must exist. null removes it.")
+    remixflow_id: UUID | None = Field(default=None, description="The flow for remixes, which must exist. null removes it.")
+    infrastructure_profile_id: UUID | None = Field(
+        default=None,
+        description="The infrastructure profile, which must exist. null removes it. Not changed in the states 1, 2 and 24.",
+    )
+    archiverflow_id: UUID | None = Field(
+        default=None,
+        description="The flow for recordings of an archiver, which must exist. null removes it.",
+    )
+    scheduled_start: Instant | None = Field(default=None, description="The scheduled start. null clears it.")
+    scheduled_end: Instant | None = Field(default=None, description="The scheduled end. null clears it.")
+    scheduled_channel_start: Instant | None = Field(
+        default=None,
+        description="Start of the reservation of the channel. null clears it.",
+    )
+    scheduled_channel_end: Instant | None = Field(
+        default=None,
+        description="End of the reservation of the channel. null clears it.",
+    )
+    published_start: Instant | None = Field(
+        default=None,
+        description="Start of publication. null clears it. The state LIVE_PUBLISHED sets it if it is null.",
+    )
+    published_end: Instant | None = Field(
+        default=None,
+        description="End of publication. null clears it. The state STOPPED sets it if the Event was public.",
+    )
+    instant_vod_start: Instant | None = Field(
+        default=None,
+        description="Start of playback on demand directly after the live stream. null clears it.",
+    )
+    instant_vod_end: Instant | None = Field(
+        default=None,
+        description="End of playback on demand directly after the live stream. null clears it.",
+    )
+    scheduled_provision_at: Instant | None = Field(default=None, description="When to provision infrastructure. null clears it.")
+    scheduled_terminate_at: Instant | None = Field(default=None, description="When to terminate infrastructure. null clears it.")
+    archiver_start: Instant | None = Field(default=None, description="Start of the recording. null clears it.")
+    archiver_end: Instant | None = Field(default=None, description="End of the recording. null clears it.")
+    auto_start: Flag | None = Field(
+        default=None,
+        description="Whether the Event starts at `scheduledStart`; stored, not acted on. null means false; default false.",
+    )
+    auto_end: Flag | None = Field(
+        default=None,
+        description="Whether the Event stops at `scheduledEnd`; stored, not acted on. null means false; default false.",
+    )
+    auto_provision_infrastructure: Flag | None = Field(
+        default=None,
+        description=(
+            "Whether infrastructure is provisioned at `scheduledProvisionAt`; stored, not acted on. null means false; "
+            "default false."
+        ),
+    )
+    auto_terminate_infrastructure: Flag | None = Field(
+        default=None,
+        description=(
+            "Whether infrastructure is terminated at `scheduledTerminateAt`; stored, not acted on. null means false; default false."
+        ),
+    )
+    auto_publish: Flag | None = Field(
+        default=None,
+        description="Whether the Event is public from its start; stored, not acted on. null means false; default false.",
+    )
+    auto_start_publications: Flag | None = Field(
+        default=None,
+        description="Whether its publications start with the Event; stored, not acted on. null means false; default false.",
+    )
+    auto_expire_publishing_points: Flag | None = Field(
+        default=None,
+        description=(
+            "Whether the Event is restarted when all publishing points fail; stored, not shown. null means false; default false."
+        ),
+    )
+    vod_enable_drm: Flag | None = Field(
+        default=None,
+        description="Whether playback on demand uses DRM; shown as `vodDrm`. null means false; default false.",
+    )
+    refresh_index: Flag | None = Field(default=None, description="Accepted and ignored: a read always shows the latest state.")
+    tags: Annotated[TagList | None, BeforeValidator(_json_list)] = Field(
+        default=None,
+        description=(
+            "The tags of the Event; they replace its present tags; found by name or added. null or [] removes all. At most 1000."
+        ),
+    )
+    event_state: State | None = Field(
+        default=None,
+        description="The state to go to, by number or name. null or absent: no change; for a new Event 0 PRE_LIVE.",
+    )
+    dvr_length: Natural | None = Field(default=None, description="Length of the DVR window in seconds. 0 or null: none.")
+    max_bitrate: Natural | None = Field(default=None, description="Highest bitrate of the playback URLs. 0 or null: no limit.")
+    min_bitrate: Natural | None = Field(default=None, description="Lowest bitrate of the playback URLs. 0 or null: no limit.")
+
+
+class AddOrUpdateEventRequest(EventFields):
+    """POST /event/. `id` is required to update an Event and optional to add one."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EVENT_EXAMPLE]})
+
+    id: UUID | None = Field(
+        default=None,
+        description="The Event to update. Absent or null: a new Event. Unknown: a new Event with this id.",
+    )
+
+
+class PatchStep(Wire):
+    """One operation of a JSON Patch (RFC 6902). An absent `value` is not the same as null."""
+
+    op: Literal["replace", "add", "remove", "test"] = Field(
+        description=(
+            "`replace` and `add` set the field, `remove` sets it to null, `test` requires that it has the value (otherwise 409)."
+        ),
+    )
+    path: Annotated[str, Field(json_schema_extra={"pattern": "^/[^/]+$", "examples": ["/Title"]})] = Field(
+        description="A slash and the name of a field that can be written, in any case, such as `/Title`.",
+    )
+    value: Any = Field(default=None, description="The value; required except for `remove`.")
+
+
+Patch = Annotated[list[PatchStep], Field(max_length=_MOST, examples=[_PATCH_EXAMPLE])]
+
+
+class SetDvrWindowLengthRequest(Wire):
+    """POST /event/stream/dvrwindowlength/{id}."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"dvrWindowLength": 600}]})
+
+    dvr_window_length: Natural = Field(description="Length of the DVR window in seconds; 0 for none.")
+
+
+class AddFlowTaskRequest(Wire):
+    """POST /event/flow/add/."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"taskEngineJson": '{"workflow": "http_fetch_verify"}', "eventState": "PRE_VOD"}]}
+    )
+
+    id: UUID | None = Field(default=None, description="The Event; unknown is 404. Absent or null: a new Event is added.")
+    task_engine_json: Annotated[JsonText, Field(min_length=1)] = Field(description="The task, as a text that holds JSON; required.")
+    event_state: State | None = Field(default=None, description="The state to go to, by number or name. null or absent: no change.")
+    mp4_state: Mp4 | None = Field(
+        default=None,
+        description="The state of the MP4 file, by number or name. null or absent: no change.",
+    )
+    refresh_index: Flag | None = Field(default=None, description="Accepted and ignored: a read always shows the latest state.")
+
+
+class ChangeEventStateRequest(Wire):
+    """PUT /event/state/{id}."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "LIVE_PUBLISHED"}]})
+
+    state: State = Field(description="The state to go to, by number or name; required.")
+
+
+class ChangeEventProtectionRequest(Wire):
+    """PUT /event/flow/protection/{contentId}."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"protection": "VOD_PUBLIC"}]})
+
+    protection: State = Field(description="10 VOD_PRIVATE or 11 VOD_PUBLIC, by number or name; required.")
+
+
+def _order_column(value: Any) -> Any:
+    column = _COLUMNS_BY_LOWER_NAME.get(value.lower()) if isinstance(value, str) else None
+    if column is None:
+        raise PydanticCustomError("order_column", f"must be one of {', '.join(ORDER_COLUMNS)}")
+    return column
+
+
+_COLUMNS_BY_LOWER_NAME = {name.lower(): name for name in ORDER_COLUMNS}
+_ORDER_SCHEMA = {"type": "string", "enum": list(ORDER_COLUMNS)}
+
+
+class EventListQuery(PageQuery):
+    """GET /event/ and GET /event/deleted/."""
+
+    scheduled_from: Instant | None = Field(
+        default=None,
+        alias="from",
+        description="Events whose scheduledStart is not before this; Events without one are left out.",
+    )
+    scheduled_to: Instant | None = Field(
+        default=None,
+        alias="to",
+        description="Events whose scheduledStart is not after this; Events without one are left out.",
+    )
+    from_modified: Instant | None = Field(default=None, description="Events whose dateModified is not before this.")
+    to_modified: Instant | None = Field(default=None, description="Events whose dateModified is not after this.")
+    event_state: Annotated[tuple[State, ...], Listed] = Field(
+        default=(),
+        description="Events in any of these states, by number or name, comma separated.",
+    )
+    provision_state: Annotated[tuple[Provision, ...], Listed] = Field(
+        default=(),
+        description="Events in any of these provisioning states, by number or name, comma separated; no Event has one.",
+    )
+    tags: Annotated[tuple[str, ...], Listed] = Field(
+        default=(),
+        description="Events with any of these tags, by name, comma separated.",
+    )
+    room: str | None = Field(default=None, description="Events of a room with this name.")
+    event_type: str | None = Field(default=None, description="Events of an event type with this name.")
+    channel: str | None = Field(default=None, description="Events of a channel with this name.")
+    category: tuple[str, ...] = Field(
+        default=(),
+        description="Events of a category with this name or label; may be repeated, any of them is enough.",
+    )
+    search: str | None = Field(
+        default=None,
+        description="A part of title, refId, externalId, contentId or description, in any case.",
+    )
+    no_scheduled_end: Flag = Field(default=False, description="true: only Events without a scheduledEnd. Default false: all.")
+    contains_vuflow: Flag = Field(default=False, description="true: only Events with a flow. Default false: all.")
+    skip_events: Annotated[tuple[UUID, ...], Listed] = Field(default=(), description="Ids of Events to leave out, comma separated.")
+    order_column: Annotated[str, BeforeValidator(_order_column), WithJsonSchema(_ORDER_SCHEMA)] | None = Field(
+        default=None,
+        description="What to sort by. Default: scheduledStart.",
+    )
+
+
+StreamTime = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "string", "pattern": r"^\d\d:[0-5]\d:[0-5]\d(\.\d{1,3})?$"},
+            ]
+        }
+    ),
+]
+"""A date-time or a time from the start. The domain parses it and keeps it as it was sent."""
+SourceName = Annotated[str, Field(json_schema_extra={"pattern": _SOURCE, "examples": ["CDN_PRIMARY_INDEX_0"]})]
+
+
+class PlaybackQuery(FreshQuery):
+    """Parameters of a GET of one Event. See docs/reference/playback.md."""
+
+    in_point: StreamTime | None = Field(
+        default=None,
+        alias="in",
+        description="Start of playback: ISO 8601, or hh:mm:ss[.fff] from its start.",
+    )
+    out_point: StreamTime | None = Field(
+        default=None,
+        alias="out",
+        description="End of playback: ISO 8601, or hh:mm:ss[.fff] from its start; not before `in`.",
+    )
+    audio_only: Flag = Field(default=False, description="Request audio only. Default false.")
+    auto_start: Flag = Field(default=False, description="Let the player start by itself. Default false.")
+    process_video: Flag = Field(default=False, description="Show the Video object. Default false.")
+    view_unpublished: Flag = Field(default=False, description="Show live streams in LIVE_UNPUBLISHED too. Default false.")
+    stream_source: SourceName | None = Field(
+        default=None,
+        description="Keep the URLs of one source only, by name or number, such as CDN_PRIMARY_INDEX_0. Default: all.",
+    )
+    live_playout_profile_id: UUID | None = Field(
+        default=None,
+        description="A playout profile of the channel, whose URLs become currentStateUrls. Default: none.",
+    )
+
+
+class PlaybackReferenceQuery(PlaybackQuery):
+    """Parameters of a GET of one Event by its reference id or external id."""
+
+    id: Annotated[str, Field(min_length=1)] = Field(
+        description="The reference id or external id, percent-encoded. Of several Events the newest is shown.",
+    )

@@ -1,0 +1,48 @@
+"""Lists of the Events of one room, tag, category or event type.
+
+Apart from the routes of these resources, because an Event shows its categories: what an Event is made of must not import Events."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from api.http.response import Response
+from api.http.router import Router, with_doc
+from api.kernel.auth import READ
+from api.kernel.pages import PageQuery
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.event.presenter import EventPresenter
+from api.media.event.responses import EventCollection
+from domain.records.kinds.category import Category
+from domain.records.kinds.event_type import EventType
+from domain.records.kinds.room import Room
+from domain.records.kinds.tag import Tag
+from domain.records.record import Record
+from projections.media_event.filters import EventFilter
+from projections.media_event.queries import EventQueries
+
+
+def events_of(kind: type[Record], *, path: str, tag: str) -> Router:
+    """The route of one kind, which must be one that `EventFilter` has an id for."""
+    router = Router(path, tag=tag, surface=MEDIA)
+    noun = kind.KIND.replace("_", " ")
+
+    @router.get("/{id}/events/", READ, response_model=EventCollection, name=f"list_events_of_{kind.KIND}")
+    @with_doc(f"The Events of {'an' if noun[0] in 'aeiou' else 'a'} {noun}, by scheduled start.")
+    async def events_of_record(
+        request: Request, id: UUID, query: PageQuery, events: EventQueries, presenter: EventPresenter
+    ) -> Response:
+        link: dict[str, Any] = {f"{kind.KIND}_id": id}
+        return await presenter.page(request, await events.page(EventFilter(**link, descending=query.order, window=query.window)))
+
+    return router
+
+
+ROUTES = (
+    events_of(Room, path="/room", tag="Rooms"),
+    events_of(Tag, path="/tag", tag="Tags"),
+    events_of(Category, path="/category", tag="Categories"),
+    events_of(EventType, path="/eventtype", tag="Event types"),
+)

@@ -1,0 +1,125 @@
+"""Responses of deliveries: docs/reference/api/webhooks.md#deliveries."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+from pydantic_core import from_json
+
+from api.kernel.wire import Instant, Wire
+from projections.deliveries import queries
+from projections.deliveries.queries import DeliveryState
+from workers.ports import ProbeResult
+
+
+class DeliveryStateName(StrEnum):
+    """The state of a delivery."""
+
+    PENDING = "PENDING"
+    DELIVERED = "DELIVERED"
+    FAILED = "FAILED"
+
+
+class DeliveryAttempt(Wire):
+    """One try of a delivery."""
+
+    number: int = Field(description="Number of the try, from 1.")
+    started_at: Instant = Field(description="When the try began.")
+    seconds: float = Field(description="How long it took, in seconds.")
+    status: int | None = Field(description="HTTP status of the receiver's answer; null when there was none.")
+    error: str | None = Field(description="Why the try failed; null when it succeeded.")
+    address: str = Field(description="IP address that was called; empty when none was.")
+    response: str = Field(description="First 500 characters of the answer's body; may be empty.")
+
+    @classmethod
+    def of(cls, number: int, attempt: queries.Attempt) -> DeliveryAttempt:
+        return cls.model_construct(
+            number=number,
+            started_at=attempt.started_at,
+            seconds=round(attempt.seconds, 6),
+            status=attempt.status,
+            error=attempt.error,
+            address=attempt.address,
+            response=attempt.response,
+        )
+
+
+class Delivery(Wire):
+    """One notification for one webhook, or one notice of a job for one callback, with all its tries."""
+
+    id: UUID = Field(description="Id of the delivery; the receiver gets it as `webhook-id`.")
+    webhook_id: UUID = Field(description="Id of the webhook.")
+    event_id: UUID | None = Field(description="Id of the Event; null for a callback.")
+    job_id: int | None = Field(description="Number of the job; null unless it is a callback.")
+    position: int = Field(description="Position of the write in the event log.")
+    state: DeliveryStateName = Field(description="PENDING, DELIVERED or FAILED.")
+    action: str = Field(
+        description="Action of the notification: Added, Updated, Deleted or Restored; for a callback the status of its notice."
+    )
+    payload: dict[str, Any] = Field(description="What was sent as JSON, or its fields where it was sent as a form.")
+    created_at: Instant = Field(description="When the delivery was created.")
+    due_at: Instant | None = Field(description="When it is tried next; null when it is finished.")
+    finished_at: Instant | None = Field(description="When it was delivered or given up; null while it is pending.")
+    error: str | None = Field(description="Why the last try failed; null when it was delivered or not tried yet.")
+    attempts: list[DeliveryAttempt] = Field(description="All tries, the first one first.")
+
+    @classmethod
+    def of(cls, delivery: queries.Delivery) -> Delivery:
+        payload = from_json(delivery.payload)
+        pending, job = delivery.state is DeliveryState.PENDING, delivery.job
+        return cls.model_construct(
+            id=delivery.id,
+            webhook_id=delivery.webhook,
+            event_id=UUID(delivery.ordering_key) if job is None else None,
+            job_id=job,
+            position=delivery.position,
+            state=DeliveryStateName(delivery.state.name),
+            action=payload["action" if job is None else "status"],
+            payload=payload,
+            created_at=delivery.created_at,
+            due_at=delivery.due_at if pending else None,
+            finished_at=delivery.finished_at,
+            error=delivery.error,
+            attempts=[DeliveryAttempt.of(number, attempt) for number, attempt in enumerate(delivery.attempts, 1)],
+        )
+
+
+class DeliveryCollection(Wire):
+    """A page of deliveries, newest first."""
+
+    page_size: int = Field(description="Number of deliveries in a page, as it was used: at most 1000.")
+    results: list[Delivery] = Field(description="Deliveries of this page, newest first.")
+    next: str | None = Field(description="Address of the next page with the same filters; null on the last page.")
+
+
+class RecoveredDeliveries(Wire):
+    """What a recovery did."""
+
+    requeued: int = Field(description="How many deliveries are sent again.")
+
+
+class WebhookTest(Wire):
+    """What came of a test notification."""
+
+    id: UUID = Field(description="The `webhook-id` that was sent.")
+    delivered: bool = Field(description="Whether the receiver answered 2xx.")
+    status: int | None = Field(description="HTTP status of the receiver's answer; null when there was none.")
+    error: str | None = Field(description="Why it failed; null when it was delivered.")
+    seconds: float = Field(description="How long it took, in seconds.")
+    address: str = Field(description="IP address that was called; empty when none was.")
+    response: str = Field(description="First 500 characters of the answer's body; may be empty.")
+
+    @classmethod
+    def of(cls, result: ProbeResult) -> WebhookTest:
+        return cls.model_construct(
+            id=result.id,
+            delivered=result.error is None,
+            status=result.status,
+            error=result.error,
+            seconds=round(result.seconds, 6),
+            address=result.address,
+            response=result.response,
+        )

@@ -1,0 +1,135 @@
+"""Responses of webhooks: docs/reference/api/webhooks.md#fields."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic import Field
+
+from api.kernel.wire import Instant, Wire
+from api.media.resource import Resource
+from domain.webhook import aggregate
+from domain.webhook.aggregate import WebhookFamily
+from projections.records.queries import RecordRow
+
+_SHOWN_ONCE: Final = (
+    "Signing secret of a new webhook: whsec_ and base64. It is shown once; null when the answer is repeated under an "
+    "Idempotency-Key, absent when a webhook was changed."
+)
+
+
+class _WebhookId(Wire):
+    id: UUID = Field(description="Id of the webhook.")
+
+
+class _EventWebhookIds(_WebhookId):
+    event_id: UUID = Field(description="Id of the Event that the webhook is called for.")
+
+
+class _WebhookFields(Wire):
+    """Bases before the last one come after it in the JSON object."""
+
+    webhook_url: str = Field(description="URL that is called.")
+    use_http_basic_authentication: bool = Field(description="Whether requests carry HTTP basic authentication.")
+    use_json_body: bool = Field(description="true: notifications are sent as JSON; false: as a form.")
+    username: str | None = Field(description="User name for basic authentication; null when there is none.")
+    password: str | None = Field(description="Always null, whatever is stored.")
+    additional_properties_json: str | None = Field(
+        description="JSON text with extra request headers as it was sent, with null in place of each credential; null when there "
+        "is none."
+    )
+    disabled_at: Instant | None = Field(description="When the webhook was disabled; null while it is enabled.")
+
+
+class Webhook(_WebhookFields, _WebhookId):
+    """A webhook that is called for all Events."""
+
+
+class EventWebhook(_WebhookFields, _EventWebhookIds):
+    """A webhook that is called for one Event."""
+
+
+class AddedWebhook(Webhook):
+    """A webhook that was added or changed."""
+
+    secret: str | None = Field(default=None, description=_SHOWN_ONCE)
+
+
+class AddedEventWebhook(EventWebhook):
+    """A webhook of an Event that was added or changed."""
+
+    secret: str | None = Field(default=None, description=_SHOWN_ONCE)
+
+
+class Callback(Wire):
+    """A webhook that is called for the jobs of one client."""
+
+    id: UUID = Field(description="Id of the callback, made of its client and address.")
+    client: str = Field(description="Name of the client whose jobs it is called for.")
+    webhook_url: str = Field(description="Address that is called, without its user info and query.")
+    disabled_at: Instant | None = Field(description="When the callback was disabled; null while it is enabled.")
+
+    @classmethod
+    def of(cls, webhook: RecordRow) -> Callback:
+        details = webhook.details
+        return cls.model_construct(
+            id=UUID(webhook.id), client=details.job_client, webhook_url=details.webhook_url, disabled_at=details.disabled_at
+        )
+
+
+class CallbackCollection(Wire):
+    """A page of callbacks."""
+
+    page_size: int = Field(description="Number of callbacks in a page, as it was used: at most 1000.")
+    total_count: int = Field(description="Number of callbacks on all pages.")
+    results: list[Callback] = Field(description="Callbacks of this page, oldest first unless `order` is DESC.")
+
+
+class WebhookSecret(Wire):
+    """A new signing secret."""
+
+    secret: str | None = Field(
+        description="Signing secret: whsec_ and base64. It is shown once; null when the answer is repeated under an "
+        "Idempotency-Key."
+    )
+
+
+class ForcedNotification(Wire):
+    """A notification that was asked for."""
+
+    event_id: UUID = Field(description="Id of the Event whose webhooks are called.")
+
+
+def webhook_response(webhook: RecordRow) -> Any:
+    """The response of the webhook's family."""
+    family = webhook.details.family
+    if family is WebhookFamily.CALLBACK:
+        return Callback.of(webhook)
+    model: type[Wire] = Webhook if family is WebhookFamily.SYSTEM_WIDE else EventWebhook
+    return model.model_construct(**_values(webhook))
+
+
+def added_response(webhook: RecordRow, secret: str | None) -> Wire:
+    """The response with the secret of a new webhook."""
+    system_wide = webhook.details.family is WebhookFamily.SYSTEM_WIDE
+    model: type[Wire] = AddedWebhook if system_wide else AddedEventWebhook
+    return model.model_construct(**_values(webhook), secret=secret)
+
+
+def _values(webhook: RecordRow) -> dict[str, Any]:
+    details = webhook.details
+    return {
+        "id": UUID(webhook.id),
+        "event_id": details.event_id,
+        "webhook_url": details.webhook_url,
+        "use_http_basic_authentication": details.use_http_basic_authentication,
+        "use_json_body": details.use_json_body,
+        "username": details.username,
+        "password": None,
+        "additional_properties_json": details.additional_properties_json,
+        "disabled_at": details.disabled_at,
+    }
+
+
+WEBHOOKS = Resource(aggregate.Webhook, "/api/webhook", webhook_response)

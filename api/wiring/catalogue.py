@@ -1,0 +1,51 @@
+"""What all rooms bring together: aggregates, views, migrations, grants and worker roles."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from api.wiring.room import WorkerRole
+from api.wiring.rooms import ROOMS
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.mapper import Catalogue
+from domain.records.record import Record
+from projections.kernel.migrate import Grant, Migration
+from projections.kernel.view import View, Views
+from projections.records.view import record_view
+
+AGGREGATES: tuple[type[AggregateRoot], ...] = tuple(kind for room in ROOMS for kind in room.aggregates)
+RECORDS: tuple[type[Record], ...] = tuple(kind for kind in AGGREGATES if issubclass(kind, Record))
+RELAYED = frozenset(kind.KIND for room in ROOMS if room.relayed for kind in room.aggregates)
+"""The kinds of aggregates whose events Kafka gets."""
+WORKER_ROLES: dict[str, WorkerRole] = {role.name: role for room in ROOMS for role in room.worker_roles}
+
+
+def _own_views() -> tuple[View, ...]:
+    return tuple(view for room in ROOMS for view in room.views)
+
+
+def _records_without_a_view() -> tuple[type[Record], ...]:
+    shown = {kind for view in _own_views() for kind in view.kinds}
+    return tuple(kind for kind in RECORDS if kind.KIND not in shown)
+
+
+RECORD_VIEW = record_view(_records_without_a_view())
+
+
+def catalogue() -> Catalogue:
+    return Catalogue(AGGREGATES)
+
+
+@cache
+def views() -> Views:
+    return Views((*_own_views(), RECORD_VIEW))
+
+
+def migrations() -> list[Migration]:
+    """Applied in this order and never edited once released; a change is a new file."""
+    return sorted((migration for room in ROOMS for migration in room.migrations), key=lambda migration: migration.name)
+
+
+def grants() -> list[Grant]:
+    """What the running product may do less, or more, than read and write every table."""
+    return [grant for room in ROOMS for grant in room.grants]

@@ -1,0 +1,61 @@
+"""Services by type: each is made when it is first asked for, so their order in a list does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from domain.kernel.clock import Clock
+from workers.ports import Outbound
+
+S = TypeVar("S")
+Providers = Mapping[type[Any], Callable[[], Any]]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What services need that has no type of its own to be found by."""
+
+    conninfo: str
+    clock: Clock
+    outbound: Outbound
+    machine: str
+    speke_rate: int
+
+
+class Services:
+    """A container of services. `given` are ready; `provide` adds functions that make the others."""
+
+    def __init__(self, given: Mapping[type[Any], Any], surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+        self._made: dict[type[Any], Any] = dict(given)
+        self._providers: dict[type[Any], Callable[[], Any]] = {}
+        self._being_made: list[type[Any]] = []
+
+    def provide(self, providers: Providers) -> None:
+        for kind in providers:
+            if kind in self._providers or kind in self._made:
+                raise ValueError(f"two rooms provide {kind.__name__}")
+        self._providers.update(providers)
+
+    def get(self, kind: type[S]) -> S:
+        """Raises `LookupError` for a service that no room provides, and for one that needs itself."""
+        if kind not in self._made:
+            if kind in self._being_made:
+                raise LookupError(f"services need each other: {_names([*self._being_made, kind])}")
+            if kind not in self._providers:
+                raise LookupError(f"no room provides {_names([*self._being_made, kind])}")
+            self._being_made.append(kind)
+            self._made[kind] = self._providers[kind]()
+            self._being_made.pop()
+        service: S = self._made[kind]
+        return service
+
+    def all(self) -> dict[Any, Any]:
+        """Every service, made by now."""
+        return {**self._made, **{kind: self.get(kind) for kind in self._providers}}
+
+
+def _names(kinds: Sequence[type[Any]]) -> str:
+    return " -> ".join(kind.__name__ for kind in kinds)

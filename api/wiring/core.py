@@ -1,0 +1,110 @@
+"""The log and everything that reads and writes it: what the API, the workers and the command line have in common."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+
+from api.wiring.catalogue import catalogue, grants, migrations, views
+from api.wiring.startup import StartError
+from domain.kernel.clock import Clock, system_clock
+from domain.kernel.mapper import Catalogue, EventMapper
+from projections.clients.directory import ClientDirectory
+from projections.kernel.database import APP_ROLE, Database
+from projections.kernel.migrate import MigrationEdited, grant_application, migrate
+from projections.kernel.view import Views
+from projections.log.append import Appender
+from projections.log.commit_notifier import CommitNotifier
+from projections.log.executor import CommandExecutor
+from projections.log.log_watcher import LogWatcher
+from projections.log.rebuild import Rebuilder
+from projections.log.streams import Streams
+from projections.records.references import Links
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Core:
+    """The log and everything that reads and writes it."""
+
+    database: Database
+    registry: CollectorRegistry
+    catalogue: Catalogue
+    views: Views
+    streams: Streams
+    appender: Appender
+    commit_notifier: CommitNotifier
+    executor: CommandExecutor
+    directory: ClientDirectory
+    log_watcher: LogWatcher
+    clock: Clock
+
+    async def start(self) -> None:
+        await self.database.open()
+        await self.appender.start()
+        await self.commit_notifier.start()
+
+    async def stop(self) -> None:
+        await self.appender.stop()
+        await self.executor.stop()
+        await self.commit_notifier.stop()
+        await self.database.close()
+
+
+def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Core:
+    """The log on a migrated database. Every connection takes on `role`."""
+    database, known, registry = Database(conninfo, role=role), catalogue(), CollectorRegistry()
+    mapper, shown = EventMapper(known), views()
+    streams, commit_notifier, log_watcher = Streams(database, mapper), CommitNotifier(database), LogWatcher(database)
+
+    def announce(position: int) -> None:
+        log_watcher.advance_to(position)
+        commit_notifier.announce(position)
+
+    appender = Appender(database, observe=_append_metrics(registry), announce=announce)
+    Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
+        lambda: appender.oldest
+    )
+    executor = CommandExecutor(appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock)
+    directory = ClientDirectory(database, clock)
+    return Core(database, registry, known, shown, streams, appender, commit_notifier, executor, directory, log_watcher, clock)
+
+
+def _append_metrics(registry: CollectorRegistry) -> Callable[[int, float], None]:
+    sizes = Histogram(
+        "medialedger_append_batch_events",
+        "Domain events in one commit",
+        buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
+        registry=registry,
+    )
+    waits = Histogram(
+        "medialedger_append_wait_seconds",
+        "How long the first change of a commit had waited",
+        buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5),
+        registry=registry,
+    )
+
+    def observe(events: int, waited: float) -> None:
+        sizes.observe(events)
+        waits.observe(waited)
+
+    return observe
+
+
+async def prepare(conninfo: str) -> str | None:
+    """Migrate, build missing or outdated views, and make the role of the application. Returns the role's name, or None."""
+    async with Database(conninfo, size=4) as owner:
+        try:
+            applied = await migrate(owner, migrations())
+        except MigrationEdited as fault:
+            raise StartError(f"{fault}; use the build that made this database, or a new database") from fault
+        role = APP_ROLE if await grant_application(owner, grants()) else None
+        rebuilder = Rebuilder(owner, Streams(owner, EventMapper(catalogue())), app_role=role)
+        built = await rebuilder.ensure(views().all)
+        if applied or built:
+            _log.info("migrated: %s; built views: %s", ", ".join(applied) or "nothing", ", ".join(built) or "none")
+        return role

@@ -1,0 +1,163 @@
+"""The product as one process runs it: the API, the worker roles of this process, and what both stand on."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from api.http.app import Application
+from api.kernel.api_keys import new_api_key
+from api.kernel.app import build as build_application
+from api.kernel.log import RequestLog
+from api.kernel.version import product_version
+from api.speke.usage_recorder import UsageRecorder
+from api.wiring.core import Core
+from api.wiring.services import ROUTES, authenticate, services
+from api.wiring.settings import Settings
+from api.wiring.workers import prepared, process_workers
+from domain.client.handlers import ClientHandlers
+from domain.client.roles import Role
+from domain.kernel.encryption import KeyedHash, SecretCipher
+from domain.kernel.errors import Conflict, DomainError
+from domain.kernel.ports import Invocation
+from projections.kernel.background_task import run_forever
+from projections.log.idempotency import IdempotencyRecords
+from workers.adapters.keyfiles import first_secret_file, previous_master_key
+from workers.adapters.outbound_http import GuardedClient
+from workers.ports import Outbound
+from workers.wiring import Workers
+
+_WRITE_USE_EVERY = 10.0
+_SWEEP_EVERY = 3600.0
+
+
+class Product:
+    """Everything wired together, as the command line starts and stops it."""
+
+    def __init__(
+        self,
+        core: Core,
+        app: Application,
+        *,
+        workers: Workers,
+        usage: UsageRecorder,
+        outbound: Outbound,
+        idempotency: IdempotencyRecords,
+        request_log: RequestLog,
+        settings: Settings,
+    ) -> None:
+        self.core = core
+        self.app = app
+        self._workers = workers
+        self._usage = usage
+        self._outbound = outbound
+        self._idempotency = idempotency
+        self._request_log = request_log
+        self._settings = settings
+        self._started = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Part by part; `stop` stops those that were begun, in reverse order, also when this fails half-way."""
+        self._started.callback(self._request_log.flush)
+        self._started.push_async_callback(self.core.stop)
+        await self.core.start()
+        self._started.push_async_callback(self._write_last_use)
+        await self._first_admin()
+        self._started.push_async_callback(self._usage.stop)
+        await self._usage.start()
+        self._started.push_async_callback(self._outbound.close)
+        self._started.push_async_callback(self._workers.stop)
+        await self._workers.start()
+        self._repeat(self.core.directory.store_usage, _WRITE_USE_EVERY, what="key use")
+        self._repeat(self._idempotency.sweep, _SWEEP_EVERY, what="idempotency keys sweep")
+
+    def drain(self) -> None:
+        self.app.drain()
+
+    async def stop(self) -> None:
+        await self._started.aclose()
+
+    def _repeat(self, task: Callable[[], Awaitable[Any]], seconds: float, *, what: str) -> None:
+        """Until `stop`."""
+
+        async def turn() -> None:
+            await asyncio.sleep(seconds)
+            await task()
+
+        running = asyncio.create_task(run_forever(turn, what=what))
+
+        async def stop() -> None:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+        self._started.push_async_callback(stop)
+
+    async def _write_last_use(self) -> None:
+        with suppress(DomainError):
+            await self.core.directory.store_usage()
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        working = ", ".join(self._workers.names) or "none in this process; medialedger workers runs them"
+        return [("admin key", _admin_key_place(self._settings)), ("workers", working)]
+
+    async def _first_admin(self) -> None:
+        """At the first start no client may add clients: add `admin`."""
+        if any("admin" in existing.roles for existing in await self.core.directory.all()):
+            return
+        place = admin_key_file(self._settings)
+        given = self._settings.admin_api_key
+        key = given.get_secret_value() if given is not None else first_secret_file(place, new_api_key().text)
+        clients = ClientHandlers(self.core.executor, self.core.directory)
+        with suppress(Conflict):  # another process was first
+            await clients.register("admin", [Role.ADMIN], key=new_api_key(key), invocation=Invocation.by("system"))
+        self.core.directory.invalidate()
+        if self._settings.admin_api_key is None and await self.core.directory.authenticate(key) is None:
+            place.unlink(missing_ok=True)  # of another home: its file holds the key that counts
+
+
+def admin_key_file(settings: Settings) -> Path:
+    return settings.home / "admin-api-key"
+
+
+def _admin_key_place(settings: Settings) -> str:
+    if settings.admin_api_key is not None:
+        return "as MEDIALEDGER_ADMIN_API_KEY was at the first start"
+    place = admin_key_file(settings)
+    return str(place) if place.exists() else "handed out before; a new one: medialedger client rotate admin"
+
+
+async def build(settings: Settings, database: str, master_key: bytes, *, roles: Sequence[str] = ()) -> Product:
+    """The product, not yet started, on a database that answers. `roles` are the worker roles of this process. Raises `StartError`
+    for what a person can correct."""
+    previous = previous_master_key(settings.master_key_file)
+    core = await prepared(database, master_key, previous=previous)
+    idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
+    outbound = GuardedClient(settings.outbound_allow)
+    cipher = SecretCipher(master_key, previous=previous)
+    workers = process_workers(core, cipher, outbound=outbound, settings=settings, roles=roles)
+    provided = services(core, database, cipher, outbound=outbound, speke_rate=settings.speke_rate)
+    app = build_application(
+        ROUTES,
+        provided,
+        authenticate=partial(authenticate, core.directory),
+        idempotency=idempotency,
+        fingerprint=KeyedHash(master_key),
+        registry=core.registry,
+        request_log=request_log,
+        version=product_version(),
+    )
+    return Product(
+        core,
+        app,
+        workers=workers,
+        usage=provided[UsageRecorder],
+        outbound=outbound,
+        idempotency=idempotency,
+        request_log=request_log,
+        settings=settings,
+    )

@@ -1,0 +1,47 @@
+"""Room: one part of the product, with everything that it brings, in one place.
+
+A process imports only what it needs: `routes`, `services`, `past_states` and the `make` of a worker role are functions that import
+inside. What every process needs (aggregates, views, migrations) is imported at the top of the room's module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from domain.kernel.aggregate import AggregateRoot
+from projections.kernel.migrate import Grant, Migration
+from projections.kernel.view import View
+
+if TYPE_CHECKING:
+    from api.audit.past_states import Renderer
+    from api.http.router import Router
+    from api.wiring.container import Providers, Services
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+@dataclass(frozen=True)
+class WorkerRole:
+    """What `medialedger workers NAME` runs. `make` gives the workers of one process, not yet started."""
+
+    name: str
+    make: Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]
+    needs_kafka: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """`migrations` are applied in the order of their names, over all rooms. `relayed`: whether Kafka gets the room's events."""
+
+    name: str
+    aggregates: Sequence[type[AggregateRoot]] = ()
+    views: Sequence[View] = ()
+    migrations: Sequence[Migration] = ()
+    grants: Sequence[Grant] = ()
+    routes: Callable[[], Sequence[Router]] = tuple
+    services: Callable[[Services], Providers] = lambda services: {}
+    past_states: Callable[[Services], Mapping[str, Renderer]] = lambda services: {}
+    """Renders the past states of the room's aggregates, by their kind, as a GET shows them today."""
+    worker_roles: Sequence[WorkerRole] = ()
+    relayed: bool = True

@@ -1,0 +1,39 @@
+"""The list of all rooms. A new room is a module here and two lines in this file.
+
+The order is that of the routes in the API's documentation.
+"""
+
+from __future__ import annotations
+
+from api.wiring.room import Room
+from api.wiring.rooms.audit import AUDIT
+from api.wiring.rooms.client import CLIENT
+from api.wiring.rooms.consumers import CONSUMERS
+from api.wiring.rooms.content_key import CONTENT_KEY
+from api.wiring.rooms.event import EVENT
+from api.wiring.rooms.health import HEALTH
+from api.wiring.rooms.job import JOB
+from api.wiring.rooms.log import LOG
+from api.wiring.rooms.log_store import LOG_STORE
+from api.wiring.rooms.operations import OPERATIONS
+from api.wiring.rooms.records import RECORDS
+from api.wiring.rooms.speke import SPEKE
+from api.wiring.rooms.vault import VAULT
+from api.wiring.rooms.webhook import WEBHOOK
+
+ROOMS: tuple[Room, ...] = (
+    LOG,
+    VAULT,
+    EVENT,
+    RECORDS,
+    WEBHOOK,
+    CLIENT,
+    CONTENT_KEY,
+    CONSUMERS,
+    LOG_STORE,
+    HEALTH,
+    AUDIT,
+    SPEKE,
+    JOB,
+    OPERATIONS,
+)

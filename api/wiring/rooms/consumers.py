@@ -1,0 +1,58 @@
+"""Consumers of the log: their checkpoints and parked records, and the relay that fills Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room, WorkerRole
+from domain.kernel.ids import new_id
+from projections.consumers.parked import ParkedRecords
+from projections.consumers.queries import ConsumerQueries
+from projections.kernel.database import Database
+from projections.kernel.migrate import Migration
+
+if TYPE_CHECKING:
+    from api.http.router import Router
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+def _routes() -> Sequence[Router]:
+    from api.media import consumer
+
+    return (consumer.routes,)
+
+
+def _services(services: Services) -> Providers:
+    get = services.get
+    return {
+        ConsumerQueries: lambda: ConsumerQueries(get(Database)),
+        ParkedRecords: lambda: ParkedRecords(get(Database)),
+    }
+
+
+def _relay(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from workers.adapters.kafka.relay import KafkaRelay
+    from workers.adapters.kafka.topics import Topics
+
+    assert context.kafka is not None, "without a broker there is no relay"
+    relay = KafkaRelay(
+        context.database,
+        context.log_watcher,
+        bootstrap=context.kafka,
+        topics=Topics(),
+        kinds=context.relayed,
+        member=new_id(),
+        host=context.host,
+    )
+    return [relay]
+
+
+CONSUMERS = Room(
+    name="consumers",
+    migrations=(Migration.read("0008 consumers", "consumers/schema.sql"),),
+    routes=_routes,
+    services=_services,
+    worker_roles=(WorkerRole("relay", _relay, needs_kafka=True),),
+)

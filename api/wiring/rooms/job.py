@@ -1,0 +1,204 @@
+"""The job engine: jobs, their steps, schedules and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room, WorkerRole
+from domain.job.aggregate import Job
+from domain.job.handlers import JobHandlers
+from domain.kernel.ids import new_id
+from domain.kernel.mapper import EventMapper
+from domain.records.kinds.schedule import Schedule
+from domain.records.kinds.setting import Setting
+from domain.records.row import RecordRow
+from projections.clients.directory import ClientDirectory
+from projections.job.board import BoardQueries
+from projections.job.counts import JobCounts
+from projections.job.history import JobHistory
+from projections.job.queries import JobQueries, JobRow
+from projections.job.settings import EngineSettingsQueries
+from projections.job.view import JOB_TASK_VIEW, JOB_VIEW
+from projections.kernel.database import Database
+from projections.kernel.migrate import Grant, Migration
+from projections.log.executor import CommandExecutor
+from projections.log.streams import Streams
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from api.audit.past_states import Moment, Renderer
+    from api.http.router import Router
+    from workers.jobs.step_log import StepLogWriter
+    from workers.jobs.step_processes import StepProcessPool
+    from workers.kernel.wakeups import WakeupHub
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+_STEP_QUEUES = ("work", "windows_capture")
+
+
+def _routes() -> Sequence[Router]:
+    from api.engine import dashboard, dashboard_page, health, job, log, schedule, setting
+
+    modules = (job, log, health, dashboard, dashboard_page, setting, schedule)
+    return tuple(module.routes for module in modules)
+
+
+def _services(services: Services) -> Providers:
+    from api.engine.broadcast import DashboardBroadcast
+    from api.engine.client_filter import ClientFilter
+    from api.engine.dashboard import Dashboards
+    from api.engine.dashboard_page import DashboardFiles
+    from api.engine.log import LogFollower
+    from api.wiring.job_handlers import job_handlers
+
+    get = services.get
+    return {
+        BoardQueries: lambda: BoardQueries(get(Database)),
+        ClientFilter: lambda: ClientFilter(get(ClientDirectory)),
+        Dashboards: lambda: Dashboards(get(BoardQueries), get(EngineSettingsQueries)),
+        DashboardBroadcast: lambda: DashboardBroadcast(get(Dashboards).read_live),
+        DashboardFiles: DashboardFiles,
+        EngineSettingsQueries: lambda: EngineSettingsQueries(get(Database)),
+        LogFollower: lambda: LogFollower(get(JobQueries), get(JobHistory)),
+        JobCounts: lambda: JobCounts(get(Database)),
+        JobHistory: lambda: JobHistory(get(Database), get(EventMapper)),
+        JobQueries: lambda: JobQueries(get(Database)),
+        JobHandlers: lambda: job_handlers(
+            get(Database), get(CommandExecutor), streams=get(Streams), records=get(RecordQueries), vault=get(Vault)
+        ),
+    }
+
+
+def _past_states(services: Services) -> Mapping[str, Renderer]:
+    from api.engine.responses import FullJob, past_schedule, past_setting
+
+    async def job(root: Job, moment: Moment) -> Any:
+        return FullJob.of(JobRow.past(root)).model_dump(mode="json")
+
+    async def setting(root: Setting, moment: Moment) -> Any:
+        return past_setting(RecordRow.of(root))
+
+    async def schedule(root: Schedule, moment: Moment) -> Any:
+        return past_schedule(RecordRow.of(root))
+
+    return {Job.KIND: job, Setting.KIND: setting, Schedule.KIND: schedule}
+
+
+def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from workers.callbacks.fanout import CallbackFanout
+    from workers.deliveries.wakeup import SenderWakeup
+    from workers.kernel.consumer import Consumer
+
+    wake = shared.get(SenderWakeup, SenderWakeup)
+    handler = CallbackFanout(context.streams, context.records, mapper=context.mapper, wake=wake)
+    leases = ShardLeases(context.database, "callback", shards=1, member=new_id(), host=context.host)
+    return [Consumer(context.database, leases, feed=context.feed(handler.kinds), handler=handler)]
+
+
+def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from workers.jobs.scheduler import CONSUMER, Scheduler
+
+    scheduler = Scheduler(
+        context.database,
+        context.executor,
+        outbound=context.outbound,
+        vault=context.vault,
+        settings=EngineSettingsQueries(context.database),
+        leases=ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host),
+        waker=_wakeups(context, shared).waker(),
+        clock=context.clock,
+    )
+    return [scheduler]
+
+
+def _controller(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from workers.jobs.controller import CONSUMER, SHARDS, Controller
+
+    leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host)
+    settings, waker = EngineSettingsQueries(context.database), _wakeups(context, shared).waker()
+    return [Controller(context.database, context.executor, settings=settings, leases=leases, waker=waker)]
+
+
+def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]:
+    """Runs the steps of a queue."""
+
+    def make(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+        from projections.consumers.leases import ShardLeases
+        from projections.job.queue import TaskQueue
+        from workers.jobs.housekeeping import Housekeeping
+        from workers.jobs.step_executor import StepExecutor
+        from workers.jobs.task_worker import TaskWorker
+        from workers.jobs.workspaces import Workspaces
+
+        member, workspaces = new_id(), Workspaces(context.media_root)
+        queue = TaskQueue(context.database, member=member, lease=context.lease)
+        wakeups, processes, step_log = _wakeups(context, shared), _processes(context, shared), _step_log(context, shared)
+        executor = StepExecutor(
+            context.executor,
+            processes,
+            streams=context.streams,
+            workspaces=workspaces,
+            step_log=step_log,
+            vault=context.vault,
+            settings=EngineSettingsQueries(context.database),
+            worker=f"{context.host} {str(member)[:8]}",
+        )
+        runner = TaskWorker(
+            queue,
+            executor,
+            presence=ShardLeases(context.database, queue_name, shards=0, member=member, host=context.host),
+            waker=wakeups.waker(),
+            watcher=wakeups.waker(),
+            asked_to_end=processes.drain,
+            steps=context.steps,
+            drain=context.drain,
+        )
+        return [runner, Housekeeping(context.database, queue, workspaces=workspaces, clock=context.clock)]
+
+    return make
+
+
+def _wakeups(context: WorkerContext, shared: SharedWorkers) -> WakeupHub:
+    """Wakes the workers of this process when something happened to jobs or settings."""
+    from workers.kernel.wakeups import WakeupHub
+
+    return shared.worker(WakeupHub, lambda: WakeupHub(context.signal(frozenset({Job.KIND, Setting.KIND}))))
+
+
+def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool:
+    from workers.jobs.step_processes import StepProcessPool
+
+    def make() -> StepProcessPool:
+        return StepProcessPool(media_root=context.media_root, allow=context.outbound_allow, lease_seconds=context.lease)
+
+    return shared.worker(StepProcessPool, make)
+
+
+def _step_log(context: WorkerContext, shared: SharedWorkers) -> StepLogWriter:
+    from workers.jobs.step_log import StepLogWriter
+
+    return shared.worker(StepLogWriter, lambda: StepLogWriter(context.database, clock=context.clock))
+
+
+JOB = Room(
+    name="job",
+    aggregates=(Job, Setting, Schedule),
+    views=(JOB_VIEW, JOB_TASK_VIEW),
+    migrations=(Migration.read("0010 job queue", "job/schema.sql"),),
+    grants=(Grant("SEQUENCE job_numbers", "USAGE"),),
+    routes=_routes,
+    services=_services,
+    past_states=_past_states,
+    worker_roles=(
+        WorkerRole("callback", _callback),
+        WorkerRole("scheduler", _scheduler),
+        WorkerRole("controller", _controller),
+        *(WorkerRole(name, _steps(name)) for name in _STEP_QUEUES),
+    ),
+)

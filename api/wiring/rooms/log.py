@@ -1,0 +1,16 @@
+"""The event log itself: its tables, and what the running product may do with them."""
+
+from __future__ import annotations
+
+from api.wiring.room import Room
+from projections.kernel.migrate import Grant, Migration
+
+LOG = Room(
+    name="log",
+    migrations=(
+        Migration.read("0001 log", "log/schema.sql"),
+        Migration.read("0002 views", "kernel/views.sql"),
+        Migration.read("0004 links", "log/links.sql"),
+    ),
+    grants=(Grant("TABLE events", "SELECT, INSERT"), Grant("TABLE log_head", "SELECT, UPDATE")),
+)

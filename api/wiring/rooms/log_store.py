@@ -1,0 +1,35 @@
+"""The log store: entries of log text that clients and the product itself write. It is no part of the event log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room
+from projections.kernel.database import Database
+from projections.kernel.migrate import Grant, Migration
+from projections.logbook.logbook import Logbook
+
+if TYPE_CHECKING:
+    from api.http.router import Router
+
+
+def _routes() -> Sequence[Router]:
+    from api.media import log
+
+    return (log.routes,)
+
+
+def _services(services: Services) -> Providers:
+    surroundings = services.surroundings
+    return {Logbook: lambda: Logbook(services.get(Database), surroundings.clock, machine=surroundings.machine)}
+
+
+LOG_STORE = Room(
+    name="log_store",
+    migrations=(Migration.read("0005 logbook", "logbook/schema.sql"),),
+    grants=(Grant("TABLE logbook", "SELECT, INSERT"),),
+    routes=_routes,
+    services=_services,
+)

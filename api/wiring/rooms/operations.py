@@ -1,0 +1,37 @@
+"""What operators need: liveness, readiness, metrics, and the AsyncAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room
+from projections.consumers.queries import ConsumerQueries
+from projections.deliveries.queries import DeliveryQueries
+from projections.kernel.database import Database
+
+if TYPE_CHECKING:
+    from api.http.router import Router
+
+
+def _routes() -> Sequence[Router]:
+    from api.operations import routes
+
+    return (routes.routes,)
+
+
+def _services(services: Services) -> Providers:
+    from api.operations.backlog import Backlog
+    from api.operations.routes import LogHead
+
+    get = services.get
+    return {
+        LogHead: lambda: LogHead(get(Database), get(CollectorRegistry)),
+        Backlog: lambda: Backlog(get(ConsumerQueries), get(DeliveryQueries), registry=get(CollectorRegistry)),
+    }
+
+
+OPERATIONS = Room(name="operations", routes=_routes, services=_services)

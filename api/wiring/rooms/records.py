@@ -1,0 +1,115 @@
+"""The simple resources: each is a kind of `Record` with a route file. `record_view` shows those that have no view of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room
+from domain.configuration.handlers import ConfigurationHandlers, ProfileHandlers
+from domain.records.archiver_stream_handlers import ArchiverStreamHandlers
+from domain.records.chapter_point_handlers import ChapterPointHandlers
+from domain.records.handlers import RecordHandlers
+from domain.records.kinds.archiver_stream import ArchiverStream
+from domain.records.kinds.category import Category
+from domain.records.kinds.channel import Channel
+from domain.records.kinds.chapter_point import ChapterPoint
+from domain.records.kinds.custom_property import PROPERTIES, CategoryProperty
+from domain.records.kinds.event_type import EventType
+from domain.records.kinds.flow import Flow
+from domain.records.kinds.infrastructure_profile import InfrastructureProfile
+from domain.records.kinds.playlist import Playlist
+from domain.records.kinds.playlist_item import PlaylistItem
+from domain.records.kinds.room import Room as LectureRoom
+from domain.records.kinds.tag import Tag
+from domain.records.playlist_handlers import PlaylistHandlers
+from domain.records.property_handlers import PropertyHandlers
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from domain.records.tag_handlers import TagHandlers
+from projections.custom_property.queries import PropertyQueries
+from projections.custom_property.view import CUSTOM_PROPERTY_VIEW
+from projections.kernel.database import Database
+from projections.kernel.migrate import Grant, Migration
+from projections.log.executor import CommandExecutor
+from projections.log.streams import Streams
+from projections.media_event.queries import EventQueries
+from projections.records.history import RecordHistory
+from projections.records.numbers import ArchiverStreamNumbers
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from api.audit.past_states import Moment, Renderer
+    from api.http.router import Router
+
+
+def _routes() -> Sequence[Router]:
+    from api.media import resources
+
+    return resources.ROUTES
+
+
+def _services(services: Services) -> Providers:
+    get = services.get
+    return {
+        PropertyQueries: lambda: PropertyQueries(get(Database)),
+        RecordHistory: lambda: RecordHistory(get(Streams), get(RecordQueries), properties=get(PropertyQueries)),
+        RecordHandlers: lambda: RecordHandlers(get(CommandExecutor), get(RecordHistory).at(None)),
+        ConfigurationHandlers: lambda: ConfigurationHandlers(get(CommandExecutor), get(Vault)),
+        ProfileHandlers: lambda: ProfileHandlers(get(RecordHandlers)),
+        PropertyHandlers: lambda: PropertyHandlers(get(CommandExecutor), get(RecordQueries), properties=get(PropertyQueries)),
+        ChapterPointHandlers: lambda: ChapterPointHandlers(
+            get(CommandExecutor), get(RecordQueries), properties=get(PropertyQueries), events=get(EventQueries)
+        ),
+        TagHandlers: lambda: TagHandlers(get(CommandExecutor), get(RecordQueries)),
+        PlaylistHandlers: lambda: PlaylistHandlers(get(CommandExecutor), get(RecordQueries), events=get(EventQueries)),
+        ArchiverStreamHandlers: lambda: ArchiverStreamHandlers(get(CommandExecutor), ArchiverStreamNumbers(get(Database))),
+    }
+
+
+def _past_states(services: Services) -> Mapping[str, Renderer]:
+    """With what belonged to a record at that moment."""
+    from api.media.category import responses
+    from api.media.chapter_point.responses import chapter_point_with_children
+    from api.media.resources import SHAPES
+
+    history = services.get(RecordHistory)
+
+    async def record(root: Record, moment: Moment) -> Any:
+        return SHAPES[root.KIND](RecordRow.of(root))
+
+    async def category(root: Category, moment: Moment) -> Any:
+        owned = await history.at(moment.position).of_owners(CategoryProperty.KIND, [root.key])
+        return responses.Category.of(RecordRow.of(root), owned.get(root.key, ()))
+
+    async def chapter_point(root: ChapterPoint, moment: Moment) -> Any:
+        return await chapter_point_with_children(history.at(moment.position), RecordRow.of(root))
+
+    return {**dict.fromkeys(SHAPES, record), Category.KIND: category, ChapterPoint.KIND: chapter_point}
+
+
+RECORDS = Room(
+    name="records",
+    aggregates=(
+        LectureRoom,
+        Tag,
+        EventType,
+        Category,
+        *PROPERTIES,
+        ChapterPoint,
+        Playlist,
+        PlaylistItem,
+        Channel,
+        Flow,
+        InfrastructureProfile,
+        ArchiverStream,
+    ),
+    views=(CUSTOM_PROPERTY_VIEW,),
+    migrations=(Migration.read("0007 archiver streams", "records/archiver_streams.sql"),),
+    grants=(Grant("SEQUENCE archiver_stream_numbers", "USAGE"),),
+    routes=_routes,
+    services=_services,
+    past_states=_past_states,
+)

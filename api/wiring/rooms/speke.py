@@ -1,0 +1,35 @@
+"""The key provider: SPEKE requests of packagers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room
+from projections.log.executor import CommandExecutor
+
+if TYPE_CHECKING:
+    from api.http.router import Router
+
+
+def _routes() -> Sequence[Router]:
+    from api.speke import routes
+
+    return (routes.routes,)
+
+
+def _services(services: Services) -> Providers:
+    from api.speke.rate import RateLimit
+    from api.speke.response_cache import ResponseCache
+    from api.speke.usage_recorder import UsageRecorder
+
+    get, surroundings = services.get, services.surroundings
+    return {
+        RateLimit: lambda: RateLimit(surroundings.speke_rate),
+        ResponseCache: ResponseCache,
+        UsageRecorder: lambda: UsageRecorder(get(CommandExecutor), surroundings.clock),
+    }
+
+
+SPEKE = Room(name="speke", routes=_routes, services=_services)

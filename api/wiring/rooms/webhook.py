@@ -1,0 +1,126 @@
+"""Webhooks, and the deliveries to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room, WorkerRole
+from domain.kernel.clock import Clock
+from domain.kernel.ids import new_id
+from domain.records.row import RecordRow
+from domain.webhook.aggregate import Webhook
+from domain.webhook.handlers import WebhookHandlers
+from projections.deliveries.queries import DeliveryQueries
+from projections.deliveries.redelivery import Redelivery
+from projections.kernel.database import Database
+from projections.kernel.migrate import Migration
+from projections.log.executor import CommandExecutor
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from api.audit.past_states import Moment, Renderer
+    from api.http.router import Router
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+def _routes() -> Sequence[Router]:
+    from api.media.webhook import callbacks, deliveries, routes
+
+    return (routes.routes, routes.misspelled_routes, callbacks.routes, deliveries.routes)
+
+
+def _services(services: Services) -> Providers:
+    from api.kernel.version import product_version
+    from workers.deliveries.probe import Probe
+    from workers.ports import WebhookProbe
+
+    get, surroundings = services.get, services.surroundings
+    return {
+        WebhookHandlers: lambda: WebhookHandlers(
+            get(CommandExecutor), get(RecordQueries), events=get(EventQueries), vault=get(Vault), random=os.urandom
+        ),
+        DeliveryQueries: lambda: DeliveryQueries(get(Database)),
+        Redelivery: lambda: Redelivery(get(Database)),
+        WebhookProbe: lambda: Probe(
+            surroundings.outbound,
+            records=get(RecordQueries),
+            vault=get(Vault),
+            clock=surroundings.clock,
+            version=product_version(),
+            samples=partial(_sample, clock=surroundings.clock),
+        ),
+    }
+
+
+def _sample(client: str | None, *, clock: Clock) -> str:
+    """The body of a test: a notice for a callback of this client, or (None) a notification."""
+    from pydantic_core import to_json
+
+    from workers.callbacks.policy import sample as sample_callback
+    from workers.webhooks.payload import sample as sample_notification
+
+    return sample_notification() if client is None else to_json(sample_callback(client=client, at=clock())).decode()
+
+
+def _past_states(services: Services) -> Mapping[str, Renderer]:
+    from api.media.webhook.responses import WEBHOOKS
+
+    async def webhook(root: Webhook, moment: Moment) -> Any:
+        return WEBHOOKS.shape(RecordRow.of(root))
+
+    return {Webhook.KIND: webhook}
+
+
+def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from workers.deliveries.wakeup import SenderWakeup
+    from workers.kernel.consumer import Consumer
+    from workers.webhooks.fanout import NotificationFanout
+
+    wake = shared.get(SenderWakeup, SenderWakeup)
+    handler = NotificationFanout(context.database, context.streams, mapper=context.mapper, wake=wake)
+    leases = ShardLeases(context.database, "webhooks", shards=1, member=new_id(), host=context.host)
+    return [Consumer(context.database, leases, feed=context.feed(handler.kinds), handler=handler)]
+
+
+def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from projections.deliveries.keys import SHARDS
+    from projections.deliveries.store import CONSUMER, DeliveryStore
+    from workers.deliveries.disabling import Disabling
+    from workers.deliveries.retention import Retention
+    from workers.deliveries.sender import Sender
+    from workers.deliveries.wakeup import SenderWakeup
+
+    leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host)
+    sender = Sender(
+        context.database,
+        context.outbound,
+        records=context.records,
+        vault=context.vault,
+        leases=leases,
+        disable=Disabling(context.executor, context.logbook, clock=context.clock).disable,
+        version=context.version,
+        clock=context.clock,
+        rng=SystemRandom(),
+    )
+    shared.get(SenderWakeup, SenderWakeup).connect(sender.wake)
+    return [sender, Retention(DeliveryStore(context.database, member=leases.member), clock=context.clock)]
+
+
+WEBHOOK = Room(
+    name="webhook",
+    aggregates=(Webhook,),
+    migrations=(Migration.read("0009 deliveries", "deliveries/schema.sql"),),
+    routes=_routes,
+    services=_services,
+    past_states=_past_states,
+    worker_roles=(WorkerRole("webhooks", _webhooks), WorkerRole("deliveries", _deliveries)),
+)

@@ -1,0 +1,78 @@
+"""The routes of all rooms, and the services that their endpoints ask for by type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from socket import gethostname
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from api.audit.past_states import PastStates, Renderer
+from api.http.auth import Caller
+from api.http.router import Router
+from api.kernel.auth import Role
+from api.kernel.version import product_version
+from api.operations.asyncapi.document import AsyncApi
+from api.speke.rate import PER_SECOND
+from api.wiring.catalogue import AGGREGATES, RECORDS, RELAYED
+from api.wiring.container import Services, Surroundings
+from api.wiring.core import Core
+from api.wiring.rooms import ROOMS
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.mapper import Catalogue, EventMapper
+from projections.clients.directory import ClientDirectory
+from projections.kernel.database import Database
+from projections.log.append import Appender
+from projections.log.executor import CommandExecutor
+from projections.log.streams import Streams
+from projections.records.queries import RecordQueries
+from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.ports import Outbound
+
+ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.routes())
+
+
+def services(
+    core: Core, conninfo: str, cipher: SecretCipher, *, outbound: Outbound, speke_rate: int = PER_SECOND
+) -> dict[Any, Any]:
+    """Every service by its type."""
+    surroundings = Surroundings(conninfo, core.clock, outbound, machine=gethostname(), speke_rate=speke_rate)
+    container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
+    for room in ROOMS:
+        container.provide(room.services(container))
+    renderers: dict[str, Renderer] = {}
+    for room in ROOMS:
+        renderers |= room.past_states(container)
+    return {**container.all(), PastStates: PastStates(renderers)}
+
+
+def _of_the_log(core: Core) -> dict[Any, Any]:
+    return {
+        Database: core.database,
+        Appender: core.appender,
+        Catalogue: core.catalogue,
+        ClientDirectory: core.directory,
+        CollectorRegistry: core.registry,
+        CommandExecutor: core.executor,
+        EventMapper: EventMapper(core.catalogue),
+        RecordQueries: RecordQueries(core.database, RECORDS),
+        Streams: core.streams,
+    }
+
+
+def asyncapi(version: str) -> AsyncApi:
+    """The document of what Kafka and the webhooks get."""
+    relayed = Catalogue(kind for kind in AGGREGATES if kind.KIND in RELAYED)
+    return AsyncApi(relayed, version=version, topic=Topics().of, partitions=PARTITIONS)
+
+
+async def authenticate(directory: ClientDirectory, key: str) -> Caller | None:
+    found = await directory.authenticate(key)
+    return _caller(found.name, found.roles) if found is not None else None
+
+
+@lru_cache(maxsize=1024)
+def _caller(name: str, roles: tuple[str, ...]) -> Caller:
+    return Caller(name, frozenset(map(Role, roles)))

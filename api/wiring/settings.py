@@ -1,0 +1,252 @@
+"""Every setting, parsed once and passed down: the only place that looks at the process's environment.
+
+A setting is one field of `Settings`. Its parser takes the text of the variable and raises ValueError with the end of the sentence
+"NAME must be …".
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+PREFIX = "MEDIALEDGER_"
+MASK = "********"
+_HOME = "./.medialedger"
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class SettingsError(Exception):
+    """One line that names the variable and says what belongs there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What a person may know of a setting before it has a value."""
+
+    name: str
+    field: str
+    meaning: str
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of `medialedger settings`."""
+
+    name: str
+    value: str
+    meaning: str
+    origin: str
+
+
+def _path(text: str) -> Path:
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError:
+        raise ValueError(f"a path, not {text!r}: there is no such user") from None
+
+
+def _host(text: str) -> str:
+    if any(character.isspace() or character in "/@" for character in text):
+        raise ValueError(f"a host name or an IP address, not {text!r}")
+    return text.removeprefix("[").removesuffix("]")
+
+
+def _whole_number(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and lowest <= int(text[:12]) <= highest):
+            raise ValueError(f"a whole number from {lowest} to {highest}, not {text!r}")
+        return int(text)
+
+    return parse
+
+
+def _database_url(text: str) -> str | None:
+    """libpq's own complaint may quote the password, so it is not passed on."""
+    try:
+        conninfo_to_dict(text)
+    except ProgrammingError:
+        raise ValueError("a PostgreSQL address such as postgresql://user:password@host:5432/database") from None
+    return text or None
+
+
+def _bootstrap_servers(text: str) -> str | None:
+    """host:port, several separated by commas; an IPv6 address in brackets."""
+    servers = [part.strip() for part in text.split(",") if part.strip()]
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        if not (host.strip("[]") and not any(c.isspace() or c in "/@" for c in host) and port.isascii() and port.isdigit()):
+            raise ValueError(f"host:port, several separated by commas, not {text!r}")
+    return ",".join(servers) or None
+
+
+def _admin_api_key(text: str) -> str | None:
+    if text and (len(text) < 16 or not all("!" <= character <= "~" for character in text)):
+        raise ValueError("at least 16 visible ASCII characters without blanks")
+    return text or None
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        return tuple(ipaddress.ip_network(part) for part in parts)
+    except ValueError as error:
+        raise ValueError(f"a comma-separated list of networks such as 10.0.0.0/8,::1/128 ({error})") from None
+
+
+def _log_level(text: str) -> str:
+    if text.upper() not in LOG_LEVELS:
+        raise ValueError(f"one of {', '.join(LOG_LEVELS)}, not {text!r}")
+    return text.upper()
+
+
+def _stripped(parse: Callable[[str], Any]) -> BeforeValidator:
+    return BeforeValidator(lambda text: parse(text.strip()))
+
+
+def _in_home(name: str) -> Callable[[dict[str, Any]], Path]:
+    """The default of a path below `home`, which is read before it."""
+    return lambda known: known["home"] / name
+
+
+class Settings(BaseSettings):
+    """A setting that the environment does not name has its default."""
+
+    model_config = SettingsConfigDict(frozen=True, env_prefix=PREFIX, validate_default=False, hide_input_in_errors=True)
+
+    home: Annotated[Path, _stripped(_path)] = Field(
+        default_factory=lambda: _path(_HOME), description="data directory: embedded database, key files, media"
+    )
+    host: Annotated[str, _stripped(_host)] = Field("127.0.0.1", description="where the API listens")
+    port: Annotated[int, _stripped(_whole_number(0, 65535))] = Field(
+        8080, description="where the API listens; 0 takes any free port"
+    )
+    database_url: Annotated[SecretStr | None, _stripped(_database_url)] = Field(
+        None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"
+    )
+    kafka_bootstrap_servers: Annotated[str | None, _stripped(_bootstrap_servers)] = Field(
+        None,
+        description="Kafka brokers, host:port separated by commas; consumers then read from Kafka. "
+        "Empty: they read the event log itself",
+    )
+    admin_api_key: Annotated[SecretStr | None, _stripped(_admin_api_key)] = Field(
+        None, description="key of the client admin at the first start; empty: generated, written to HOME/admin-api-key"
+    )
+    master_key_file: Annotated[Path, _stripped(_path)] = Field(
+        default_factory=_in_home("master.key"),
+        description="32-byte key that seals secrets and content keys; generated when missing",
+    )
+    media_root: Annotated[Path, _stripped(_path)] = Field(
+        default_factory=_in_home("media"), description="where VOD folders lie: MEDIA_ROOT/<contentId>/"
+    )
+    outbound_allow: Annotated[tuple[Network, ...], NoDecode, _stripped(_networks)] = Field(
+        (), description="networks that outbound calls may reach although they are not public, comma-separated"
+    )
+    speke_rate: Annotated[int, _stripped(_whole_number(1, 1_000_000))] = Field(
+        50, description="content key requests that a client may make per second and process; four times as many at once"
+    )
+    steps: Annotated[int, _stripped(_whole_number(1, 1000))] = Field(
+        4, description="steps of jobs that a process runs at a time, for each queue that it works for"
+    )
+    lease_seconds: Annotated[int, _stripped(_whole_number(3, 3600))] = Field(
+        30, description="how long nothing may be heard of a worker before its steps are given to others; the same for all"
+    )
+    log_level: Annotated[str, _stripped(_log_level)] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
+    shutdown_seconds: Annotated[int, _stripped(_whole_number(0, 3600))] = Field(
+        10, description="how long requests under way may take to finish when the process is asked to stop"
+    )
+
+    _unknown: tuple[str, ...] = PrivateAttr(())
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `from_env` has read: no second look at the process, whatever files lie about."""
+        return (init_settings,)
+
+    @classmethod
+    def from_process(cls) -> Settings:
+        return cls.from_env(os.environ)
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str]) -> Settings:
+        """An empty variable counts as one that is not set. `SettingsError` tells of the first that is wrong."""
+        source = EnvSettingsSource(cls)
+        source.env_vars = {name.lower(): text for name, text in environment.items() if name.isupper() and text.strip()}
+        try:
+            settings = cls(**source())
+        except ValidationError as refusal:
+            first = refusal.errors(include_url=False, include_input=False)[0]
+            raise SettingsError(f"{_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
+        known = {variable.name for variable in VARIABLES}
+        settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
+        return settings
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Variables of ours that name no setting."""
+        return self._unknown
+
+    def listing(self) -> Sequence[Listed]:
+        """Every setting as a person may see it: secrets are masked."""
+        return [
+            Listed(
+                variable.name,
+                _shown(variable.field, getattr(self, variable.field)),
+                variable.meaning,
+                "environment" if variable.field in self.model_fields_set else "default",
+            )
+            for variable in VARIABLES
+        ]
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{line.name}={line.value!r}' for line in self.listing())})"
+
+    __str__ = __repr__
+
+
+def masked_database_url(url: str) -> str:
+    """The connection as libpq understands it, in its `key=value` form, whatever form it was given in."""
+    parts = {
+        key: MASK if "password" in key or "secret" in key or key.startswith("scram_") else value
+        for key, value in conninfo_to_dict(url).items()
+    }
+    return make_conninfo("", **parts)
+
+
+def _shown(field: str, value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return masked_database_url(value.get_secret_value()) if field == "database_url" else MASK
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _name(field: str) -> str:
+    return PREFIX + field.upper()
+
+
+def _variable(field: str, info: FieldInfo) -> Variable:
+    default = _COMPUTED.get(field) or _shown(field, info.default)
+    return Variable(_name(field), field, info.description or "", default)
+
+
+_COMPUTED = {"home": _HOME, "master_key_file": "HOME/master.key", "media_root": "HOME/media"}
+VARIABLES = tuple(_variable(field, info) for field, info in Settings.model_fields.items())

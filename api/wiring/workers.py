@@ -1,0 +1,64 @@
+"""The worker roles of a process, on a database that is made ready first. No part of the API is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from socket import gethostname
+
+from api.kernel.version import product_version
+from api.wiring.catalogue import RECORDS, RELAYED, WORKER_ROLES
+from api.wiring.core import Core, core, prepare
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.mapper import EventMapper
+from projections.kernel.database import Database
+from projections.logbook.logbook import Logbook
+from projections.records.queries import RecordQueries
+from projections.vault.master_keys import master_key_fits
+from projections.vault.vault import Vault
+from workers.adapters.keyfiles import fingerprint
+from workers.ports import Outbound
+from workers.wiring import WorkerContext, Workers
+
+
+async def prepared(database: str, master_key: bytes, *, previous: bytes | None = None) -> Core:
+    """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key."""
+    wired = core(database, role=await prepare(database))
+    await _check_master_key(database, master_key, previous)
+    return wired
+
+
+def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, settings: Settings, roles: Sequence[str]) -> Workers:
+    """The workers of this process, not yet started. A role that needs Kafka is left out where there is no broker."""
+    context = WorkerContext(
+        database=core.database,
+        log_watcher=core.log_watcher,
+        streams=core.streams,
+        mapper=EventMapper(core.catalogue),
+        executor=core.executor,
+        records=RecordQueries(core.database, RECORDS),
+        vault=Vault(core.database, cipher),
+        logbook=Logbook(core.database, core.clock, machine=gethostname()),
+        outbound=outbound,
+        clock=core.clock,
+        kafka=settings.kafka_bootstrap_servers,
+        relayed=RELAYED,
+        media_root=settings.media_root,
+        outbound_allow=settings.outbound_allow,
+        steps=settings.steps,
+        lease=settings.lease_seconds,
+        drain=settings.shutdown_seconds,
+        host=gethostname(),
+        version=product_version(),
+    )
+    chosen = [WORKER_ROLES[name] for name in roles]
+    return Workers(context, {role.name: role.make for role in chosen if context.kafka is not None or not role.needs_kafka})
+
+
+async def _check_master_key(conninfo: str, master_key: bytes, previous: bytes | None) -> None:
+    """With another key nothing in the database could be decrypted: refuse at the start."""
+    async with Database(conninfo, size=1) as owner:
+        before = fingerprint(previous) if previous is not None else None
+        if not await master_key_fits(owner, fingerprint(master_key), previous=before):
+            raise StartError("the master key is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE")

@@ -1,0 +1,93 @@
+"""`python -m bench.compare OTHER`: this checkout beside another one, whose `.venv` is there, on one PostgreSQL and in turns.
+
+Ratios are of the other checkout, round by round: above 1 this one is faster. For finding out what a change costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import psycopg
+
+from bench.engine import posted
+from bench.ground import Effort, Ground, Served, driven, event_patches, event_posts, ground, in_turns, linked_posts, python_of
+from bench.load import Seen
+from bench.report import Table, middle
+from bench.serve import KEY
+from bench.speke import known_keys
+from bench.writes import ratio
+
+_HERE = Path(__file__).parents[1]
+_CLIENTS = 32
+_EVENTS = 4_000
+
+
+@contextmanager
+def _served(base: Ground, checkout: Path, name: str) -> Iterator[tuple[Served, str]]:
+    """The product of a checkout on a database of its own, made by the same checkout."""
+    url, home = base.plain_database(f"bench_{name}"), str(base.home / name)
+    given = {"MEDIALEDGER_DATABASE_URL": url, "MEDIALEDGER_HOME": home, "PYTHONPATH": str(checkout)}
+    migrate = [str(python_of(checkout)), "-m", "api.cli.main", "migrate"]
+    subprocess.run(migrate, cwd=checkout, env={**os.environ, **given}, check=True, stdout=subprocess.DEVNULL)
+    command = ["bench.serve", "product", "--home", home]
+    with base.process(name, command, input_line=url, environment=given, checkout=checkout) as port:
+        yield Served(int(port), KEY), url
+
+
+def _cells(base: Ground, served: Served, url: str) -> dict[str, Callable[[], Seen]]:
+    """What is measured of each of the two; Events to read and to change are made first."""
+    load = partial(driven, served, clients=_CLIENTS, effort=base.effort)
+    keys: list[str] = []
+    while len(keys) < _EVENTS:
+        load(event_posts(served))
+        with psycopg.connect(url) as connection:
+            keys = [str(key) for (key,) in connection.execute(f"SELECT id FROM event_view ORDER BY id LIMIT {_EVENTS}")]
+    known = known_keys(served)
+    load(known)
+    requests = {
+        "POST": event_posts(served),
+        "POST with five links": linked_posts(served),
+        "PATCH": event_patches(served, keys),
+        "GET": [served.request("GET", f"/api/event/{key}") for key in keys],
+        "list of 20": [served.request("GET", "/api/event/?pageSize=20")],
+        "SPEKE, known key": known,
+        "job accepted": [posted(served)],
+    }
+    return {name: partial(load, each) for name, each in requests.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
+    parser.add_argument("other", type=Path, help="the root of the other checkout")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="*", help="names of what is measured")
+    given = parser.parse_args()
+    with ground(Effort(quick=True)) as base, ExitStack() as stack:
+        cells: dict[str, Callable[[], Seen]] = {}
+        for name, checkout in (("this", _HERE), ("other", given.other.resolve())):
+            served, url = stack.enter_context(_served(base, checkout, name))
+            measured = _cells(base, served, url)
+            cells |= {f"{key} {name}": run for key, run in measured.items() if not given.only or key in given.only}
+        base.settle()
+        seen = in_turns(cells, rounds=given.rounds)
+    table = Table(f"this checkout beside the other, {_CLIENTS} clients", ("", "req/s", "other req/s", "p99 ms", "ratio"))
+    for key in dict.fromkeys(name.rpartition(" ")[0] for name in cells):
+        this, other = seen[f"{key} this"], seen[f"{key} other"]
+        table.add(
+            key,
+            middle([one.rate for one in this]),
+            middle([one.rate for one in other]),
+            middle([one.p99 for one in this]),
+            ratio(this, other),
+        )
+    table.show()
+
+
+if __name__ == "__main__":
+    main()

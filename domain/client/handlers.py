@@ -1,0 +1,78 @@
+"""Use cases on clients: register, change roles, issue and revoke API keys, DRM settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from domain.client.aggregate import Client
+from domain.client.commands import (
+    ChangeClientRoles,
+    ConfigureClientDrm,
+    DeleteClient,
+    IssueClientKey,
+    NewKey,
+    RegisterClient,
+    RevokeClientKey,
+)
+from domain.client.ports import AdminLookup
+from domain.kernel.command import Command
+from domain.kernel.ports import Executor, Invocation, Outcome
+
+API_KEY = "key"
+"""The name of a new API key among the secrets of an outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainApiKey:
+    """A new API key in plain text. Only its hash is stored, so it can be shown once."""
+
+    key_id: str
+    text: str = field(repr=False)
+
+    def hashed(self) -> NewKey:
+        return NewKey(self.key_id, sha256(self.text.encode()).hexdigest())
+
+
+class ClientHandlers:
+    """Use cases on clients. The cached clients of this process are invalidated after each change."""
+
+    def __init__(self, executor: Executor, admins: AdminLookup) -> None:
+        self._executor = executor
+        self._admins = admins
+
+    async def register(self, name: str, roles: Sequence[str], *, key: PlainApiKey, invocation: Invocation) -> Outcome[Client]:
+        outcome = await self._execute(RegisterClient(name, tuple(roles), key.hashed()), invocation)
+        return replace(outcome, secrets={API_KEY: key.text})
+
+    async def issue_key(
+        self, name: str, *, key: PlainApiKey, expire_others_after: int | None = None, invocation: Invocation
+    ) -> Outcome[Client]:
+        """The new key is the last one of the client."""
+        outcome = await self._execute(IssueClientKey(name, key.hashed(), expire_others_after), invocation)
+        return replace(outcome, secrets={API_KEY: key.text})
+
+    async def change_roles(self, name: str, roles: Sequence[str], *, invocation: Invocation) -> Outcome[Client]:
+        async with self._admins.admin_lock():
+            command = ChangeClientRoles(name, tuple(roles), await self._admins.other_admins(name))
+            return await self._execute(command, invocation)
+
+    async def revoke_key(self, name: str, key_id: str, *, invocation: Invocation) -> Outcome[Client]:
+        async with self._admins.admin_lock():
+            command = RevokeClientKey(name, key_id, await self._admins.other_admins(name))
+            return await self._execute(command, invocation)
+
+    async def delete(self, name: str, *, invocation: Invocation) -> Outcome[Client]:
+        async with self._admins.admin_lock():
+            return await self._execute(DeleteClient(name, await self._admins.other_admins(name)), invocation)
+
+    async def configure_drm(self, name: str, changes: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Client]:
+        """A setting that `changes` lacks stays; None sets its default."""
+        return await self._execute(ConfigureClientDrm(name, changes), invocation)
+
+    async def _execute(self, command: Command[Client], invocation: Invocation) -> Outcome[Client]:
+        outcome = await self._executor.execute(command, invocation=invocation)
+        self._admins.invalidate()
+        return outcome

@@ -1,0 +1,75 @@
+"""Use cases of channels, flows and infrastructure profiles: records with a JSON configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from domain.configuration.profile import ProfileDocument
+from domain.configuration.secrets import split
+from domain.kernel.encryption import EncryptedSecret
+from domain.kernel.ids import new_id
+from domain.kernel.json_document import checked
+from domain.kernel.ports import Executor, Invocation, Outcome, Vault
+from domain.records.configured import ConfiguredRecord, SentConfiguration
+from domain.records.handlers import RecordHandlers
+from domain.records.kinds.infrastructure_profile import InfrastructureProfile
+from domain.records.record import AmendRecord, Record, RegisterRecord
+
+
+class ConfigurationHandlers:
+    """Add and change channels and flows.
+
+    The configuration is checked against its schema; its secrets are encrypted and stored apart from the text. `Malformed` names the
+    place inside the configuration."""
+
+    def __init__(self, executor: Executor, vault: Vault) -> None:
+        self._executor = executor
+        self._vault = vault
+
+    async def register(
+        self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, invocation: Invocation, key: object = None
+    ) -> Outcome[Record]:
+        """A new record; with `key`, the record of this key, new or changed."""
+        new, key = key is None, key or new_id()
+        stored, secrets = self._without_secrets(kind, values, key=key)
+        return await self._executor.execute(RegisterRecord(key, kind, stored, new=new, sealed=secrets), invocation=invocation)
+
+    async def amend(
+        self, kind: type[ConfiguredRecord], key: object, *, values: Mapping[str, Any], invocation: Invocation
+    ) -> Outcome[Record]:
+        """Change the fields that `values` names."""
+        stored, secrets = self._without_secrets(kind, values, key=key)
+        return await self._executor.execute(AmendRecord(key, kind, stored, sealed=secrets), invocation=invocation)
+
+    def _without_secrets(
+        self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: object
+    ) -> tuple[Mapping[str, Any], Sequence[EncryptedSecret]]:
+        """The values with references in place of the secrets, and the encrypted secrets. Each is encrypted for the record's stream,
+        so a new record needs its key before."""
+        text = values.get("configuration_json")
+        if text is None:
+            return values, ()
+        checked(kind.SCHEMA, text)
+        found = split(text)
+        encrypted = {path: self._vault.encrypt(secret, owner=kind.stream(key)) for path, secret in found.sent.items() if secret}
+        sent = {path: encrypted[path].ref if path in encrypted else None for path in found.sent}
+        configuration = SentConfiguration(found.text, sent, found.holders, found.nulls, kind.required_secrets(text))
+        return {**values, "configuration_json": configuration}, list(encrypted.values())
+
+
+class ProfileHandlers:
+    """Add and change infrastructure profiles. Nothing in their configuration is secret."""
+
+    def __init__(self, records: RecordHandlers) -> None:
+        self._records = records
+
+    async def add_or_update(self, key: object, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
+        """Without a key a new profile; with one, a change of the profile that has it."""
+        if (text := values.get("configuration_json")) is not None:
+            checked(ProfileDocument, text)
+        if key is None:
+            return await self._records.register(InfrastructureProfile, values, unique_field="referenceId", invocation=invocation)
+        return await self._records.amend(
+            InfrastructureProfile, key, values=values, unique_field="referenceId", invocation=invocation
+        )

@@ -1,0 +1,172 @@
+"""Playback settings from the configurations of a channel and a flow.
+
+The models are those that check a configuration when it is written. Here they are read tolerantly: a fault in one part, such as an
+unknown protocol or a URL that is a number, hides this part only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from domain.configuration import channel, flow
+from domain.configuration.channel import ChannelDocument
+from domain.configuration.flow import FlowDocument
+from domain.configuration.secrets import WRITE_ONLY
+from domain.configuration.streams import StreamPlace, StreamProtocol
+from domain.kernel.json_document import readable
+
+T = TypeVar("T", channel.OutputUrl, flow.Stream)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAddresses:
+    """The addresses of the stream of one protocol. A place without an address is absent."""
+
+    protocol: StreamProtocol
+    urls: Mapping[StreamPlace, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishingPoint:
+    """Where an encoder sends its stream. `index` is 0 for the primary and 1 for the secondary point of that encoder."""
+
+    url: str
+    encoder_name: str
+    encoder_index: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    index: int
+    name: str
+    streams: Sequence[StreamAddresses] = ()
+    publishing_points: Sequence[PublishingPoint] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlayoutProfile:
+    """Another way to watch the channel: `{"id", "name", "outputUrls"}`. `outputUrls` are like those of an encoder."""
+
+    id: str
+    name: str
+    streams: Sequence[StreamAddresses] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RampServer:
+    """A ramp server with all members that the channel configuration gives it; secrets are null."""
+
+    settings: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelConfiguration:
+    """The live playback settings of a channel."""
+
+    encoders: Sequence[Encoder] = ()
+    playout_profiles: Sequence[PlayoutProfile] = ()
+    ramp_servers: Sequence[RampServer] = ()
+
+    @property
+    def player_address(self) -> str:
+        """The address of the player pages: the first `playerAddress` of a ramp server; "" when none has one."""
+        addresses = (server.settings.get("playerAddress") for server in self.ramp_servers)
+        return next((address.strip() for address in addresses if isinstance(address, str) and address.strip()), "")
+
+
+@dataclass(frozen=True, slots=True)
+class FlowConfiguration:
+    """The on-demand playback settings of a flow: of its first flow configuration. `storage_url_public` is the address of the media
+    root from outside, `storage_url_private` the one from inside."""
+
+    streams: Sequence[StreamAddresses] = ()
+    storage_url_public: str = ""
+    storage_url_private: str = ""
+
+
+def channel_configuration(text: str) -> ChannelConfiguration:
+    parsed = _parsed(text)
+    document = readable(ChannelDocument, parsed)
+    profiles = (
+        PlayoutProfile(_text(profile.id), _text(profile.name), _streams(profile.output_urls, urls=_live))
+        for profile in document.playout_profiles or ()
+    )
+    servers = parsed.get("rampServers") if isinstance(parsed, dict) else None
+    return ChannelConfiguration(
+        tuple(_encoder(encoder, index=index) for index, encoder in enumerate(document.encoders or ())),
+        tuple(profile for profile in profiles if profile.id),
+        tuple(RampServer(server) for server in servers if isinstance(server, dict)) if isinstance(servers, list) else (),
+    )
+
+
+def flow_configuration(text: str) -> FlowConfiguration:
+    first = next(iter(readable(FlowDocument, _parsed(text)).flows or ()), None)
+    if first is None:
+        return FlowConfiguration()
+    return FlowConfiguration(
+        _streams(first.output_urls, urls=_vod), _text(first.storage_url_public), _text(first.storage_url_private)
+    )
+
+
+def _encoder(encoder: channel.Encoder, *, index: int) -> Encoder:
+    """A broken entry keeps its index: stream sources refer to the encoders after it by theirs."""
+    name = _text(encoder.name)
+    specific = encoder.streaming_server.streaming_server_specific if encoder.streaming_server else None
+    points = (specific.primary_publishing_point, specific.secondary_publishing_point) if specific else ()
+    urls = [_text(point.publishing_point_url if point else None) for point in points]
+    published = tuple(PublishingPoint(url, name, index, place) for place, url in enumerate(urls) if url)
+    return Encoder(index, name, _streams(encoder.output_urls, urls=_live), published)
+
+
+def _streams(entries: Iterable[T] | None, *, urls: Callable[[T], Mapping[StreamPlace, str | None]]) -> tuple[StreamAddresses, ...]:
+    addresses = (
+        (entry.stream_protocol, {place: url for place, text in urls(entry).items() if (url := _text(text))})
+        for entry in entries or ()
+    )
+    return tuple(StreamAddresses(protocol, known) for protocol, known in addresses if protocol is not None and known)
+
+
+def _live(entry: channel.OutputUrl) -> Mapping[StreamPlace, str | None]:
+    return {
+        StreamPlace.CDN_PRIMARY: entry.live_cdn_primary_url,
+        StreamPlace.CDN_SECONDARY: entry.live_cdn_secondary_url,
+        StreamPlace.ORIGIN_PRIMARY: entry.live_origin_primary_url,
+        StreamPlace.ORIGIN_SECONDARY: entry.live_origin_secondary_url,
+    }
+
+
+def _vod(entry: flow.Stream) -> Mapping[StreamPlace, str | None]:
+    return {
+        StreamPlace.CDN_PRIMARY: entry.vod_cdn_primary_url,
+        StreamPlace.CDN_SECONDARY: entry.vod_cdn_secondary_url,
+        StreamPlace.ORIGIN_PRIMARY: entry.vod_origin_primary_url,
+        StreamPlace.ORIGIN_SECONDARY: entry.vod_origin_secondary_url,
+        StreamPlace.PRIVATE: entry.vod_private_url,
+    }
+
+
+def _text(value: str | None) -> str:
+    return (value or "").strip()
+
+
+def _parsed(text: str) -> object:
+    """The parsed text without secrets, and without numbers or characters that JSON cannot hold. None if it is no JSON."""
+    try:
+        return _shown(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, dict):
+        return {_shown(key): None if key.casefold() in WRITE_ONLY else _shown(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be sent
+    return None if isinstance(value, float) and not math.isfinite(value) else value

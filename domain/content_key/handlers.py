@@ -1,0 +1,163 @@
+"""Use cases on content keys: issue them on request, import them.
+
+The same request gets the same key for ever. A known key costs one look-up and no append. New keys of a document are issued in one
+append, all or nothing. When two processes issue the same key, the log accepts one of them; the other process looks the key up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from domain.content_key.aggregate import IV_BYTES, KEY_BYTES, ContentKey, KeyMismatch, KidTaken, Purpose
+from domain.content_key.commands import IssueContentKey
+from domain.content_key.identity import key_of, kid_of
+from domain.content_key.ports import KeyLookup, RandomBytes, StoredKey
+from domain.kernel.errors import Malformed
+from domain.kernel.ports import Executor, Invocation, Plan, Vault
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRequest:
+    """A request for one key.
+
+    `period` is the key period, "" for none. `kid` is None where the packager leaves it to us; `slot` then distinguishes several
+    such keys of one document. `iv` is the one that the packager sent. With a `speke_version` the event of a new key also records
+    its first use, for `systems`."""
+
+    client: str
+    content_id: str
+    period: str = ""
+    kid: UUID | None = None
+    slot: str = ""
+    iv: bytes | None = None
+    systems: tuple[str, ...] = ()
+    speke_version: str = ""
+
+    @property
+    def purpose(self) -> Purpose:
+        kid = self.kid or kid_of(client=self.client, content_id=self.content_id, period=self.period, slot=self.slot)
+        return Purpose(self.client, self.content_id, self.period, kid)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedKey:
+    """A key that was made elsewhere."""
+
+    purpose: Purpose
+    key: bytes = field(repr=False)
+    iv: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlainKey:
+    """A key in plain text.
+
+    `iv` is the one of the request; without one, that of the issued key, which is the first request's or random. `is_new`: this
+    request issued it. `id` is the key of the aggregate and reveals nothing of the key."""
+
+    id: UUID
+    kid: UUID
+    iv: bytes
+    is_new: bool
+    key: bytes = field(repr=False)
+
+
+class ContentKeyHandlers:
+    """Use cases on content keys. Keys in plain text are never cached."""
+
+    def __init__(self, executor: Executor, keys: KeyLookup, *, vault: Vault, random: RandomBytes) -> None:
+        self._executor = executor
+        self._keys = keys
+        self._vault = vault
+        self._random = random
+
+    async def issue(self, requests: Sequence[KeyRequest], *, invocation: Invocation) -> list[PlainKey]:
+        """The keys, in the order of the requests. Raises `KidTaken` before any key is issued."""
+        purposes = [request.purpose for request in requests]
+        ids = _ids(purposes)
+        stored = await self._stored(ids, purposes)
+        issued: frozenset[UUID] = frozenset()
+        if len(stored) < len(set(ids)):
+            commands = {
+                key: self._issue(key, purpose, request)
+                for key, purpose, request in zip(ids, purposes, requests, strict=True)
+                if key not in stored
+            }
+            issued = await self._execute(commands, invocation=invocation)
+            stored |= {key: _stored(commands[key]) for key in issued}
+            if len(stored) < len(set(ids)):  # another process issued some of them first
+                stored = await self._stored(ids, purposes)
+        return [
+            PlainKey(key, stored[key].kid, request.iv or stored[key].iv, key in issued, self._decrypted(stored[key]))
+            for key, request in zip(ids, requests, strict=True)
+        ]
+
+    async def import_keys(self, keys: Sequence[ImportedKey], *, invocation: Invocation) -> int:
+        """Import keys in one append; gives how many are new.
+
+        Raises `KeyMismatch` where a kid has another key. When another process imports a different key for the same kid at the same
+        moment, the other keys of this import are kept."""
+        purposes = [key.purpose for key in keys]
+        ids = _ids(purposes)
+        stored = await self._stored(ids, purposes)
+        self._check_equal(stored, ids, keys)
+        commands = {
+            key: self._command(key, imported.purpose, key_bytes=imported.key, iv=imported.iv, imported=True)
+            for key, imported in zip(ids, keys, strict=True)
+            if key not in stored
+        }
+        if not commands:
+            return 0
+        issued = await self._execute(commands, invocation=invocation)
+        self._check_equal(await self._stored(ids, purposes), ids, keys)
+        return len(issued)
+
+    async def _execute(self, commands: Mapping[UUID, IssueContentKey], *, invocation: Invocation) -> frozenset[UUID]:
+        """Issue in one append the keys that do not exist by now; gives those whose key comes from its command."""
+
+        async def plan() -> Plan:
+            return Plan(list(commands.values()))
+
+        outcome = await self._executor.execute(plan, invocation=invocation.at_any_version())
+        pairs = zip(commands.items(), outcome.aggregates, strict=True)
+        return frozenset(key for (key, command), content_key in pairs if content_key.sealed_key == command.secret.ref)
+
+    def _issue(self, key: UUID, purpose: Purpose, request: KeyRequest) -> IssueContentKey:
+        command = self._command(key, purpose, key_bytes=self._random(KEY_BYTES), iv=request.iv)
+        return replace(command, systems=request.systems, speke_version=request.speke_version)
+
+    def _command(
+        self, key: UUID, purpose: Purpose, *, key_bytes: bytes, iv: bytes | None, imported: bool = False
+    ) -> IssueContentKey:
+        secret = self._vault.encrypt(key_bytes.hex(), owner=ContentKey.stream(key))
+        return IssueContentKey(key, purpose, iv or self._random(IV_BYTES), secret, imported)
+
+    async def _stored(self, ids: Sequence[UUID], purposes: Sequence[Purpose]) -> dict[UUID, StoredKey]:
+        """The stored keys among these. Raises `KidTaken` where one belongs to another content id."""
+        stored = dict(await self._keys.stored(list(dict.fromkeys(ids))))
+        for key, purpose in zip(ids, purposes, strict=True):
+            if key in stored and stored[key].content_id != purpose.content_id:
+                raise KidTaken(purpose.kid)
+        return stored
+
+    def _decrypted(self, stored: StoredKey) -> bytes:
+        return bytes.fromhex(self._vault.decrypt(stored.secret))
+
+    def _check_equal(self, stored: Mapping[UUID, StoredKey], ids: Sequence[UUID], imported: Sequence[ImportedKey]) -> None:
+        """Each imported key must equal the stored key of its kid and every other key imported for it."""
+        keys = {key: self._decrypted(one) for key, one in stored.items()}
+        for key, one in zip(ids, imported, strict=True):
+            if len(one.key) != KEY_BYTES:
+                raise Malformed.at("key", f"{KEY_BYTES} bytes are required")
+            if keys.setdefault(key, one.key) != one.key:
+                raise KeyMismatch(one.purpose.kid)
+
+
+def _ids(purposes: Sequence[Purpose]) -> list[UUID]:
+    return [key_of(client=purpose.client, kid=purpose.kid) for purpose in purposes]
+
+
+def _stored(command: IssueContentKey) -> StoredKey:
+    return StoredKey(command.purpose.content_id, command.purpose.kid, command.iv, command.secret)

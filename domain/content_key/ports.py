@@ -1,0 +1,34 @@
+"""Ports of the use cases on content keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from domain.kernel.encryption import EncryptedSecret
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A content key as it is stored, its key encrypted."""
+
+    content_id: str
+    kid: UUID
+    iv: bytes
+    secret: EncryptedSecret
+
+
+class KeyLookup(Protocol):
+    """Finds stored content keys. Adapter: `ContentKeyQueries`."""
+
+    async def stored(self, ids: Sequence[UUID]) -> Mapping[UUID, StoredKey]:
+        """By the ids of the aggregates; unknown ids are absent."""
+        ...
+
+
+class RandomBytes(Protocol):
+    """A cryptographic source of random bytes. Adapter: `os.urandom`."""
+
+    def __call__(self, size: int, /) -> bytes: ...

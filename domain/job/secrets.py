@@ -1,0 +1,41 @@
+"""The secrets of a job's request: encrypted for the vault, masked in everything else."""
+
+from __future__ import annotations
+
+from pydantic_core import to_json
+
+from domain.job.aggregate import Job
+from domain.job.ports import CheckedJob
+from domain.job.values import Gate, Submission
+from domain.kernel.encryption import EncryptedSecret, SecretRef
+from domain.kernel.masking import masked
+from domain.kernel.ports import Vault
+
+
+class JobSecrets:
+    """Encrypts what one job must not show. The command that stores the job brings `encrypted` along."""
+
+    def __init__(self, vault: Vault, job: int) -> None:
+        self._vault = vault
+        self._owner = Job.stream(job)
+        self.encrypted: list[EncryptedSecret] = []
+
+    def semaphore(self, url: str, *, shown: str) -> Gate:
+        """`shown` is the URL without user info and query."""
+        return Gate(url=shown, sealed_url=None if shown == url else self._encrypt(url))
+
+    def submission(self, client: str, checked: CheckedJob) -> Submission:
+        """What the event log stores of a request, without its callbacks."""
+        shown = masked(checked.parameters)
+        return Submission(
+            client=client,
+            workflow=checked.workflow,
+            content_id=checked.content_id,
+            parameters=shown,
+            tasks=checked.tasks,
+            sealed_parameters=None if shown == checked.parameters else self._encrypt(to_json(checked.parameters).decode()),
+        )
+
+    def _encrypt(self, secret: str) -> SecretRef:
+        self.encrypted.append(self._vault.encrypt(secret, owner=self._owner))
+        return self.encrypted[-1].ref

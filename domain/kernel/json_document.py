@@ -1,0 +1,193 @@
+"""JSON documents that a text member holds, such as `configurationJson`: a model, or a `Malformed` that names the path inside.
+
+Keys are matched in exact case: what is inside such a text stays as it was sent. An optional member may
+be null only where its model says so. Messages say what is expected, never what was sent: that may be a key or a password.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import cache
+from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from domain.kernel.errors import FieldError, Malformed
+from domain.kernel.strict_json import NotStrict, path_inside, strict_json
+
+UNSEEN: Final = "\0"
+"""Begins a step of an error's location that the text does not have, such as the branch of a union. No key can begin so."""
+
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<colon>\s*+:\s*+)(?P<value>{_STRING}|null)?|{_STRING}", re.DOTALL)
+"""Finds the members of every object in a checked text, in order, and passes over all other strings. `value` is that of a string or
+null, and None of all else."""
+
+_MOST_ERRORS: Final = 50
+_MOST_VALUES: Final = 20_000  # several times what the largest site has; a text of empty objects took seconds to refuse
+_OBJECT: Final = "must be an object"
+_ARRAY: Final = "must be an array"
+_MESSAGES: Final = {
+    "missing": "is required",
+    "extra_forbidden": "may not have other keys",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "model_type": _OBJECT,
+    "dict_type": _OBJECT,
+    "tuple_type": _ARRAY,
+    "greater_than_equal": "may not be negative",
+}
+
+
+class Section(BaseModel):
+    """An object of a configuration. Other keys are allowed; they stay in the text and mean nothing here."""
+
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+class ClosedSection(Section):
+    """An object with "no other keys"."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+M = TypeVar("M", bound=BaseModel)
+S = TypeVar("S", bound=Section)
+
+
+def checked(model: type[M], text: str, *, field: str = "configurationJson") -> M:
+    """The text as `model`. `field` is where the text stands in the request."""
+    data = json_object(text, field=field)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        entries = error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_ERRORS]
+    raise Malformed(*dict.fromkeys(_field_error(entry, field) for entry in entries))
+
+
+def readable(model: type[S], data: object) -> S:
+    """A stored document as its model, tolerantly: an error hides only the part that it is in. A hidden or absent member is None,
+    also where the model requires it; an entry of an array keeps its place."""
+    known = data if isinstance(data, dict) else {}
+    parts: dict[str, Any] = {name: _part(model, name, known.get(field.alias or name)) for name, field in model.model_fields.items()}
+    found: Any = model.model_construct(None, **parts)
+    return cast("S", found)
+
+
+def _part(model: type[Section], name: str, value: object) -> object:
+    sections, is_array = _sections_of(model, name)
+    if len(sections) != 1:
+        try:
+            return _adapter(model, name).validate_python(value)
+        except ValidationError:
+            return None
+    if is_array:
+        return tuple(readable(sections[0], entry) for entry in value) if isinstance(value, list) else None
+    return readable(sections[0], value) if isinstance(value, dict) else None
+
+
+@cache
+def _adapter(model: type[Section], name: str) -> TypeAdapter[object]:
+    field = model.model_fields[name]
+    kind: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+    return TypeAdapter(kind)
+
+
+@cache
+def _sections_of(model: type[Section], name: str) -> tuple[list[type[Section]], bool]:
+    """The sections that a member may hold, and whether it holds an array of them."""
+    sections: list[type[Section]] = []
+    is_array = False
+    pending: list[object] = [model.model_fields[name].annotation]
+    while pending:
+        kind = pending.pop()
+        if isinstance(kind, type) and issubclass(kind, Section):
+            sections.append(kind)
+        is_array = is_array or get_origin(kind) is tuple
+        pending.extend(get_args(kind))
+    return sections, is_array
+
+
+def json_object(text: str, *, field: str = "configurationJson") -> dict[str, Any]:
+    """Strict JSON that is an object, with not more values than any site has."""
+    try:
+        data = strict_json(text)
+    except NotStrict as fault:
+        raise Malformed.at(path_inside(field, fault.steps), fault.message) from None
+    if not isinstance(data, dict):
+        raise Malformed.at(field, "must be a JSON object")
+    if _too_many(data):
+        raise Malformed.at(field, f"may not hold more than {_MOST_VALUES} values")
+    return data
+
+
+def _too_many(data: object) -> bool:
+    count, pending = 0, [data]
+    while pending and count <= _MOST_VALUES:
+        node = pending.pop()
+        if isinstance(node, dict | list):
+            count += len(node)
+            pending.extend(node.values() if isinstance(node, dict) else node)
+    return count > _MOST_VALUES
+
+
+def _field_error(entry: ErrorDetails, field: str) -> FieldError:
+    steps = (step for step in entry["loc"] if not (isinstance(step, str) and step.startswith(UNSEEN)))
+    return FieldError(path_inside(field, steps), _MESSAGES.get(entry["type"], entry["msg"]))
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str):
+        raise PydanticCustomError("string_type", "must be a string")
+    return value
+
+
+OptionalText = Annotated[str | None, BeforeValidator(_text)]
+"""A string that may be absent but not null."""
+
+
+def _filled(value: object) -> object:
+    """Before pydantic's own minimum, which counts valid entries alone and would call an array of broken ones empty."""
+    if value == []:
+        raise PydanticCustomError("filled", "may not be empty")
+    return value
+
+
+FILLED: Final = BeforeValidator(_filled)
+
+WriteOnly = Annotated[StrictStr | None, Field(repr=False, exclude=True)]
+"""A key or a password: null keeps the stored value. Whether it is required, the model decides."""
+
+
+def one_of(*names: str) -> BeforeValidator:
+    """One of the names in any case; the value is the documented spelling. Before `str | None` it refuses null as well."""
+    known = {name.casefold(): name for name in names}
+    message = f"must be {'one of ' if len(names) > 1 else ''}{', '.join(names)}"
+
+    def find(value: object) -> str:
+        name = known.get(value.casefold()) if isinstance(value, str) else None
+        if name is None:
+            raise PydanticCustomError("one_of", "{expected}", {"expected": message})
+        return name
+
+    return BeforeValidator(find)
+
+
+def named(kind: type[IntEnum]) -> BeforeValidator:
+    """A member of an enumeration by its name in any case or by its number."""
+    known: dict[object, IntEnum] = {member.name.casefold(): member for member in kind}
+    known |= {spelling: member for member in kind for spelling in (member.value, str(member.value))}
+    message = f"must be one of {', '.join(member.name for member in kind)}"
+
+    def find(value: object) -> IntEnum:
+        sought = value.casefold() if isinstance(value, str) else value
+        member = known.get(sought) if type(value) in (str, int) else None
+        if member is None:
+            raise PydanticCustomError("named", "{expected}", {"expected": message})
+        return member
+
+    return BeforeValidator(find)

@@ -1,0 +1,182 @@
+"""Masking of credentials in job parameters, before they are shown or stored in an event.
+
+`****` replaces values under names that may mean a credential; of a URL the parts before its host and after its path are cut. In
+doubt a text is masked: the whole is encrypted in the vault, and only the worker of the step reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Set
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from domain.kernel.credentials import hints_at_credential, speaks_of_credential
+
+MASK: Final = "****"
+_SHORTEST: Final = 4
+"""A shorter text occurs inside many words of a log."""
+
+_TELLING: Final = 8
+"""A value in a query that is as long as this may be a credential, whatever it is called."""
+
+_DEEPEST: Final = 300
+_LABELS: Final = ("name", "key", "header")
+_PIECE: Final = re.compile(r"\S+")
+_AUTHORITY: Final = re.compile(r"[^/\\]*")
+_HOST: Final = re.compile(r"(?:\[[^\[\]@]*\]|[^:@\[\]]*)(?::\d{0,5})?")
+_NEXT_URL: Final = re.compile(r"(?P<host>.*?)(?P<scheme>[,;|][A-Za-z][A-Za-z0-9+.-]*)?")
+_QUERY: Final = re.compile(r"[?#]")
+
+
+def masked(value: object) -> Any:
+    """The same, without its secrets; null stays null."""
+    return _Masking().of(value)
+
+
+def secret_texts(value: object) -> frozenset[str]:
+    """The texts that masking removes, also in the spelling of JSON and of URLs."""
+    masking = _Masking()
+    masking.of(value)
+    return frozenset(masking.taken)
+
+
+def blotted(text: str, secrets: Set[str]) -> str:
+    """A line of a log without the secrets that `secret_texts` found."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a request as its job records them."""
+    masking = _Masking()
+    return {name: MASK if hints_at_credential(name) else masking.of(value) for name, value in headers.items()}
+
+
+class _Masking:
+    """One walk collects the masked document and the removed texts. One stack frame a level: a document may be 200 levels deep."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        if depth > _DEEPEST:
+            return self._mask(value)
+        if isinstance(value, str):
+            return self._text(value, depth)
+        if isinstance(value, list | tuple):
+            return [self.of(one, depth + 1) for one in value]
+        if not isinstance(value, Mapping):
+            return value
+        shown: dict[str, Any] = {}
+        labelled = _labelled(value)
+        for name, inner in value.items():
+            secret = speaks_of_credential(name) or (labelled and name.lower() == "value")
+            shown[self._text(name, depth)] = self._mask(inner) if secret else self.of(inner, depth + 1)
+        return shown
+
+    def _mask(self, value: Any) -> Any:
+        """Removes the whole text, and notes its lines: a step may log one line of a key file."""
+        pending = [value]
+        while pending:
+            one = pending.pop()
+            if isinstance(one, Mapping):
+                pending.extend(one.values())
+            elif isinstance(one, list | tuple):
+                pending.extend(one)
+            elif one is not None and not isinstance(one, bool):
+                self._note(str(one))
+                if isinstance(one, str):
+                    pending.extend(self._parts(one))
+        return None if value is None else MASK
+
+    def _parts(self, text: str) -> list[Any]:
+        _PIECE.sub(self._piece, text)
+        if text.lstrip()[:1] in ("{", "["):
+            with suppress(ValueError, RecursionError):
+                return [json.loads(text)]
+        return []
+
+    def _note(self, text: str) -> None:
+        if len(text) >= _SHORTEST and text != MASK:
+            in_json = (json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+            self.taken.update((text, *in_json, quote(text, "", errors="replace")))
+
+    def _text(self, text: str, depth: int) -> str:
+        if text.lstrip()[:1] in ("{", "["):
+            shown = self._document(text, depth)
+            if shown is not None:
+                return shown
+        return _PIECE.sub(self._piece, text) if "://" in text else text
+
+    def _document(self, text: str, depth: int) -> str | None:
+        """A text that is JSON, masked inside and otherwise as it was; None for any other."""
+        twins: list[object] = []
+
+        def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            object_ = dict(pairs)
+            if len(object_) < len(pairs):
+                twins.append(self._mask([value for _, value in pairs]))
+            return object_
+
+        try:
+            document = json.loads(text, object_pairs_hook=members)
+        except ValueError:
+            return None
+        except RecursionError:
+            return str(self._mask(text))
+        shown = self.of(document, depth + 1)
+        return text if shown == document and not twins else json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+
+    def _piece(self, found: re.Match[str]) -> str:
+        """The parts between blanks. Splitting keeps the cost proportional to the length."""
+        before, *urls = found[0].split("://")
+        if not urls:
+            return before
+        rest = "://".join(urls)
+        query = _QUERY.search(rest)
+        if query is not None:
+            self._note_query(rest[query.end() :])
+            rest = rest[: query.start()]
+        return f"{before}://{self._addresses(rest)}"
+
+    def _addresses(self, rest: str) -> str:
+        """What follows the first `://`, and may have others in it. A host with a port that is no number is the beginning of a
+        password with a slash in it: then nothing is left."""
+        shown = []
+        urls = rest.split("://")
+        for at, url in enumerate(urls):
+            authority = _AUTHORITY.match(url)
+            assert authority is not None, "it matches the empty text too"
+            userinfo, _, host = authority[0].rpartition("@")
+            beyond = _NEXT_URL.fullmatch(host) if at < len(urls) - 1 else None
+            if not _HOST.fullmatch(beyond["host"] if beyond is not None else host):
+                self._note_userinfo("://".join(urls[at:]))
+                shown.append("")
+                break
+            self._note_userinfo(userinfo)
+            shown.append(host + url[authority.end() :])
+        return "://".join(shown)
+
+    def _note_userinfo(self, userinfo: str) -> None:
+        name, _, password = userinfo.partition(":")
+        for text in (userinfo, password or name):
+            self._note(text)
+            self._note(unquote(text))
+
+    def _note_query(self, query: str) -> None:
+        self._note(query)
+        for pair in re.split(r"[&;]", query):
+            name, _, value = pair.partition("=")
+            if len(value) >= _TELLING or speaks_of_credential(unquote(name)):
+                self._note(value)
+                self._note(unquote(value))
+
+
+def _labelled(members: Mapping[str, Any]) -> bool:
+    """Whether an object is a pair, such as a header, whose name says that its value is a credential."""
+    names = (value for name, value in members.items() if name.lower() in _LABELS and isinstance(value, str))
+    return any(speaks_of_credential(name) for name in names)

@@ -1,0 +1,60 @@
+"""Web addresses: absolute http and https URLs as text alone.
+
+Whether a host may be called is checked at the call, for the IP address that its name has then.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from domain.kernel.errors import Malformed
+
+LONGEST_URL: Final = 2048
+
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
+_LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST: Final = re.compile(rf"(?=.{{1,254}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
+
+
+def check_url(url: str, *, field: str) -> None:
+    """RFC 3986, without what only serves to mislead a reader or another parser. Messages never repeat the address: its query may
+    hold a key."""
+    fault = url_fault(url)
+    if fault is not None:
+        raise Malformed.at(field, fault)
+
+
+def url_fault(url: str) -> str | None:
+    """The error in an address; None when it may be used."""
+    if len(url) > LONGEST_URL:
+        return f"must have at most {LONGEST_URL} characters"
+    if not _VISIBLE.fullmatch(url) or "\\" in url:
+        return "must be visible ASCII without backslashes; anything else is percent-encoded, a host in its ASCII form"
+    if "#" in url:
+        return "may not have a fragment"
+    try:
+        split = urlsplit(url)
+        port = split.port
+    except ValueError:
+        return "has an invalid host or port"
+    if split.scheme not in ("http", "https") or not url[len(split.scheme) :].startswith("://"):
+        return "must be an absolute http or https URL"
+    if "@" in split.netloc:
+        return "may not hold a user name; there are username and password for that"
+    if port == 0 or not _names_host(split):
+        return "has an invalid host or port"
+    return None
+
+
+def _names_host(split: SplitResult) -> bool:
+    host = split.hostname or ""
+    if split.netloc.startswith("["):
+        try:
+            IPv6Address(host)
+        except ValueError:
+            return False
+        return "%" not in host and bool(re.fullmatch(r"\[[^\[\]]*\](?::\d+)?", split.netloc))
+    return bool(_HOST.fullmatch(host)) and bool(re.fullmatch(r"[^:]+(?::\d+)?", split.netloc))

@@ -1,0 +1,120 @@
+"""Use cases of webhooks: add, update, replace the secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from uuid import UUID
+
+from domain.kernel.encryption import EncryptedSecret
+from domain.kernel.errors import Malformed, NotFound
+from domain.kernel.ids import new_id
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.ports import EventLookup
+from domain.records.ports import RecordLookup
+from domain.records.record import AmendRecord, RegisterRecord
+from domain.webhook.aggregate import SIGNING, Webhook, WebhookFamily, check_values, check_webhook
+from domain.webhook.basic_auth import check_password
+from domain.webhook.commands import RotateWebhookSecret
+from domain.webhook.headers import split_credentials
+from domain.webhook.secret import BYTES, encode_secret
+
+_HEADERS: Final = "additional_properties_json"
+
+
+@dataclass(frozen=True)
+class WebhookChanges:
+    """Fields of a webhook that a caller sets, credentials among them.
+
+    `password`: None keeps the stored one, the empty text clears it. None for `event_id` keeps the Event."""
+
+    values: Mapping[str, Any] = field(repr=False)
+    password: str | None = field(default=None, repr=False)
+
+
+class WebhookHandlers:
+    """Credentials are encrypted before a command or an event holds them. A webhook of another family counts as missing.
+
+    `random` draws as many secret bytes as it is asked for."""
+
+    def __init__(
+        self, executor: Executor, records: RecordLookup, *, events: EventLookup, vault: Vault, random: Callable[[int], bytes]
+    ) -> None:
+        self._executor = executor
+        self._records = records
+        self._events = events
+        self._vault = vault
+        self._random = random
+
+    async def add(self, changes: WebhookChanges, *, invocation: Invocation) -> Outcome[Webhook]:
+        """A new webhook, system-wide or of an Event. The outcome has its signing secret; its result says `added`."""
+        key = new_id()
+        values, encrypted = self._encrypt(key, changes)
+        secret, signing = self._new_secret(key)
+        values["secrets"] = {**values["secrets"], SIGNING: signing.ref}
+        command = RegisterRecord(key, Webhook, values, new=True, sealed=[*encrypted, signing])
+
+        async def plan() -> Plan:
+            if "webhook_url" not in values:
+                raise Malformed.at("webhookUrl", "is required")
+            check_webhook(values, None)
+            await self._check_event(values, None)
+            return Plan((command,), result={"added": True})
+
+        outcome = await self._executor.execute(plan, invocation=invocation)
+        return replace(outcome, secrets={"secret": secret})
+
+    async def update(
+        self, key: UUID, changes: WebhookChanges, *, family: WebhookFamily, invocation: Invocation
+    ) -> Outcome[Webhook]:
+        """Change the fields that are set. A missing webhook is reported after bad input."""
+        values, encrypted = self._encrypt(key, changes)
+
+        async def plan() -> Plan:
+            stored = await self._records.find(Webhook.KIND, key)
+            if stored is None or stored.details.family is not family:
+                raise NotFound(Webhook.KIND, str(key))
+            check_webhook(values, stored.details)
+            await self._check_event(values, stored.details.event_id)
+            still = {"event_id": stored.details.event_id, "job_client": stored.details.job_client}
+            return Plan((AmendRecord(key, Webhook, values, still=still, sealed=encrypted),))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def rotate_secret(self, key: UUID, *, invocation: Invocation) -> Outcome[Webhook]:
+        """A new signing secret for a webhook of any family. The outcome has it."""
+        secret, encrypted = self._new_secret(key)
+        outcome = await self._executor.execute(RotateWebhookSecret(key, encrypted), invocation=invocation)
+        return replace(outcome, secrets={"secret": secret})
+
+    def _encrypt(self, key: UUID, changes: WebhookChanges) -> tuple[dict[str, Any], Sequence[EncryptedSecret]]:
+        """The values that events may hold, and the encrypted secrets that go along with the command."""
+        values = {name: value for name, value in changes.values.items() if name != "event_id" or value is not None}
+        credentials: dict[str, str] = {}
+        if changes.password is not None:
+            check_password(changes.password)
+            credentials["password"] = changes.password
+        check_values(values)
+        text = values.get(_HEADERS)
+        if text is not None:
+            headers = split_credentials(text)
+            values[_HEADERS] = headers.text
+            credentials.update(headers.credentials)
+        encrypted = {name: self._seal(secret, key) for name, secret in credentials.items() if secret}
+        secrets = {name: encrypted[name].ref if name in encrypted else None for name in credentials}
+        return {**values, "secrets": secrets}, list(encrypted.values())
+
+    def _new_secret(self, key: UUID) -> tuple[str, EncryptedSecret]:
+        secret = encode_secret(self._random(BYTES))
+        return secret, self._seal(secret, key)
+
+    def _seal(self, secret: str, key: UUID) -> EncryptedSecret:
+        return self._vault.encrypt(secret, owner=Webhook.stream(key))
+
+    async def _check_event(self, values: Mapping[str, Any], stored: UUID | None) -> None:
+        """An Event that was deleted after the webhook was made may stay its Event."""
+        event = values.get("event_id", stored)
+        if event != stored and await self._events.by_id(event) is None:
+            raise NotFound(MediaEvent.KIND, str(event))

@@ -1,0 +1,1 @@
+"""Faults: kills, freezes and outages under load, and the count of what was lost. `python -m faults`."""

@@ -1,0 +1,139 @@
+"""`python -m faults [NAME…] [--quick] [--seed N]`: the fault matrices of deliveries and jobs, and the fuzzing of the key provider.
+Exit code 1 when something was lost, fell or was told.
+
+Runs in a folder of its own under the temporary directory, which stays only when an invariant broke.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+
+from faults import fuzz, jobs
+from faults.matrix import Result, latency, played
+from faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
+from faults.stage import Stage
+
+T = TypeVar("T")
+_COLUMNS = (
+    *("scenario", "acknowledged", "in the log", "sent", "unique", "repeats", "lost", "out of order", "wrong"),
+    *("settled s", "p50 / p99 ms", "holds"),
+)
+
+
+def main() -> None:
+    meanings = "; ".join(f"{one.name} ({one.meaning})" for one in SCENARIOS)
+    parser = argparse.ArgumentParser(
+        prog="python -m faults",
+        description=f"Names: {meanings}; {jobs.NAME} ({jobs.MEANING}); {fuzz.NAME} ({fuzz.MEANING})",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which scenarios (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer faults, and all ill receivers at once")
+    parser.add_argument("--seed", type=int, default=None, metavar="N", help="of all that is drawn (default: another one each time)")
+    given = parser.parse_args()
+    beside = (jobs.NAME, fuzz.NAME)
+    every = (*FULL_NAMES, *beside)
+    names = given.names or ((*QUICK_NAMES, *beside) if given.quick else every)
+    if unknown := set(names) - set(every):
+        parser.error(f"there is no scenario {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+    seed = random.randrange(10**6) if given.seed is None else given.seed
+    folder = Path(tempfile.mkdtemp(prefix="medialedger-faults-"))
+    chosen = [one for one in SCENARIOS if one.name in names]
+    print(f"seed {seed}, in {folder}", flush=True)
+    since = time.monotonic()
+    holds = True
+    if chosen:
+        results = uvloop.run(_interruptible(_matrix(chosen, folder, effort=QUICK if given.quick else FULL, seed=seed)))
+        print(f"\n{table(results)}", flush=True)
+        holds = len(results) == len(chosen) and all(result.holds for result in results)
+    if jobs.NAME in names:
+        tried = uvloop.run(_interruptible(jobs.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
+        print(f"\n{jobs.table(tried)}", flush=True)
+        holds = all(result.holds for result in tried) and holds
+    if fuzz.NAME in names:
+        (folder / fuzz.NAME).mkdir()
+        holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
+    print(f"\nseed {seed}; {time.monotonic() - since:.0f} s", flush=True)
+    if not holds:
+        sys.exit(f"an invariant broke; what the processes said is in {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tell(text: str) -> None:
+    print(text, flush=True)
+
+
+async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await work
+
+
+async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:
+    seconds = fuzz.QUICK_SECONDS if quick else fuzz.FULL_SECONDS
+    report = await fuzz.fuzzed(folder, seconds=seconds, dice=random.Random(seed))
+    print("\n" + "\n".join((report.line, *report.faults)), flush=True)
+    return report.holds
+
+
+async def _matrix(chosen: Sequence[Scenario], folder: Path, *, effort: Effort, seed: int) -> list[Result]:
+    results: list[Result] = []
+    for kafka in (True, False):
+        scenarios = [one for one in chosen if one.kafka is kafka]
+        if scenarios:
+            async with Stage(folder / ("kafka" if kafka else "log"), kafka=kafka, dice=random.Random(seed)) as stage:
+                for scenario in scenarios:
+                    results.append(await played(stage, scenario, effort=effort))
+                    _show(results[-1])
+    return results
+
+
+def _show(result: Result) -> None:
+    print(f"\n{result.scenario.name}: {result.scenario.meaning}; {result.notes}", flush=True)
+    print(
+        f"  writes acknowledged {result.acknowledged}, repeated by authors {result.repeated}, not in the log {result.unlogged};"
+        f" processes that ended by themselves {result.fell}; parked {result.parked}; chain {result.broken_chain or 'whole'}"
+    )
+    for one in result.found:
+        moods = ", ".join(f"{mood} {times}" for mood, times in sorted(one.receiver.moods.items()))
+        print(
+            f"  {one.receiver.name:<9} sent {one.requests}, unique {one.unique}, repeats {one.repeats}, lost {one.lost},"
+            f" out of order {one.disordered}, strange {one.strange}, wrong {one.wrong} ({moods})"
+        )
+    print(f"  commit to receipt, p50 / p99: {latency(result)} ms; all that was written before the last fault ended had arrived")
+    print(
+        f"  {result.settled:.1f} s after it where the receiver was well, {result.well_again:.1f} s after it elsewhere", flush=True
+    )
+
+
+def table(results: Sequence[Result]) -> str:
+    """As Markdown, for docs/reference/guarantees.md."""
+    lines = [_COLUMNS, tuple("---" for _ in _COLUMNS), *map(_line, results)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _line(result: Result) -> tuple[str, ...]:
+    found = result.found
+    counted = [result.acknowledged, result.logged]
+    counted += [sum(one.requests for one in found), sum(one.unique for one in found), sum(one.repeats for one in found)]
+    counted += [sum(one.lost for one in found), sum(one.disordered for one in found)]
+    counted += [result.unlogged + sum(one.strange + one.wrong for one in found)]
+    seconds = f"{result.settled:.1f}; {result.well_again:.1f}"
+    return (result.scenario.name, *map(str, counted), seconds, latency(result), "yes" if result.holds else "NO")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""The job engine under faults. Jobs of three tasks, of two clients, while
+everything that can end ends, is frozen, or is started again; then the log is counted. Once with Kafka and once without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from faults.jobs_load import CLIENTS, JobLoad, Tally
+from faults.jobs_log import Limits, Reckoning, Rule, facts
+from faults.jobs_stage import LEASE, JobStage
+from faults.jobs_verdict import Verdict, judged
+from projections.audit.verify import verify
+from projections.consumers.leases import LEASE as SHARE
+
+NAME: Final = "jobs"
+MEANING: Final = "jobs whose engine is killed, frozen and restarted, with Kafka and without"
+LIMITS: Final = Limits(max_jobs=16, priority_slots=4, priority_threshold=5)
+_SETTINGS: Final = {"max_jobs": 16, "priority_slots": 4, "priority_threshold": 5, "retry_delay": 1}
+_MORTAL: Final = 3
+"""So many more workers are killed than processes of other roles."""
+_RISE: Final = 20.0
+_PATIENCE: Final = 240.0
+_NEARLY: Final = 100
+_UNENDED: Final = "SELECT count(*) FROM job_view WHERE state NOT IN (2, 4)"
+_PAUSED: Final = "SELECT client, id FROM job_view WHERE state = 6"
+_HEAD_COLUMNS: Final = ("scenario", "accepted", "repeats", "completed", "broken", "given up", "runs", "leases lost", "too late")
+_RULED: Final = ("most started", "lost", "twice", "too many", "two runs", "published twice", "wrong", "jobs/s", "holds")
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Of each scenario. Of each kind of fault there are at least so many, kills for each role; they go on until nearly all jobs
+    have ended."""
+
+    jobs: int
+    per_second: float
+    kills: int
+    freezes: int
+    restarts: int
+    outages: int
+
+
+FULL: Final = Effort(jobs=5_000, per_second=60, kills=6, freezes=6, restarts=2, outages=2)
+QUICK: Final = Effort(jobs=500, per_second=25, kills=1, freezes=1, restarts=1, outages=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A scenario's figures. `fell`: processes that ended by themselves; `chain`: why the log's chain is broken."""
+
+    name: str
+    tally: Tally
+    log: Reckoning
+    verdict: Verdict
+    accidents: Counter[str]
+    late: int
+    fell: int
+    seconds: float
+    chain: str
+
+    @property
+    def holds(self) -> bool:
+        return not (self.verdict.faults or self.log.breaches.total() or self.tally.differing or self.chain)
+
+
+@dataclass
+class Scene:
+    """A scenario under way."""
+
+    stage: JobStage
+    load: JobLoad
+    effort: Effort
+    happened: Counter[str] = field(default_factory=Counter)
+
+    def deck(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        """What is to happen, in any order."""
+        mortal = (*self.stage.processes, *(["work"] * _MORTAL))
+        cards = [(f"kill {role}", self._killer(role)) for role in mortal for _ in range(self.effort.kills)]
+        cards += [("freeze", self._freeze)] * self.effort.freezes
+        cards += [("stop PostgreSQL", self._postgres(accident=False)), ("kill PostgreSQL", self._postgres(accident=True))] * (
+            self.effort.restarts
+        )
+        if self.stage.broker is not None:
+            cards += [("Kafka outage", self._kafka)] * self.effort.outages
+        self.stage.dice.shuffle(cards)
+        return cards
+
+    async def somebody(self) -> None:
+        """Of every role one is at work, as far as that comes soon: what is always down is not tried."""
+        deadline = time.monotonic() + _RISE
+        while time.monotonic() < deadline:
+            if all(any(process.ready for process in places) for places in self.stage.processes.values()):
+                return
+            await asyncio.sleep(0.1)
+
+    def _killer(self, role: str) -> Callable[[], Awaitable[None]]:
+        async def kill() -> None:
+            places = [process for process in self.stage.processes[role] if process.ready]
+            if places:
+                self.stage.dice.choice(places).kill()
+
+        return kill
+
+    async def _freeze(self) -> None:
+        """One of every role that has a lease, two of those that run steps, for longer than any lease."""
+        chosen = [self.stage.dice.choice(places) for role, places in self.stage.processes.items() if role != "api"]
+        chosen += self.stage.dice.sample(self.stage.processes["work"], 1)
+        frozen = list(dict.fromkeys(chosen))
+        for process in frozen:
+            process.freeze()
+            await asyncio.sleep(self.stage.dice.uniform(0, 0.1))
+        await asyncio.sleep(max(LEASE, SHARE) + self.stage.dice.uniform(1, 3))
+        for process in frozen:
+            process.thaw()
+
+    def _postgres(self, *, accident: bool) -> Callable[[], Awaitable[None]]:
+        async def restart() -> None:
+            await self.stage.restart_postgres(accident=accident)
+
+        return restart
+
+    async def _kafka(self) -> None:
+        assert self.stage.broker is not None
+        end = self.stage.dice.choice((self.stage.broker.stop, self.stage.broker.kill))
+        await asyncio.to_thread(end)
+        await asyncio.sleep(self.stage.dice.uniform(3, 8))
+        await asyncio.to_thread(self.stage.broker.start)
+
+
+async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """Both scenarios, one after the other. Each has its own folder."""
+    results = []
+    for kafka in (True, False):
+        dice, name = random.Random(seed), f"{NAME}{'' if kafka else '-log'}"
+        async with JobStage(folder / name, kafka=kafka, dice=dice) as stage:
+            results.append(await _played(stage, name, effort=QUICK if quick else FULL))
+            tell(described(results[-1]))
+    return results
+
+
+async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
+    keys = {}
+    for client in CLIENTS:
+        keys[client] = (await stage.asked("POST", "/api/client/", {"name": client, "roles": ["operator"]}))["key"]
+    load = JobLoad(stage.addresses, keys=keys, jobs=effort.jobs, per_second=effort.per_second, dice=stage.dice)
+    await load.start(_SETTINGS)
+    since, scene = time.monotonic(), Scene(stage, load, effort)
+    try:
+        await _faults(scene)
+        await load.finish()
+        await stage.until_ready()
+        await _all_end(stage, load)
+    finally:
+        await load.close()
+    log = await asyncio.to_thread(lambda: Reckoning(dict.fromkeys(CLIENTS, LIMITS)).take_all(facts(stage.database, 0)))
+    ended = max((job.ended_at for job in log.jobs.values()), default=0.0)
+    began = min((job.accepted_at for job in log.jobs.values()), default=0.0)
+    chain = await asyncio.to_thread(verify, stage.database)
+    return Result(
+        name,
+        load.tally,
+        log,
+        await asyncio.to_thread(judged, load.tally.submitted, log, media_root=stage.media_root),
+        scene.happened,
+        late=stage.late(),
+        fell=sum(process.fell for process in stage.all),
+        seconds=max(ended - began, time.monotonic() - since if not ended else 0.0),
+        chain=chain.reason or "",
+    )
+
+
+async def _faults(scene: Scene) -> None:
+    """The whole deck, and then again card by card until nearly all is done."""
+    whole = False
+    while not whole or not await _nearly_done(scene):
+        for name, happen in scene.deck():
+            if (whole and await _nearly_done(scene)) or _failed(scene.load):
+                return
+            await happen()
+            scene.happened[name] += 1
+            await scene.somebody()
+            await asyncio.sleep(scene.stage.dice.uniform(0.2, 2.5))
+        whole = True
+
+
+def _failed(load: JobLoad) -> bool:
+    return load.over and not load.well
+
+
+async def _nearly_done(scene: Scene) -> bool:
+    return scene.load.over and await _unended(scene.stage) < _NEARLY
+
+
+async def _unended(stage: JobStage) -> int:
+    return int((await stage.rows(_UNENDED))[0][0])
+
+
+async def _all_end(stage: JobStage, load: JobLoad) -> None:
+    """Or not, when patience ends. What a late pause left paused is resumed: its client wants it to complete."""
+    deadline = time.monotonic() + _PATIENCE
+    while await _unended(stage) and time.monotonic() < deadline:
+        for client, number in await stage.rows(_PAUSED):
+            await load.resume(client, number)
+        await asyncio.sleep(0.5)
+
+
+def described(result: Result) -> str:
+    """All that was counted, in words."""
+    log, verdict, tally = result.log, result.verdict, result.tally
+    happened = ", ".join(f"{name} {times}" for name, times in sorted(result.accidents.items()))
+    rules = ", ".join(f"{rule} {log.breaches[rule]}" for rule in Rule)
+    most = ", ".join(
+        f"{client} {log.most[client]} of {LIMITS.max_jobs}, {log.most_low[client]} of {LIMITS.low}" for client in CLIENTS
+    )
+    lines = [
+        f"\n{result.name}: {happened}; processes that ended by themselves {result.fell}",
+        f"  commands answered {tally.commands}, sent again for want of an answer {tally.repeated}, twice on purpose {tally.twice},"
+        f" answered otherwise then {tally.differing}, resumed {tally.resumed}",
+        f"  most started at a time, of them not urgent: {most}",
+        f"  lost {verdict.lost}, accepted twice {verdict.twice}, strange {verdict.strange}, not ended {verdict.unended},"
+        f" ended otherwise {verdict.otherwise}, wrong files {verdict.files}",
+        f"  broken rules: {rules}; chain {result.chain or 'whole'}",
+        f"  events: {', '.join(f'{topic} {times}' for topic, times in sorted(log.topics.items()))}",
+    ]
+    return "\n".join((*lines, *(f"  {sentence}" for sentence in (*log.told, *verdict.told))))
+
+
+def table(results: Sequence[Result]) -> str:
+    """As Markdown, for docs/reference/guarantees.md."""
+    columns = (*_HEAD_COLUMNS, *_RULED)
+    lines = [columns, tuple("---" for _ in columns), *map(_line, results)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _line(result: Result) -> tuple[str, ...]:
+    log, verdict = result.log, result.verdict
+    jobs, broken = log.jobs.values(), log.breaches
+    completed = sum(job.ended and job.phase == "completed" and not job.failed for job in jobs)
+    counted = [len(jobs), result.tally.repeated + result.tally.twice, completed]
+    counted += [sum(job.phase == "broken" for job in jobs), sum(job.failed and job.phase == "completed" for job in jobs)]
+    counted += [log.topics["job.task_started"], log.topics["job.task_lease_expired"], result.late]
+    most = f"{max(log.most.values(), default=0)}; {max(log.most_low.values(), default=0)}"
+    ruled = [verdict.lost + verdict.unended, verdict.twice + result.tally.differing + broken[Rule.ENDS_ONCE]]
+    ruled += [broken[Rule.SLOTS] + broken[Rule.RESERVED], broken[Rule.ONE_RUN] + broken[Rule.OVERTAKEN]]
+    ruled += [broken[Rule.PUBLISHED_ONCE] + verdict.files]
+    ruled += [verdict.strange + verdict.otherwise + broken[Rule.STARTS] + broken[Rule.GIVEN_UP]]
+    rate = f"{len(jobs) / result.seconds:.0f}" if result.seconds else "0"
+    return (result.name, *map(str, counted), most, *map(str, ruled), rate, "yes" if result.holds else "NO")

@@ -1,0 +1,149 @@
+"""What goes wrong, one scenario after another. Each runs under load; what it leaves behind is for the verdict to say."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from faults.load import Load
+from faults.processes import Supervised
+from faults.receivers import Mood
+from faults.stage import Stage
+from projections.consumers.leases import LEASE
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much of everything."""
+
+    per_second: float
+    calm: float
+    kills: int
+    outage: float
+    restarts: int
+    ill: float
+    freezes: int
+    between: float
+    """Seconds from one kill to the next, at most."""
+
+
+FULL = Effort(per_second=150, calm=20, kills=20, outage=60, restarts=4, ill=20, freezes=8, between=3)
+QUICK = Effort(per_second=100, calm=4, kills=3, outage=10, restarts=1, ill=8, freezes=2, between=1.5)
+
+
+@dataclass
+class Scene:
+    """A scenario that is under way. `notes` are what its line says beside the figures."""
+
+    stage: Stage
+    load: Load
+    effort: Effort
+    notes: list[str] = field(default_factory=list)
+
+    async def chosen(self, role: str) -> Supervised:
+        """One that is at work, as soon as there is one."""
+        places = list(self.stage.processes[role])
+        self.stage.dice.shuffle(places)
+        while True:
+            for process in places:
+                if process.ready:
+                    return process
+            await asyncio.sleep(0.05)
+
+    async def moment(self, least: float, most: float) -> None:
+        await asyncio.sleep(self.stage.dice.uniform(least, most))
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`kafka`: with which transport. `beside` are the moods of receivers beside the two that are well."""
+
+    name: str
+    meaning: str
+    kafka: bool
+    act: Callable[[Scene], Awaitable[None]]
+    beside: Sequence[Mood] = (Mood.SLOW,)
+
+
+async def calm(scene: Scene) -> None:
+    await asyncio.sleep(scene.effort.calm)
+
+
+async def kills(scene: Scene) -> None:
+    """Somebody of a random role, one after another, each started again at once. Only who is at work is killed."""
+    roles = [role for role in scene.stage.processes for _ in range(scene.effort.kills)]
+    scene.stage.dice.shuffle(roles)
+    for role in roles:
+        (await scene.chosen(role)).kill()
+        await scene.moment(0.1, scene.effort.between)
+    scene.notes.append(f"{scene.effort.kills} each of {', '.join(scene.stage.processes)}")
+
+
+async def kafka_outage(scene: Scene) -> None:
+    broker = scene.stage.broker
+    assert broker is not None
+    await asyncio.to_thread(broker.stop)
+    await asyncio.sleep(scene.effort.outage)
+    await asyncio.to_thread(broker.start)
+    await scene.moment(3, 6)
+    await asyncio.to_thread(broker.kill)
+    await asyncio.to_thread(broker.start)
+    scene.notes.append(f"stopped for {scene.effort.outage:.0f} s, then killed")
+
+
+async def postgres_restarts(scene: Scene) -> None:
+    """Once stopped, once killed, and once killed right after the last of many writes: every write brings to the disk what others
+    left to chance before it, so only then something is undone."""
+    for _ in range(scene.effort.restarts):
+        await scene.stage.restart_postgres(accident=False)
+        await scene.moment(2, 5)
+        await scene.stage.restart_postgres(accident=True)
+        await scene.moment(2, 5)
+        await scene.load.hush()
+        await scene.moment(0.0, 0.1)
+        await scene.stage.restart_postgres(accident=True)
+        scene.load.go_on()
+        await scene.moment(2, 5)
+    scene.notes.append(f"{scene.effort.restarts} x stopped, {2 * scene.effort.restarts} x killed")
+
+
+async def ill_receivers(scene: Scene) -> None:
+    await asyncio.sleep(scene.effort.ill)
+    scene.notes.append(f"ill for {scene.effort.ill:.0f} s")
+
+
+async def freezes(scene: Scene) -> None:
+    """One process of every role that has a lease, at the same time."""
+    before = await scene.stage.taken()
+    for _ in range(scene.effort.freezes):
+        frozen = [scene.stage.dice.choice(places) for role, places in scene.stage.processes.items() if role != "api"]
+        since = time.monotonic()
+        for process in frozen:
+            process.freeze()
+            await scene.moment(0.0, 0.3)
+        await scene.moment(LEASE + 1, LEASE + 4)
+        for process in frozen:
+            process.thaw()
+        scene.notes.append(f"{time.monotonic() - since:.1f} s")
+        await scene.moment(2, 4)
+    scene.notes.append(f"{await scene.stage.taken() - before} shares changed hands")
+
+
+ILL = (Mood.FAILS, Mood.HANGS, Mood.DRIPS, Mood.BUSY, Mood.REDIRECTS, Mood.CLOSES)
+_BOTH: Mapping[str, tuple[str, Callable[[Scene], Awaitable[None]]]] = {
+    "calm": ("no faults, to compare with", calm),
+    "kills": ("SIGKILL of processes at random", kills),
+    "postgres": ("PostgreSQL restarted, and its postmaster killed", postgres_restarts),
+    "frozen": ("processes frozen past their lease", freezes),
+}
+SCENARIOS: Sequence[Scenario] = (
+    *(Scenario(name, meaning, True, act) for name, (meaning, act) in _BOTH.items()),
+    Scenario("kafka", "Kafka stopped and restarted with its data, and killed", True, kafka_outage),
+    Scenario("receivers", "receivers that are ill in six ways, all at once", True, ill_receivers, ILL),
+    *(Scenario(f"receiver-{mood}", f"a receiver that is ill: {mood}", True, ill_receivers, (mood,)) for mood in ILL),
+    *(Scenario(f"{name}-log", f"{meaning}; no Kafka", False, act) for name, (meaning, act) in _BOTH.items()),
+)
+QUICK_NAMES = tuple(one.name for one in SCENARIOS if not one.name.startswith(("receiver-", "calm-")))
+FULL_NAMES = tuple(one.name for one in SCENARIOS)

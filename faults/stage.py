@@ -1,0 +1,158 @@
+"""The product as it is deployed, on one machine: PostgreSQL and Kafka as servers of their own, and two processes of every role."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+from uuid import UUID
+
+import aiohttp
+import psycopg
+
+from deploy.kafka.broker import Broker
+from faults.processes import Supervised
+from faults.receivers import Receiver
+from projections.deliveries.keys import CHANNEL
+from projections.deliveries.store import PENDING
+from tests.e2e.product import kill_postgres
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+
+KEY = "the-admin-key-of-the-fault-matrix"
+EACH = 2
+_HURRY = f"""
+WITH hurried AS (
+    UPDATE deliveries SET due_at = clock_timestamp()
+    WHERE webhook = %s AND state = {PENDING} AND due_at > clock_timestamp() RETURNING 1
+) SELECT count(*), pg_notify('{CHANNEL}', %s) FROM hurried
+"""
+_TAKEN = "SELECT coalesce(sum(epoch), 0)::bigint FROM consumer_shards"
+_HEAD = "SELECT position FROM log_head"
+_PARKED = "SELECT count(*) FROM parked_records"
+
+
+class Stage:
+    """`dice` decides nothing here; scenarios draw from it."""
+
+    WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "webhooks": EACH, "deliveries": EACH}
+    """How many processes there are of each role. The relay is only there with Kafka."""
+
+    def __init__(self, folder: Path, *, kafka: bool, dice: random.Random) -> None:
+        self.dice = dice
+        self.broker = Broker(folder / "kafka") if kafka else None
+        self.database = ""
+        self.addresses: Sequence[str] = ()
+        self.processes: dict[str, list[Supervised]] = {}
+        self._home = folder / "home"
+        self._postgres = EmbeddedPostgres(folder / "database")
+        self._logs = folder / "logs"
+        self._environment: dict[str, str] = {}
+
+    async def __aenter__(self) -> Self:
+        self._logs.mkdir(parents=True)
+        try:
+            await self._open()
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._close()
+
+    @property
+    def all(self) -> list[Supervised]:
+        return [process for role in self.processes.values() for process in role]
+
+    async def _open(self) -> None:
+        self.database = await asyncio.to_thread(self._postgres.start)
+        self._environment = {
+            "MEDIALEDGER_HOME": str(self._home),
+            "MEDIALEDGER_DATABASE_URL": self.database,
+            "MEDIALEDGER_ADMIN_API_KEY": KEY,
+            "MEDIALEDGER_OUTBOUND_ALLOW": "127.0.0.0/8",
+            "MEDIALEDGER_LOG_LEVEL": "WARNING",
+        }
+        if self.broker is not None:
+            self._environment["MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS"] = await asyncio.to_thread(self.broker.start)
+        ports = [_free_port() for _ in range(EACH)]
+        self.addresses = [f"http://127.0.0.1:{port}" for port in ports]
+        self.processes = {"api": [self._process("api", n, {"MEDIALEDGER_PORT": str(port)}) for n, port in enumerate(ports)]}
+        for role, count in self.WORKERS.items():
+            if role != "relay" or self.broker is not None:
+                self.processes[role] = [self._process(role, number, {}) for number in range(count)]
+        first, *others = self.all
+        first.start()
+        await first.until_ready()  # it makes the schema
+        for process in others:
+            process.start()
+        await self.until_ready()
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(process.stop() for process in self.all))
+        if self.broker is not None:
+            await asyncio.to_thread(self.broker.kill)
+        await asyncio.to_thread(self._postgres.stop)
+
+    def _process(self, role: str, number: int, more: dict[str, str]) -> Supervised:
+        command = ["api"] if role == "api" else ["workers", role]
+        return Supervised(f"{role}-{number + 1}", command, environment=self._environment | more, logs=self._logs)
+
+    async def until_ready(self) -> None:
+        await asyncio.gather(*(process.until_ready() for process in self.all))
+
+    async def subscribe(self, receiver: Receiver) -> None:
+        body = {"webhookUrl": receiver.url, "useJsonBody": receiver.as_json}
+        made = await self.asked("POST", "/api/webhook/", body)
+        receiver.webhook = UUID(made["id"])
+        receiver.secret = b64decode(made["secret"].removeprefix("whsec_"))
+
+    async def unsubscribe(self, receiver: Receiver) -> None:
+        await self.asked("DELETE", f"/api/webhook/{receiver.webhook}")
+
+    async def asked(self, method: str, path: str, body: Any = None) -> Any:
+        async with (
+            aiohttp.ClientSession(headers={"API-KEY": KEY}) as http,
+            http.request(method, self.addresses[0] + path, json=body) as answer,
+        ):
+            answer.raise_for_status()
+            return await answer.json()
+
+    async def restart_postgres(self, *, accident: bool) -> None:
+        """As an operator does it, or as an accident: then the postmaster is killed, and with it all that was not on the disk."""
+        if accident:
+            await asyncio.to_thread(kill_postgres, self._postgres.home)
+            self._postgres = EmbeddedPostgres(self._postgres.home)  # who has not seen the death yet would say that a start failed
+        else:
+            await asyncio.to_thread(self._postgres.stop)
+        await asyncio.to_thread(self._postgres.start)
+
+    async def hurry(self, receiver: Receiver) -> int:
+        """What waits for another try is due at once: nobody waits here for five minutes, or for hours."""
+        rows = await self.rows(_HURRY, receiver.webhook, str(receiver.webhook))
+        return sum(row[0] for row in rows)
+
+    async def head(self) -> int:
+        return int((await self.rows(_HEAD))[0][0])
+
+    async def taken(self) -> int:
+        """How often a share of some work changed hands, so far."""
+        return int((await self.rows(_TAKEN))[0][0])
+
+    async def parked(self) -> int:
+        return int((await self.rows(_PARKED))[0][0])
+
+    async def rows(self, question: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        async with await psycopg.AsyncConnection.connect(self.database, autocommit=True, connect_timeout=10) as connection:
+            return await (await connection.execute(question.encode(), parameters)).fetchall()
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -1,0 +1,143 @@
+"""Leases on the shards of a consumer. Processes (members) hold them as rows of a table, by the clock of the database.
+
+A shard gets a new epoch with each new owner. A write for a shard checks the epoch in the same transaction, so a process that was
+frozen until after its lease writes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+from zlib import crc32
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from projections.kernel.arrays import bigints
+from projections.kernel.database import Database, unavailable
+
+LEASE = 5.0
+
+_MAKE = """
+INSERT INTO consumer_shards (consumer, shard) SELECT %s, generate_series(0, %s - 1) ON CONFLICT DO NOTHING
+"""
+_THAWED_IN_TIME = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
+_SEEN = """
+INSERT INTO consumer_members (consumer, member, host, busy, seen_at) VALUES (%s, %s, %s, %s, clock_timestamp())
+ON CONFLICT (consumer, member) DO UPDATE SET busy = excluded.busy, seen_at = excluded.seen_at
+"""
+_FORGET = "DELETE FROM consumer_members WHERE consumer = %s AND seen_at < clock_timestamp() - 2 * make_interval(secs => %s)"
+_ALIVE = "SELECT count(*) FROM consumer_members WHERE consumer = %s AND seen_at > clock_timestamp() - make_interval(secs => %s)"
+_RENEW = """
+UPDATE consumer_shards SET held_until = clock_timestamp() + make_interval(secs => %s)
+WHERE consumer = %s AND owner = %s RETURNING shard, epoch, position
+"""
+_TAKE = """
+UPDATE consumer_shards s SET owner = %s, epoch = epoch + 1, held_until = clock_timestamp() + make_interval(secs => %s)
+FROM (
+    SELECT consumer, shard FROM consumer_shards
+    WHERE consumer = %s AND (owner IS NULL OR held_until < clock_timestamp())
+    ORDER BY shard LIMIT %s FOR UPDATE SKIP LOCKED
+) free
+WHERE s.consumer = free.consumer AND s.shard = free.shard RETURNING s.shard, s.epoch, s.position
+"""
+_RELEASE = """
+UPDATE consumer_shards SET owner = NULL, held_until = '-infinity' WHERE consumer = %s AND owner = %s AND shard = ANY(%s::bigint[])
+"""
+_LEAVE = "DELETE FROM consumer_members WHERE consumer = %s AND member = %s"
+_ADVANCE = """
+UPDATE consumer_shards s SET position = greatest(s.position, %s)
+FROM unnest(%s::bigint[], %s::bigint[]) AS held (shard, epoch)
+WHERE s.consumer = %s AND s.owner = %s AND s.shard = held.shard AND s.epoch = held.epoch
+"""
+
+
+class LeaseLost(Exception):
+    """The shard of a write belongs to another member now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLease:
+    """A lease on a shard. Everything up to `position` has been processed."""
+
+    epoch: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The shards of a member, each with its lease. `excess` are those above its fair share, to be released as soon as nothing
+    is under way for them. Until `until`, in seconds of `time.monotonic`, no other member can hold the shards."""
+
+    leases: Mapping[int, ShardLease]
+    excess: frozenset[int] = frozenset()
+    until: float = 0.0
+
+
+NOTHING = Assignment({})
+
+
+class ShardLeases:
+    """The leases of one member in one consumer."""
+
+    def __init__(
+        self, database: Database, consumer: str, *, shards: int, member: UUID, host: str = "", lease: float = LEASE
+    ) -> None:
+        self._database = database
+        self.consumer = consumer
+        self.shards = shards
+        self.member = member
+        self.lease = lease
+        self._host = host
+
+    async def start(self) -> None:
+        await self._database.execute(_MAKE, (self.consumer, self.shards))
+
+    async def hold(self, *, busy: int = 0) -> Assignment:
+        """Renew the leases and take free shards, up to a fair share. To be called about three times during a lease. Operators see
+        `busy`: how much is under way."""
+        until = time.monotonic() + self.lease
+        with unavailable():
+            async with self._database.connection() as connection, connection.transaction():
+                await connection.execute(_THAWED_IN_TIME)
+                await connection.execute(_SEEN, (self.consumer, self.member, self._host, busy))
+                await connection.execute(_FORGET, (self.consumer, self.lease))
+                counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
+                alive = (await counted.fetchone() or (1,))[0]
+                fair = -(-self.shards // max(alive, 1))
+                renewed = await connection.execute(_RENEW, (self.lease, self.consumer, self.member))
+                leases = _leases(await renewed.fetchall())
+                if len(leases) < fair:
+                    taken = await connection.execute(_TAKE, (self.member, self.lease, self.consumer, fair - len(leases)))
+                    leases |= _leases(await taken.fetchall())
+        return Assignment(leases, frozenset(sorted(leases)[fair:]), until)
+
+    async def release(self, shards: Iterable[int]) -> None:
+        """Free shards for other members. Nothing may be under way for them any more."""
+        await self._database.execute(_RELEASE, (self.consumer, self.member, bigints(list(shards))))
+
+    async def leave(self) -> None:
+        """Release all shards and remove the member."""
+        await self.release(range(self.shards))
+        await self._database.execute(_LEAVE, (self.consumer, self.member))
+
+    async def advance(self, connection: AsyncConnection[TupleRow], leases: Mapping[int, ShardLease], *, through: int) -> None:
+        """Move the checkpoint of these shards, in the caller's transaction. Raises `LeaseLost` if another member owns one now; the
+        transaction must then be rolled back."""
+        epochs = [lease.epoch for lease in leases.values()]
+        moved = await connection.execute(
+            _ADVANCE, (through, bigints(list(leases)), bigints(epochs), self.consumer, self.member), binary=True
+        )
+        if not leases or moved.rowcount != len(leases):
+            raise LeaseLost(self.consumer)
+
+
+def _leases(rows: Iterable[TupleRow]) -> dict[int, ShardLease]:
+    return {shard: ShardLease(epoch, position) for shard, epoch, position in rows}
+
+
+def shard_of(key: str, shards: int) -> int:
+    """The shard of an aggregate, by its id; the same for both transports."""
+    return crc32(key.encode()) % shards

@@ -1,0 +1,45 @@
+"""Redelivery: finished deliveries become pending again, under the same id. docs/reference/api/webhooks.md#resend-and-recover.
+
+Senders are notified in the same transaction.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from projections.deliveries.keys import CHANNEL
+from projections.deliveries.queries import Delivery
+from projections.deliveries.store import FAILED, PENDING
+from projections.kernel.database import Database
+
+_RESEND = f"""
+UPDATE deliveries SET state = {PENDING}, attempts = 0, due_at = clock_timestamp(), finished_at = NULL, error = NULL
+WHERE webhook = %(webhook)s AND
+"""
+_ONE = _RESEND + f"position = %(position)s AND ordering_key = %(ordering_key)s AND state <> {PENDING}"
+_FAILED_SINCE = _RESEND + f"state = {FAILED} AND created_at >= %(since)s"
+
+
+class Redelivery:
+    """Deliveries with one ordering key are sent in log order, however many become pending at once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def resend(self, delivery: Delivery) -> bool:
+        """False: it is pending already."""
+        place = {"position": delivery.position, "ordering_key": delivery.ordering_key}
+        return await self._update(_ONE, delivery.webhook, named=place) > 0
+
+    async def resend_failed_since(self, webhook: UUID, since: datetime) -> int:
+        """Resend all failed deliveries that were created at that time or later. Returns how many."""
+        return await self._update(_FAILED_SINCE, webhook, named={"since": since})
+
+    async def _update(self, statement: str, webhook: UUID, *, named: dict[str, Any]) -> int:
+        async with self._database.connection() as connection, connection.transaction():
+            changed = (await connection.execute(statement, {"webhook": webhook, **named})).rowcount
+            if changed:
+                await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(webhook)))
+            return changed

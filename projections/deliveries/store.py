@@ -1,0 +1,320 @@
+"""The table of deliveries, as senders read and write it: docs/explanation/delivery.md#how-a-delivery-is-tried.
+
+Outcomes are written under the epoch of the shard, in one statement: what a former owner of the shard sends is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from domain.job.aggregate import Job
+from domain.job.values import Severity
+from projections.kernel.arrays import bigints, instants, texts, uuids
+from projections.kernel.database import Database, unavailable
+from projections.kernel.distinct import distinct
+
+CONSUMER: Final = "deliveries"
+CALLBACK_PROGRAM: Final = "callback"
+
+PENDING, DELIVERED, FAILED = 0, 1, 2
+_CHUNK: Final = 5000
+
+
+class PendingDelivery(NamedTuple):
+    """`wait`: seconds until the next attempt. While there are some, the payload is not read."""
+
+    webhook: UUID
+    position: int
+    ordering_key: str
+    payload: str | None
+    attempts: int
+    wait: float
+
+    @property
+    def key(self) -> Key:
+        return self[:3]
+
+
+Key = tuple[UUID, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Asks for pending deliveries of a webhook after a place."""
+
+    webhook: UUID
+    position: int
+    ordering_key: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRequest:
+    """Asks for pending deliveries of a webhook with one ordering key, after a position and up to another."""
+
+    webhook: UUID
+    ordering_key: str
+    after: int
+    through: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptOutcome:
+    """What an attempt changes in the table. `wait`: seconds until the next attempt, while the delivery stays pending."""
+
+    key: Key
+    shard: int
+    epoch: int
+    state: int
+    attempts: int
+    wait: float
+    started_at: datetime
+    seconds: float
+    status: int | None
+    error: str | None
+    address: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookStatus:
+    """The present state of a webhook. `version` is None where it does not exist or is deleted."""
+
+    version: int | None
+    failing_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointHealthChange:
+    """A change of an endpoint's `failing_since`; None: it works again."""
+
+    webhook: UUID
+    shard: int
+    epoch: int
+    failing_since: datetime | None
+
+
+_COLUMNS = """
+d.webhook, d.position, d.ordering_key, CASE WHEN d.due_at <= statement_timestamp() THEN d.payload END, d.attempts,
+CASE WHEN d.due_at <= statement_timestamp() THEN 0 ELSE extract(epoch FROM d.due_at - statement_timestamp()) END::float8
+"""
+_LAST_PLACE = """
+SELECT position, webhook, ordering_key FROM deliveries
+WHERE state = 0 ORDER BY position DESC, webhook DESC, ordering_key DESC LIMIT 1
+"""
+_WEBHOOKS = distinct("webhook", table="deliveries", where="state = 0")
+_NEW = f"""
+SELECT {_COLUMNS} FROM deliveries d
+WHERE d.state = 0 AND (d.position, d.webhook, d.ordering_key) > (%s, %s, %s) AND d.shard = ANY(%s::bigint[])
+ORDER BY d.position, d.webhook, d.ordering_key LIMIT %s
+"""
+_PAGES = f"""
+SELECT d.*
+FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[]) AS asked (webhook, position, ordering_key, most), LATERAL (
+    SELECT {_COLUMNS} FROM deliveries d
+    WHERE d.state = 0 AND d.webhook = asked.webhook AND (d.position, d.ordering_key) > (asked.position, asked.ordering_key)
+    ORDER BY d.position, d.ordering_key LIMIT asked.most
+) d
+"""
+_QUEUES = f"""
+SELECT d.*
+FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::bigint[]) AS asked (webhook, ordering_key, after, through), LATERAL (
+    SELECT {_COLUMNS} FROM deliveries d
+    WHERE d.state = 0 AND d.webhook = asked.webhook AND d.ordering_key = asked.ordering_key
+      AND d.position > asked.after AND d.position <= asked.through
+    ORDER BY d.position LIMIT %s
+) d
+"""
+_STATUSES = """
+SELECT asked.webhook, CASE WHEN NOT r.deleted THEN r.version END, e.failing_since
+FROM unnest(%s::uuid[]) AS asked (webhook)
+LEFT JOIN record_view r ON r.kind = 'webhook' AND r.id = asked.webhook::text
+LEFT JOIN delivery_endpoints e ON e.webhook = asked.webhook
+"""
+# The lock keeps the owner of a shard the same between this check and the commit.
+_HELD = """
+held AS MATERIALIZED (
+    SELECT s.shard, s.epoch FROM consumer_shards s JOIN unnest(%(shards)s::bigint[], %(epochs)s::bigint[]) AS h (shard, epoch)
+    ON s.shard = h.shard AND s.epoch = h.epoch
+    WHERE s.consumer = %(consumer)s AND s.owner = %(member)s FOR SHARE OF s
+)"""
+_OF_JOB = f"starts_with(o.ordering_key, '{Job.stream('')}')"
+# An attempt at a callback is an entry in the job log too.
+_RECORD = f"""
+WITH {_HELD}, o AS MATERIALIZED (
+    SELECT o.* FROM unnest(
+        %(of)s::bigint[], %(of_epoch)s::bigint[], %(webhook)s::uuid[], %(position)s::bigint[], %(ordering_key)s::text[],
+        %(state)s::bigint[], %(attempts)s::bigint[], %(wait)s::bigint[], %(started)s::timestamptz[], %(micros)s::bigint[],
+        %(status)s::bigint[], %(error)s::text[], %(address)s::text[], %(response)s::text[]
+    ) AS o (
+        shard, epoch, webhook, position, ordering_key, state, attempts, wait, started_at, micros, status, error, address, response
+    )
+    JOIN held ON held.shard = o.shard AND held.epoch = o.epoch
+), written AS (
+    UPDATE deliveries d SET state = o.state, attempts = o.attempts, error = o.error,
+        due_at = CASE WHEN o.state = 0 THEN clock_timestamp() + o.wait * interval '1 microsecond' ELSE d.due_at END,
+        finished_at = CASE WHEN o.state <> 0 THEN clock_timestamp() END
+    FROM o WHERE d.webhook = o.webhook AND d.position = o.position AND d.ordering_key = o.ordering_key AND d.state = 0
+    RETURNING o.webhook, o.ordering_key, o.state, o.attempts, o.error,
+        CASE WHEN {_OF_JOB} THEN d.payload::json->>'status' END AS status
+), logged AS (
+    INSERT INTO job_log_lines (job, task, program, severity, message, created_at)
+    SELECT substr(ordering_key, {len(Job.stream("")) + 1})::bigint, 0, '{CALLBACK_PROGRAM}',
+        CASE state WHEN {DELIVERED} THEN {Severity.INFO} WHEN {PENDING} THEN {Severity.WARN} ELSE {Severity.ERROR} END,
+        format('Webhook %%s, %%s, attempt %%s: ', webhook, status, attempts) || coalesce(error, 'delivered')
+            || CASE state WHEN {PENDING} THEN ' It is tried again.' WHEN {FAILED} THEN ' It is given up.' ELSE '' END,
+        clock_timestamp()
+    FROM written o WHERE {_OF_JOB}
+), tried AS (
+    INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds, status, error, address, response)
+    SELECT webhook, position, ordering_key, started_at, micros / 1e6, status, error, address, response FROM o
+), health AS (
+    INSERT INTO delivery_endpoints (webhook, failing_since, succeeded_at)
+    SELECT t.webhook, t.since, CASE WHEN t.since IS NULL THEN clock_timestamp() END
+    FROM unnest(%(t_shard)s::bigint[], %(t_epoch)s::bigint[], %(t_webhook)s::uuid[], %(t_since)s::timestamptz[])
+        AS t (shard, epoch, webhook, since)
+    JOIN held ON held.shard = t.shard AND held.epoch = t.epoch
+    ON CONFLICT (webhook) DO UPDATE SET failing_since = excluded.failing_since,
+        succeeded_at = coalesce(excluded.succeeded_at, delivery_endpoints.succeeded_at)
+)
+SELECT shard, epoch FROM held
+"""
+# `failing_since` is cleared: an endpoint that is enabled again starts as a healthy one.
+_FAIL = f"""
+WITH {_HELD}, health AS (
+    UPDATE delivery_endpoints SET failing_since = NULL FROM held WHERE webhook = %(webhook)s AND failing_since IS NOT NULL
+)
+UPDATE deliveries d SET state = 2, error = %(error)s, finished_at = clock_timestamp()
+FROM (
+    SELECT webhook, position, ordering_key FROM deliveries, held WHERE state = 0 AND webhook = %(webhook)s
+    ORDER BY position, ordering_key LIMIT %(chunk)s
+) f
+WHERE d.webhook = f.webhook AND d.position = f.position AND d.ordering_key = f.ordering_key AND d.state = 0
+"""
+_PRUNE = """
+WITH deleted AS (
+    DELETE FROM deliveries WHERE ctid = ANY(ARRAY(SELECT ctid FROM deliveries WHERE finished_at < %s AND state <> 0 LIMIT %s))
+    AND finished_at < %s AND state <> 0
+    RETURNING webhook, position, ordering_key
+), attempts AS (
+    DELETE FROM delivery_attempts a USING deleted
+    WHERE a.webhook = deleted.webhook AND a.position = deleted.position AND a.ordering_key = deleted.ordering_key
+)
+SELECT count(*) FROM deleted
+"""
+
+
+class DeliveryStore:
+    """Pending deliveries and outcomes, for the member that owns the shards of the webhooks."""
+
+    def __init__(self, database: Database, *, member: UUID) -> None:
+        self._database = database
+        self._member = member
+
+    async def last_place(self) -> tuple[int, UUID, str]:
+        """The place of the last pending delivery. New deliveries come after it."""
+        row = await self._database.row(_LAST_PLACE)
+        return (row[0], row[1], row[2]) if row else (0, UUID(int=0), "")
+
+    async def webhooks(self) -> list[UUID]:
+        """Webhooks with pending deliveries."""
+        return [webhook for (webhook,) in await self._database.rows(_WEBHOOKS)]
+
+    async def read_new(self, after: tuple[int, UUID, str], *, shards: Iterable[int], limit: int) -> list[PendingDelivery]:
+        """Pending deliveries of all webhooks of these shards after a place, in order."""
+        rows = await self._database.rows(_NEW, (*after, bigints(list(shards)), limit))
+        return list(map(PendingDelivery._make, rows))
+
+    async def read_pages(self, requests: Sequence[PageRequest]) -> list[PendingDelivery]:
+        rows = await self._database.rows(
+            _PAGES,
+            (
+                uuids([one.webhook for one in requests]),
+                bigints([one.position for one in requests]),
+                texts([one.ordering_key for one in requests]),
+                bigints([one.limit for one in requests]),
+            ),
+        )
+        return list(map(PendingDelivery._make, rows))
+
+    async def read_queues(self, requests: Sequence[QueueRequest], *, each: int) -> list[PendingDelivery]:
+        rows = await self._database.rows(
+            _QUEUES,
+            (
+                uuids([one.webhook for one in requests]),
+                texts([one.ordering_key for one in requests]),
+                bigints([one.after for one in requests]),
+                bigints([one.through for one in requests]),
+                each,
+            ),
+        )
+        return list(map(PendingDelivery._make, rows))
+
+    async def webhook_statuses(self, webhooks: Sequence[UUID]) -> Mapping[UUID, WebhookStatus]:
+        rows = await self._database.rows(_STATUSES, (uuids(webhooks),))
+        return {webhook: WebhookStatus(version, since) for webhook, version, since in rows}
+
+    async def record(
+        self, connection: AsyncConnection[TupleRow], outcomes: Sequence[AttemptOutcome], *, health: Sequence[EndpointHealthChange]
+    ) -> set[tuple[int, int]]:
+        """Write outcomes, at most one of each delivery. Returns the shards, with their epochs, that are still owned."""
+        with unavailable():
+            shards = {(one.shard, one.epoch) for one in outcomes} | {(one.shard, one.epoch) for one in health}
+            cursor = await connection.execute(
+                _RECORD, self._fence(shards) | _outcome_columns(outcomes) | _health_columns(health), binary=True
+            )
+            return {(shard, epoch) for shard, epoch in await cursor.fetchall()}
+
+    async def fail_pending(self, webhook: UUID, error: str, *, shard: tuple[int, int]) -> None:
+        """Let all pending deliveries of a webhook fail. `shard` comes with its epoch."""
+        named = self._fence([shard]) | {"webhook": webhook, "error": error, "chunk": _CHUNK}
+        while await self._database.execute(_FAIL, named) == _CHUNK:
+            pass
+
+    async def prune(self, before: datetime) -> int:
+        """Delete deliveries that were finished before that time, with their attempts. Returns how many."""
+        deleted = 0
+        while row := await self._database.row(_PRUNE, (before, _CHUNK, before)):
+            deleted += row[0]
+            if row[0] < _CHUNK:
+                break
+        return deleted
+
+    def _fence(self, owned: Iterable[tuple[int, int]]) -> dict[str, object]:
+        shards, epochs = zip(*owned, strict=True)
+        return {"shards": bigints(shards), "epochs": bigints(epochs), "consumer": CONSUMER, "member": self._member}
+
+
+def _outcome_columns(outcomes: Sequence[AttemptOutcome]) -> dict[str, object]:
+    return {
+        "of": bigints([one.shard for one in outcomes]),
+        "of_epoch": bigints([one.epoch for one in outcomes]),
+        "webhook": uuids([one.key[0] for one in outcomes]),
+        "position": bigints([one.key[1] for one in outcomes]),
+        "ordering_key": texts([one.key[2] for one in outcomes]),
+        "state": bigints([one.state for one in outcomes]),
+        "attempts": bigints([one.attempts for one in outcomes]),
+        "wait": bigints([int(one.wait * 1e6) for one in outcomes]),
+        "started": instants([one.started_at for one in outcomes]),
+        "micros": bigints([int(one.seconds * 1e6) for one in outcomes]),
+        "status": bigints([one.status for one in outcomes]),
+        "error": texts([one.error for one in outcomes]),
+        "address": texts([one.address for one in outcomes]),
+        "response": texts([one.response for one in outcomes]),
+    }
+
+
+def _health_columns(health: Sequence[EndpointHealthChange]) -> dict[str, object]:
+    return {
+        "t_shard": bigints([one.shard for one in health]),
+        "t_epoch": bigints([one.epoch for one in health]),
+        "t_webhook": uuids([one.webhook for one in health]),
+        "t_since": instants([one.failing_since for one in health]),
+    }

@@ -1,0 +1,88 @@
+"""Queries of the scheduler: jobs that wait for their time or their semaphore.
+
+The database's clock says what is due, so that all schedulers agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from domain.job.values import Gate
+from projections.job.view import DUE_FROM, WAITING
+from projections.kernel.arrays import bigints, texts
+from projections.kernel.database import Database
+from projections.kernel.distinct import distinct
+
+AT_ONCE: Final = 200
+"""At most so many jobs of a client are read in one round; the next round follows at once."""
+
+_CLIENTS = distinct("client", table="job_view", where=f"state IN {WAITING}")
+_DUE = f"""
+SELECT j.* FROM unnest(%(clients)s::text[]) AS a (client) CROSS JOIN LATERAL (
+    SELECT id, version, client, run_at, gate, transaction_id FROM job_view v
+    WHERE v.client = a.client AND v.state IN {WAITING} AND {DUE_FROM} <= now() AND NOT EXISTS (
+        SELECT FROM unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS k (id, version) WHERE k.id = v.id AND k.version = v.version
+    )
+    ORDER BY {DUE_FROM}, id LIMIT {AT_ONCE}
+) AS j
+"""
+_STILL = f"""
+SELECT id, version, client, run_at, gate, transaction_id FROM job_view WHERE id = %s AND state IN {WAITING} AND {DUE_FROM} <= now()
+"""
+_NEXT = f"""
+SELECT extract(epoch FROM min(j.due) - clock_timestamp())::float8 FROM unnest(%s::text[]) AS a (client) CROSS JOIN LATERAL (
+    SELECT {DUE_FROM} AS due FROM job_view v WHERE v.client = a.client AND v.state IN {WAITING} AND {DUE_FROM} > now()
+    ORDER BY {DUE_FROM} LIMIT 1
+) AS j
+"""
+
+
+class Due(NamedTuple):
+    """A job whose time has come, as of a version."""
+
+    job: int
+    version: int
+    client: str
+    run_at: datetime | None
+    gate: Gate | None
+    transaction_id: str
+
+
+class DueJobs:
+    """Reads jobs that wait for their time or semaphore."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def clients(self) -> list[str]:
+        """Clients with waiting jobs, due or not."""
+        return [client for (client,) in await self._database.rows(_CLIENTS)]
+
+    async def due(self, clients: Sequence[str], known: Mapping[int, int]) -> list[Due]:
+        """Due jobs, without those that are in `known` with their current version. Of each client the longest due come first."""
+        parameters = {
+            "clients": texts(clients),
+            "ids": bigints(list(known)),
+            "versions": bigints(list(known.values())),
+        }
+        return _found(await self._database.rows(_DUE, parameters))
+
+    async def still(self, job: int) -> Due | None:
+        """The job as of now; None when it is not due or does not wait any more."""
+        found = _found(await self._database.rows(_STILL, (job,)))
+        return found[0] if found else None
+
+    async def next_in(self, clients: Collection[str]) -> float | None:
+        """Seconds until the next job of these clients is due; None when none waits for its time."""
+        row = await self._database.row(_NEXT, (texts(list(clients)),))
+        return None if row is None else row[0]
+
+
+def _found(rows: Iterable[tuple[Any, ...]]) -> list[Due]:
+    """Times in UTC: in the session's time zone, times of the hour that a change of clocks repeats would compare as different."""
+    return [
+        Due(job, version, client, run_at and run_at.astimezone(UTC), gate and Gate.model_validate_json(gate), transaction_id)
+        for job, version, client, run_at, gate, transaction_id in rows
+    ]

@@ -1,0 +1,76 @@
+"""Lines and progress that steps report while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from projections.job.queue import Run
+from projections.kernel.arrays import bigints, instants, texts
+from projections.kernel.database import Database
+
+LONGEST_LINE: Final = 8_000
+_WRITE = """
+WITH progress AS (
+    INSERT INTO job_progress (job, task, run, fraction, message)
+    SELECT job, task, run, millionths / 1e6, message
+    FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[]) AS p (job, task, run, millionths, message)
+    ON CONFLICT (job, task) DO UPDATE SET run = excluded.run, fraction = excluded.fraction, message = excluded.message,
+        updated_at = excluded.updated_at
+        WHERE excluded.run >= job_progress.run
+)
+INSERT INTO job_log_lines (job, task, severity, message, created_at)
+SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
+"""
+_PRUNE = """
+DELETE FROM job_log_lines WHERE id = ANY(ARRAY(SELECT l.id FROM job_log_lines l WHERE l.created_at < %s ORDER BY l.id LIMIT %s))
+"""
+_CHUNK: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    job: int
+    task: int
+    severity: int
+    message: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`fraction` is from 0 to 1."""
+
+    run: Run
+    fraction: float
+    message: str
+
+
+async def write(database: Database, *, lines: Sequence[Line], progress: Sequence[Progress]) -> None:
+    """In one statement. Progress of an older run than the stored one is ignored."""
+    latest = list({(item.run.job, item.run.task): item for item in progress}.values())
+    await database.execute(
+        _WRITE,
+        (
+            bigints([item.run.job for item in latest]),
+            bigints([item.run.task for item in latest]),
+            bigints([item.run.run for item in latest]),
+            bigints([int(min(max(item.fraction, 0.0), 1.0) * 1e6) for item in latest]),
+            texts([item.message for item in latest]),
+            bigints([item.job for item in lines]),
+            bigints([item.task for item in lines]),
+            bigints([item.severity for item in lines]),
+            texts([item.message[:LONGEST_LINE].replace("\0", "\ufffd") for item in lines]),
+            instants([item.at for item in lines]),
+        ),
+    )
+
+
+async def prune(database: Database, before: datetime) -> int:
+    """Delete lines older than `before`; gives their number."""
+    count = 0
+    while (deleted := await database.execute(_PRUNE, (before, _CHUNK))) > 0:
+        count += deleted
+    return count

@@ -1,0 +1,38 @@
+-- The job engine's own tables: who works on what at the moment, how far they are, and what steps have to say. None of it is a fact of
+-- the log; without these tables nothing would be lost but what is under way. All times are the database's.
+
+-- A sequence never gives a number twice, whatever becomes of the job that got it.
+CREATE SEQUENCE job_numbers;
+
+-- A run of a task belongs to a member until then. The run's number is in the key, so a lease that is left over is in nobody's way.
+CREATE TABLE job_leases (
+    job    bigint      NOT NULL,
+    task   integer     NOT NULL,
+    run    integer     NOT NULL,
+    member uuid        NOT NULL,
+    until  timestamptz NOT NULL,
+    PRIMARY KEY (job, task, run)
+) WITH (fillfactor = 50);
+CREATE INDEX job_leases_member ON job_leases (member);
+
+CREATE TABLE job_progress (
+    job        bigint      NOT NULL,
+    task       integer     NOT NULL,
+    run        integer     NOT NULL,
+    fraction   real        NOT NULL,   -- 0 to 1
+    message    text        NOT NULL DEFAULT '',
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (job, task)
+) WITH (fillfactor = 50);
+
+-- What steps write to their job's log, and what became of callbacks. What the engine itself did is in the log of events.
+CREATE TABLE job_log_lines (
+    id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job        bigint      NOT NULL,
+    task       integer     NOT NULL,
+    program    text,                   -- who wrote it; null: a step, or the scheduler where there is no task
+    severity   smallint    NOT NULL,
+    message    text        NOT NULL,
+    created_at timestamptz NOT NULL
+);
+CREATE INDEX job_log_lines_of ON job_log_lines (job, id);

@@ -1,0 +1,81 @@
+"""Background tasks: work that repeats from start to stop. A fault does not end it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import ClassVar, Final
+
+import psycopg
+
+from domain.kernel.errors import Unavailable
+
+TRANSIENT: Final = (Unavailable, psycopg.OperationalError, TimeoutError)
+"""Temporary faults: a database or a broker that does not answer."""
+
+_log = logging.getLogger(__name__)
+
+
+async def run_forever(
+    turn: Callable[[], Awaitable[object]],
+    *,
+    what: str,
+    until: Callable[[], bool] = lambda: False,
+    pause: float = 0.5,
+    by_name: bool = False,
+) -> None:
+    """Call `turn` repeatedly until `until` is true. No fault ends the loop. A fault that occurs several times in a row is logged
+    once, and so is its end.
+
+    The task ends when it is cancelled, also when something that `turn` calls catches the cancellation: a stop that waits for the
+    task would wait for ever.
+
+    `what` names the work in the log. `pause` is in seconds, between a fault and the next try. With `by_name` only the type of a
+    fault is logged, for its message may hold a secret."""
+    reported, task = "", asyncio.current_task()
+    while not until():
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+        try:
+            await turn()
+        except Exception as fault:
+            description = type(fault).__name__ if by_name else f"{type(fault).__name__}: {fault}"
+            if description != reported:
+                _report(fault, what, description=description, by_name=by_name)
+            reported = description
+            await asyncio.sleep(pause)
+        else:
+            if reported:
+                _log.info("%s: works again", what)
+            reported = ""
+
+
+def _report(fault: Exception, what: str, *, description: str, by_name: bool) -> None:
+    if isinstance(fault, TRANSIENT) or by_name:
+        _log.warning("%s: %s; trying again until it works", what, description)
+    else:
+        _log.error("%s: failed; trying again", what, exc_info=fault)
+
+
+class BackgroundTask:
+    """Base of an object with a task that repeats `_turn` and is cancelled at the end. `WHAT` names it in the log."""
+
+    WHAT: ClassVar[str]
+    PAUSE: ClassVar[float] = 0.5
+    """Seconds between a fault and the next turn."""
+
+    _task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(run_forever(self._turn, what=self.WHAT, pause=self.PAUSE), name=self.WHAT)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _turn(self) -> None:
+        raise NotImplementedError(type(self).__name__)

@@ -1,0 +1,179 @@
+"""The executor of commands: load, compare `If-Match`, decide, append. Nothing else writes to the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Protocol, TypeVar, overload
+
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.clock import Clock
+from domain.kernel.command import Command
+from domain.kernel.decision import Decision, decide
+from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, DomainError, InUse, LinkBroken, PlanOutdated
+from domain.kernel.idempotency import IdempotencyRecord
+from domain.kernel.mapper import EventMapper
+from domain.kernel.ports import Invocation, Outcome, Plan
+from projections.kernel.view import Views
+from projections.log.append import Appender
+from projections.log.stream_locks import StreamLocks
+from projections.log.streams import SNAPSHOT_EVERY, Streams
+from projections.log.write_set import WriteSets
+
+_log = logging.getLogger(__name__)
+_TRIES = 4
+
+R = TypeVar("R", bound=AggregateRoot)
+
+
+class Users(Protocol):
+    """Finds what links to a stream."""
+
+    async def users_of(self, streams: Sequence[str]) -> Sequence[object]:
+        """The first few, each with a text that names it for a person."""
+        ...
+
+
+class CommandExecutor:
+    """Keeps the aggregates that were used last, so most commands read nothing before they write.
+
+    A cached aggregate may be out of date, when another process wrote. Changes decided on it are safe: the expected version fails
+    and the command is decided again. But a refusal, or "nothing to do", is never reported from the cache alone.
+    """
+
+    def __init__(
+        self,
+        appender: Appender,
+        streams: Streams,
+        *,
+        mapper: EventMapper,
+        views: Views,
+        users: Users,
+        clock: Clock,
+        cache: int = 20_000,
+    ) -> None:
+        self._appender = appender
+        self._streams = streams
+        self._write_sets = WriteSets(mapper, views)
+        self._users = users
+        self._clock = clock
+        self._cache: OrderedDict[str, AggregateRoot] = OrderedDict()
+        self._cache_size = cache
+        self._locks = StreamLocks()
+        self._snapshots: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        if self._snapshots:
+            await asyncio.wait(self._snapshots)
+
+    @overload
+    async def execute(self, wanted: Command[R], *, invocation: Invocation) -> Outcome[R]: ...
+
+    @overload
+    async def execute(self, wanted: Callable[[], Awaitable[Plan]], *, invocation: Invocation) -> Outcome[Any]: ...
+
+    async def execute(self, wanted: Any, *, invocation: Invocation) -> Outcome[Any]:
+        """As the port says. A concurrency conflict is always tried again, another lost race only where the result may differ."""
+        fixed = Plan((wanted,)) if isinstance(wanted, Command) else None
+        repeats = fixed is None or wanted.ignore_missing_links
+        for left in reversed(range(_TRIES)):
+            plan = fixed or await wanted()
+            try:
+                return await self._try(plan, invocation, first=left == _TRIES - 1)
+            except (ConcurrencyConflict, ClaimTaken, LinkBroken, PlanOutdated) as lost:
+                if left and (repeats or isinstance(lost, ConcurrencyConflict)):
+                    continue
+                if isinstance(lost, LinkBroken) and (users := await self._users_of(lost)):
+                    raise InUse([str(user) for user in users]) from None
+                raise
+        raise AssertionError("unreachable")
+
+    async def _users_of(self, broken: LinkBroken) -> Sequence[object]:
+        return await self._users.users_of(broken.no_longer_linkable) if broken.no_longer_linkable else ()
+
+    async def _try(self, plan: Plan, invocation: Invocation, *, first: bool) -> Outcome[Any]:
+        """A new key needs no lock: no other command has it. After a lost race no key counts as new."""
+        commands = plan.commands
+        if len(commands) == 1 and not (first and commands[0].creates):
+            async with self._locks.of(commands[0].stream):
+                return await self._append([await self._decide_one(commands[0], invocation)], plan, invocation)
+        if len({command.stream for command in commands}) < len(commands):
+            raise ValueError("a plan has two commands for one aggregate")  # it would wait for its own lock
+        async with AsyncExitStack() as locks:
+            existing = [command.stream for command in commands if not (first and command.creates)]
+            for stream in sorted(existing):  # in one order for all, so that no two plans wait for each other
+                await locks.enter_async_context(self._locks.of(stream))
+            return await self._append(await self._decide_all(plan, invocation, existing=existing), plan, invocation)
+
+    async def _decide_one(self, command: Command[Any], invocation: Invocation) -> Decision:
+        cached = self._cache.pop(command.stream, None)
+        if cached is not None:
+            try:
+                decision = decide(command, cached, if_match=invocation.if_match, at=self._clock())
+            except DomainError:
+                pass
+            else:
+                if decision.events:
+                    return decision
+        current = await self._streams.load(command.stream)
+        return decide(command, current, if_match=invocation.if_match, at=self._clock())
+
+    async def _decide_all(self, plan: Plan, invocation: Invocation, *, existing: Sequence[str]) -> list[Decision]:
+        """In the order of the commands, so that the first error is reported."""
+        for stream in existing:
+            self._cache.pop(stream, None)
+        current = await self._streams.load.many(existing) if existing else {}
+        last = plan.commands[-1] if plan.commands else None
+        return [
+            decide(
+                command,
+                current.get(command.stream),
+                if_match=invocation.if_match if command is last else None,
+                at=self._clock(),
+            )
+            for command in plan.commands
+        ]
+
+    async def _append(self, decisions: Sequence[Decision], plan: Plan, invocation: Invocation) -> Outcome[Any]:
+        aggregates = [decision.aggregate for decision in decisions]
+        position, before, key = None, None, invocation.idempotency
+        if any(decision.events for decision in decisions):
+            append = self._write_sets.of(decisions, invocation.cause)
+            if key is not None:
+                append.idempotency = IdempotencyRecord(key, [aggregate.id for aggregate in aggregates], plan.result)
+            position = await self._appender.append(append)
+            before = position - len(append.events)
+            for decision in decisions:
+                self._snapshot_if_due(decision)
+        for aggregate in aggregates:
+            self._keep(aggregate)
+        return Outcome(
+            aggregates,
+            plan.result,
+            position=position,
+            before=before,
+            previous=[decision.previous for decision in decisions],
+            recorded=key is not None and position is not None,
+        )
+
+    def _keep(self, aggregate: AggregateRoot) -> None:
+        self._cache[aggregate.id] = aggregate
+        if len(self._cache) > self._cache_size:
+            self._cache.popitem(last=False)
+
+    def _snapshot_if_due(self, decision: Decision) -> None:
+        aggregate = decision.aggregate
+        if aggregate.version // SNAPSHOT_EVERY == (aggregate.version - len(decision.events)) // SNAPSHOT_EVERY:
+            return
+        task = asyncio.create_task(self._store_snapshot(aggregate))
+        self._snapshots.add(task)
+        task.add_done_callback(self._snapshots.discard)
+
+    async def _store_snapshot(self, aggregate: AggregateRoot) -> None:
+        try:
+            await self._streams.keep(aggregate.id, version=aggregate.version, snapshot=aggregate.snapshot())
+        except DomainError as fault:
+            _log.warning("no snapshot of %s was stored: %s", aggregate.id, fault)

@@ -1,0 +1,75 @@
+"""Idempotency keys in PostgreSQL, kept for 24 hours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
+from domain.kernel.ports import Outcome
+from projections.kernel.database import Database
+from projections.log.streams import Streams
+
+_FIND = """
+SELECT fingerprint, status, base_url, streams, result::text, position, recorded_at < now() - interval '24 hours'
+FROM idempotency_keys WHERE client = %s AND key = %s
+"""
+_FORGET = "DELETE FROM idempotency_keys WHERE client = %s AND key = %s AND recorded_at < now() - interval '24 hours'"
+_INSERT = """
+INSERT INTO idempotency_keys (client, key, fingerprint, status, base_url, streams, result, position)
+SELECT %s, %s, %s, %s, %s, %s::text[], %s::jsonb, position FROM log_head
+"""
+_SWEEP = "DELETE FROM idempotency_keys WHERE recorded_at < now() - interval '24 hours'"
+
+
+async def record_key(connection: AsyncConnection[TupleRow], record: IdempotencyRecord) -> None:
+    """Store a record as of the log's head, in the caller's transaction: for writes that append nothing to the log."""
+    of = record.of
+    values = (of.client, of.key, of.fingerprint, of.status, of.base_url, list(record.streams), json.dumps(record.result))
+    try:
+        await connection.execute(_INSERT, values)
+    except psycopg.errors.UniqueViolation:
+        raise IdempotencyKeyUsed(of.client, of.key) from None
+
+
+class IdempotencyRecords:
+    """The record of a command that appends is written by the append itself; `record` writes the others."""
+
+    def __init__(self, database: Database, streams: Streams) -> None:
+        self._database = database
+        self._streams = streams
+
+    async def find(self, client: str, key: str) -> IdempotencyRecord | None:
+        found = await self._database.row(_FIND, (client, key))
+        if found is None:
+            return None
+        if found[-1]:
+            await self._database.execute(_FORGET, (client, key))
+            return None
+        return _record(client, key, found)
+
+    async def record(self, record: IdempotencyRecord) -> None:
+        async with self._database.connection() as connection:
+            await record_key(connection, record)
+
+    async def outcome(self, record: IdempotencyRecord) -> Outcome[Any]:
+        """The outcome of the first request: the aggregates as of the record's position."""
+        assert record.position is not None, "it comes from the table"
+        found = await self._streams.as_of(record.streams, record.position)
+        aggregates = [found[stream] for stream in record.streams]
+        return Outcome(aggregates, record.result, position=record.position, as_of=record.position, recorded=True)
+
+    async def sweep(self) -> int:
+        """Delete what is older than a day; how many rows that were."""
+        return await self._database.execute(_SWEEP)
+
+
+def _record(client: str, key: str, row: Sequence[Any]) -> IdempotencyRecord:
+    fingerprint, status, base_url, streams, result, position, _ = row
+    of = IdempotencyKey(client, key, bytes(fingerprint), status, base_url)
+    return IdempotencyRecord(of, tuple(streams), json.loads(result), position)

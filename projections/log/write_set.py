@@ -1,0 +1,69 @@
+"""From decisions to what the append writes: event rows, view rows, and the difference of their references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic_core import to_json
+
+from domain.kernel.cause import Cause
+from domain.kernel.decision import Decision
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
+from projections.kernel.view import Views
+from projections.log.statement import EventRow, LinkRow, WriteSet
+
+
+class WriteSets:
+    """Makes one `WriteSet` of the decisions of a unit of work."""
+
+    def __init__(self, mapper: EventMapper, views: Views) -> None:
+        self._mapper = mapper
+        self._views = views
+
+    def of(self, decisions: Sequence[Decision], cause: Cause) -> WriteSet:
+        changed = [decision for decision in decisions if decision.events]
+        append = WriteSet(
+            events=self.event_rows([event for decision in changed for event in decision.events], cause),
+            rows=[row for decision in changed for row in self._views.rows(decision.aggregate)],
+        )
+        for decision in changed:
+            _add_references(append, decision)
+        return append
+
+    def event_rows(self, events: Sequence[DomainEvent], cause: Cause) -> list[EventRow]:
+        metadata = metadata_text(cause)
+        return [
+            EventRow.of(
+                stream=event.originator_id,
+                version=event.originator_version,
+                topic=event.TOPIC,
+                event_id=cause.event_id(index),
+                state=self._mapper.state(event),
+                metadata=metadata,
+            )
+            for index, event in enumerate(events)
+        ]
+
+
+def _add_references(append: WriteSet, decision: Decision) -> None:
+    aggregate, before, after = decision.aggregate, decision.before, decision.aggregate.references()
+    if before == after:
+        return
+    append.claims.extend(after.claims - before.claims)
+    append.releases.extend(before.claims - after.claims)
+    required = not decision.command.ignore_missing_links
+    append.linked.extend(LinkRow(aggregate.id, target, required) for target in after.links - before.links)
+    append.unlinked.extend(LinkRow(aggregate.id, target) for target in before.links - after.links)
+    append.sealed.extend(secret for secret in decision.command.sealed if secret.reference in after.secrets - before.secrets)
+    append.erased.extend(before.secrets - after.secrets)
+    if after.linkable != before.linkable:
+        (append.now_linkable if after.linkable else append.no_longer_linkable).append(aggregate.id)
+
+
+def metadata_text(cause: Cause) -> str:
+    """The cause as it is stored with each event: compact JSON, without a causation that is absent."""
+    members = {"actor": cause.actor, "correlation_id": cause.correlation_id, "command_id": cause.command_id}
+    if cause.causation_id is not None:
+        members["causation_id"] = cause.causation_id
+    return to_json(members).decode()

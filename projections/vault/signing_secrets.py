@@ -1,0 +1,12 @@
+"""Random secrets that webhooks sign with."""
+
+from __future__ import annotations
+
+import os
+
+from domain.webhook import secret as signing
+
+
+def new_signing_secret() -> str:
+    """From the operating system's random generator, in the form of the Standard Webhooks specification."""
+    return signing.encode_secret(os.urandom(signing.BYTES))

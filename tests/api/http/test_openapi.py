@@ -1,0 +1,176 @@
+"""The description says what the server does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from pydantic import ConfigDict, Field
+
+from api.http.openapi import describe
+from api.http.request import Request
+from api.http.response import JSON_TYPE, Response
+from api.http.router import Router
+from api.http.static import SCRIPT, STYLE
+from api.http.surface import Surface
+from api.kernel.auth import READ, WRITE
+from api.kernel.surfaces import MEDIA
+from api.kernel.wire import Wire
+from tests.api.http.toy import Toy, provider, things
+
+
+@pytest.fixture
+async def document(toy: Toy) -> dict[str, Any]:
+    async with toy.client(None) as http:
+        answer = await http.get("/openapi.json")
+    described: dict[str, Any] = answer.json()
+    return described
+
+
+def test_every_declared_route_is_there(document: dict[str, Any]) -> None:
+    described = {(method, path) for path, item in document["paths"].items() for method in item}
+    declared = {(one.method.lower(), one.path) for one in (*things.specs, *provider.specs)}
+    assert described == declared
+
+
+def test_nothing_promises_a_422(document: dict[str, Any]) -> None:
+    for item in document["paths"].values():
+        for operation in item.values():
+            assert "422" not in operation["responses"]
+            assert "400" in operation["responses"]
+    assert not {"HTTPValidationError", "ValidationError"} & set(document["components"]["schemas"])
+
+
+def test_errors_are_problems_and_204_is_where_declared(document: dict[str, Any]) -> None:
+    responses = document["paths"]["/api/thing/{thingId}"]["get"]["responses"]
+    reference = {"$ref": "#/components/schemas/Problem"}
+    assert responses["401"]["content"] == {"application/problem+json": {"schema": reference}}
+    assert "content" not in responses["204"]
+    assert "404" not in responses
+    assert "FieldProblem" in document["components"]["schemas"]
+    deleted = document["paths"]["/api/thing/{id}"]["delete"]["responses"]
+    assert "content" not in deleted["204"]
+    assert "200" not in deleted
+
+
+def test_bodies_queries_and_keys_are_described(document: dict[str, Any]) -> None:
+    post = document["paths"]["/api/thing/"]["post"]
+    assert set(post["requestBody"]["content"]) == {
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+    }
+    assert {"$ref": "#/components/parameters/Idempotency-Key"} in post["parameters"]
+    assert post["security"] == [{"API-KEY": []}]
+    assert (post["summary"], post["description"]) == ("Adds a thing.", "And says so at length.")
+    names = {one["name"] for one in document["paths"]["/api/thing/"]["get"]["parameters"] if "name" in one}
+    assert names == {"pageSize", "search", "states", "deleted"}
+    assert document["paths"]["/api/thing/fail/"]["post"]["security"] == []
+    assert document["components"]["securitySchemes"]["API-KEY"]["name"] == "API-KEY"
+    speke = document["paths"]["/{client_name}/speke"]["post"]
+    assert set(speke["requestBody"]["content"]) == {"application/xml", "text/xml"}
+    assert set(speke["responses"]["200"]["content"]) == {"application/xml"}
+    assert set(speke["responses"]["400"]["content"]) == {"text/plain"}
+
+
+def _described(*routers: Router) -> dict[str, Any]:
+    return describe(routers, title="toy", version="0")
+
+
+class Sized(Wire):
+    """A body with examples at its fields."""
+
+    width: int = Field(examples=[3])
+    note: str | None = None
+
+
+class Named(Wire):
+    """A body with an example as a whole."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Hall", "note": None}]})
+    name: str
+    note: str | None
+
+
+def test_an_example_comes_from_the_route_the_model_or_its_fields() -> None:
+    router = Router("/shelf", surface=MEDIA)
+
+    @router.post("/sized/", WRITE)
+    async def add_sized(request: Request, body: Sized) -> Response:
+        return Response()
+
+    @router.post("/named/", WRITE)
+    async def add_named(request: Request, body: list[Named]) -> Response:
+        return Response()
+
+    @router.post("/own/", WRITE, example={"name": "Studio"})
+    async def add_own(request: Request, body: Named) -> Response:
+        return Response()
+
+    paths = _described(router)["paths"]
+    shown = [
+        paths[f"/api/shelf/{path}/"]["post"]["requestBody"]["content"][JSON_TYPE]["example"] for path in ("sized", "named", "own")
+    ]
+    assert shown == [{"width": 3}, [{"name": "Hall", "note": None}], {"name": "Studio"}]
+
+
+def test_two_operations_of_one_name_are_refused() -> None:
+    router = Router("/shelf", surface=MEDIA)
+    for path in ("/a/", "/b/"):
+
+        @router.get(path, READ)
+        async def get_shelf(request: Request) -> Response:
+            return Response()
+
+    with pytest.raises(ValueError, match="same name"):
+        _described(router)
+
+
+def test_two_models_of_one_name_are_refused() -> None:
+    router = Router("/shelf", surface=MEDIA)
+    for path, name in (("/a/", "Shelf"), ("/b/", "ShelfWire")):
+
+        @router.get(path, READ, response_model=type(name, (Wire,), {"__annotations__": {"id": int}}), name=f"get_{name}")
+        async def get_shelf(request: Request) -> Response:
+            return Response()
+
+    with pytest.raises(ValueError, match="same name"):
+        _described(router)
+
+
+def test_surfaces_and_routes_have_errors_of_their_own() -> None:
+    router = Router("/shelf", surface=Surface("shelf", errors={422: "Unfit"}, never=frozenset({404})))
+
+    @router.get("/{id}", READ, errors={410: "Gone"})
+    async def get_shelf(request: Request, id: int) -> Response:
+        return Response()
+
+    responses = _described(router)["paths"]["/shelf/{id}"]["get"]["responses"]
+    assert set(responses) == {"200", "400", "401", "403", "410", "422", "503", "default"}
+
+
+async def test_docs_are_open_and_come_from_this_server_alone(toy: Toy) -> None:
+    async with toy.client(None) as http:
+        page = await http.get("/docs/")
+        assert page.headers["content-type"].startswith("text/html")
+        addresses = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+        assert [address for address in addresses if not address.startswith(("/docs/", "/openapi.json", "data:"))] == []
+        assert "://" not in page.text
+        files = [await http.get(address) for address in addresses if address.startswith("/docs/")]
+        assert [file.headers["content-type"] for file in files] == [STYLE, SCRIPT, SCRIPT]
+        for answer in (page, *files):
+            assert answer.status_code == 200
+            policy = answer.headers["content-security-policy"].split("; ")
+            assert {"default-src 'none'", "script-src 'self'", "connect-src 'self'"} <= set(policy)
+            assert "://" not in answer.headers["content-security-policy"]
+        start = files[-1].text
+    assert '"/openapi.json"' in start
+    assert "://" not in start
+    assert "validatorUrl: null" in start
+
+
+async def test_docs_need_no_inline_script(toy: Toy) -> None:
+    async with toy.client(None) as http:
+        page = await http.get("/docs")
+    assert re.findall(r"<script(?![^>]*src=)|\son\w+=", page.text) == []

@@ -1,0 +1,50 @@
+"""How `make test` distributes the tests over processes: a file stays together, and the longest files come first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+LONGEST_FIRST: Final = (
+    "tests/e2e/test_kill.py",
+    "tests/api/test_schemathesis.py",
+    "tests/contract/",
+    "tests/e2e/",
+    "tests/platform/",
+    "tests/workers/jobs/",
+    "tests/docs/",
+    "tests/projections/log/",
+    "tests/properties/",
+    "tests/api/",
+    "tests/workers/",
+    "tests/projections/",
+)
+"""A file that takes a minute and comes last is a minute in which the other processes have nothing to do."""
+
+TOGETHER: Final = {"tests/contract/feed/": "kafka", "tests/e2e/test_webhooks.py": "kafka"}
+"""What needs the Kafka broker runs in one process, so that one broker is started."""
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """The fixtures of a module are made once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    config.option.loadscopereorder = False  # by the number of tests, which says little
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _place(nodeid: str) -> int:
+    return next((place for place, start in enumerate(LONGEST_FIRST) if nodeid.startswith(start)), len(LONGEST_FIRST))

@@ -1,0 +1,150 @@
+"""Every member and parameter of the API is on the page of its resource, and the examples there can be read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.http.openapi import describe
+from api.wiring.services import ROUTES
+from domain.drm.systems import DrmSystem
+from domain.job.values import JobState, Severity
+from domain.media_event.values import EventDetails, EventState, Mp4State, ProvisionState
+from domain.records.kinds.setting import EngineSettings
+from tests.platform.waiting import ROOT
+from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
+from workers.webhooks.payload import payload
+from workers.webhooks.policy import NOTHING, Action, Effect
+
+PAGES: dict[str, tuple[str, ...]] = {
+    "Events": ("events", "../playback"),
+    "Rooms": ("rooms",),
+    "Tags": ("tags",),
+    "Documents": ("tags",),
+    "Event types": ("event-types",),
+    "Categories": ("categories",),
+    "Category custom properties": ("custom-properties",),
+    "Chapter points": ("chapter-points", "custom-properties"),
+    "Chapter point custom properties": ("custom-properties",),
+    "Playlists": ("playlists",),
+    "Channels": ("channels",),
+    "Flows": ("flows",),
+    "Infrastructure Profiles": ("infrastructure-profiles",),
+    "Provisioning": ("infrastructure-profiles",),
+    "Archiver streams": ("archiver-streams",),
+    "Webhooks": ("webhooks",),
+    "Logs": ("logs",),
+    "Job engine": ("job-engine",),
+    "Key provider": ("key-provider",),
+    "Clients": ("clients",),
+    "Content keys": ("clients",),
+    "Audit": ("audit",),
+    "Consumers": ("consumers",),
+    "Health": ("health",),
+    "Operations": ("operations",),
+}
+"""The pages of each tag of the OpenAPI document."""
+REFERENCE = ROOT / "docs" / "reference" / "api"
+_CODE = re.compile(r"`([^`\n]+)`")
+_ABOUT_EVENTS = re.compile(r"/events?/")
+"""Calls of other resources that answer with Events."""
+_JSON = re.compile(r"^```json\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return describe(ROUTES, title="medialedger", version="0")
+
+
+@pytest.mark.parametrize("tag", PAGES)
+def test_every_member_and_parameter_is_on_its_page(document: dict[str, Any], tag: str) -> None:
+    names = set(_names(document, tag))
+    assert names, "the tag has another name now"
+    known = {name.lower() for name in _known(*PAGES[tag], "conventions")}
+    assert sorted(name for name in names if name.lower() not in known) == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (REFERENCE / "README.md").read_text(encoding="utf-8")
+    for path in sorted(REFERENCE.glob("*.md")):
+        assert path.name == "README.md" or f"]({path.name})" in index, path.name
+
+
+def test_every_state_is_there() -> None:
+    page = (REFERENCE / "events.md").read_text(encoding="utf-8").replace("\n", " ")
+    for member in (*EventState, *Mp4State, *ProvisionState):
+        assert f"{member.value} {member.name}" in page
+
+
+def test_every_state_severity_setting_and_status_of_jobs_is_there() -> None:
+    page = (REFERENCE / "job-engine.md").read_text(encoding="utf-8")
+    for state in JobState:
+        assert f"| {state.value} | `{state.name.lower()}` |" in page
+    for severity in Severity:
+        assert f"{severity.value} {severity.name}" in page
+    for name, default in asdict(EngineSettings()).items():
+        assert f"| `{name}` | {default} |" in page
+    for status in (*JOB_STATUSES, *TASK_STATUSES):
+        assert f"`{status}`" in page
+
+
+def test_every_field_of_a_notification_is_there() -> None:
+    page = (REFERENCE / "webhooks.md").read_text(encoding="utf-8").partition("## Notification")[2]
+    for field in json.loads(payload("", EventDetails.blank(), effect=Effect(Action.UPDATED, NOTHING))):
+        assert f"`{field}`" in page.partition("\n## ")[0]
+
+
+def test_every_drm_system_is_there() -> None:
+    page = (REFERENCE / "key-provider.md").read_text(encoding="utf-8")
+    for system in DrmSystem:
+        assert f"`{system.system_id}`" in page
+
+
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.md")), ids=lambda path: path.stem)
+def test_examples_are_json(path: Path) -> None:
+    for example in _JSON.findall(path.read_text(encoding="utf-8")):
+        json.loads(example)
+
+
+def _known(*pages: str) -> Iterator[str]:
+    """Every word inside the code marks and examples of the pages."""
+    for page in pages:
+        text = (REFERENCE / f"{page}.md").read_text(encoding="utf-8")
+        for code in (*_CODE.findall(text), *_JSON.findall(text)):
+            yield from re.findall(r"\w+", code)
+
+
+def _names(document: dict[str, Any], tag: str) -> Iterator[str]:
+    schemas = document["components"]["schemas"]
+    seen: set[str] = set()
+    pending: list[str] = []
+    for path, operation in ((path, one) for path, methods in document["paths"].items() for one in methods.values()):
+        if tag in operation.get("tags", ()):
+            yield from (one["name"] for one in operation.get("parameters", ()) if "name" in one)
+            pending += _references(operation.get("requestBody"))
+            if tag == "Events" or not _ABOUT_EVENTS.search(path):
+                pending += _references(operation["responses"])
+    while pending:
+        name = pending.pop()
+        if name not in seen and name in schemas and "Problem" not in name:
+            seen.add(name)
+            yield from schemas[name].get("properties", ())
+            pending += _references(schemas[name])
+
+
+def _references(node: Any) -> Iterator[str]:
+    """The names of the components that a part of the document points at."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].rpartition("/")[2]
+        for value in node.values():
+            yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)

@@ -1,0 +1,180 @@
+"""Masking of credentials in job parameters."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.kernel.credentials import hints_at_credential, speaks_of_credential
+from domain.kernel.masking import MASK, blotted, masked, masked_headers, secret_texts
+
+SPEAKING = [
+    "password", "PASSWORD", "dbPassword", "passwd", "passWord", "passphrase", "pass", "ftp_pass", "pwd", "secret",
+    "clientSecret", "client_secret", "secretAccessKey", "token", "accessToken", "token2", "OAuth2Token", "key", "keys",
+    "apiKey", "api-key", "API_KEY", "APIKey", "apikey", "srvaApiKey", "privatekey", "accessKeyId", "authorization",
+    "Proxy-Authorization", "auth", "oauth", "cookie", "Set-Cookie", "credential", "awsCredentials", "signature",
+    "X-Amz-Signature", "session", "jwt", "keyframeSecret", "authorKey",
+]  # fmt: skip
+HARMLESS = [
+    "keyframes", "keyFrameInterval", "key_frames", "monkey", "hockey", "Turkey", "keywords", "keyboard", "keynote", "chromaKey",
+    "author", "authors", "secretary", "twoPass", "2pass", "multi_pass", "bypass", "passage", "passes", "title", "url", "content_id",
+    "custom_data", "sha256", "size", "file_name", "", "ключ", "name", "value",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_what_stands_under_a_name_that_speaks_of_a_credential_is_masked(name: str) -> None:
+    assert speaks_of_credential(name)
+    for value in ("hunter2", "", 7, 1.5, True, ["a", {"b": "c"}], {"a": "b"}):
+        assert masked({"a": [{name: value}]}) == {"a": [{name: MASK}]}
+    assert masked({name: None}) == {name: None}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_names_leave_what_they_hold(name: str) -> None:
+    assert not speaks_of_credential(name)
+    assert masked({name: ["a", 7, None]}) == {name: ["a", 7, None]}
+
+
+@pytest.mark.parametrize("name", [name for name in SPEAKING if name not in ("passWord", "ftp_pass")])
+def test_a_header_is_judged_more_strictly(name: str) -> None:
+    assert hints_at_credential(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://host/a/b.mp4", "https://host/a/b.mp4"),
+        ("HTTPS://user:pass@host:8080/a?b=c#d", "HTTPS://host:8080/a"),
+        ("https://token@host", "https://host"),
+        ("https://a@b@host/@x", "https://host/@x"),
+        ("https://user:pa/ss@host/a", "https://"),
+        ("https://user:pa?ss@host/a", "https://"),
+        ("https://user:pa'\"ss@host/a", "https://host/a"),
+        ("https://host?sig=x", "https://host"),
+        ("https://host/a#t=1", "https://host/a"),
+        ("s3://AKIA:abc@bucket/file", "s3://bucket/file"),
+        ("srt://:9000?passphrase=0123456789", "srt://:9000"),
+        ("rtmp://[::1]:1935/live?k=1", "rtmp://[::1]:1935/live"),
+        ("ftp://u:p@h/ sftp://u:p@h/", "ftp://h/ sftp://h/"),
+        ("see https://u:p@h/a?b=c and\nhttp://x/?y.", "see https://h/a and\nhttp://x/"),
+        ("https://proxy/https://u:p@h/a?b", "https://proxy/https://h/a"),
+        ("https://a:1,https://u:p@b:2/c", "https://a:1,https://b:2/c"),
+        ("a://b://u:p@h", "a://b://h"),
+        ("://", "://"),
+        ("mail@host.test 50:50 a?b#c", "mail@host.test 50:50 a?b#c"),
+    ],
+)
+def test_urls_lose_userinfo_query_and_fragment(text: str, shown: str) -> None:
+    assert masked(text) == masked(shown) == shown
+    assert masked({"url": [text]}) == {"url": [shown]}
+    assert list(masked({text: 1})) == [shown]
+
+
+def test_json_inside_a_text_is_masked_too() -> None:
+    assert json.loads(masked('{"a": "b", "password": "x"}')) == {"a": "b", "password": MASK}
+    assert json.loads(masked({"custom": ' [{"u": "https://u:p@h/"}]'})["custom"]) == [{"u": "https://h/"}]
+    assert json.loads(json.loads(masked(json.dumps([json.dumps({"token": "abcd"})])))[0]) == {"token": MASK}
+    twice = '{"password": "hunter2", "password": null}'
+    assert "hunter2" not in masked(twice)
+    assert "hunter2" in secret_texts(twice)
+    for harmless in ('{ "a" : 1.50 }', "[Live] Final", "{", '{"password": null}'):
+        assert masked(harmless) == harmless
+
+
+def test_a_pair_is_masked_by_what_it_is_called() -> None:
+    header = {"name": "Authorization", "value": "Bearer x"}
+    assert masked({"headers": [header, {"name": "Accept", "value": "b"}]}) == {
+        "headers": [{**header, "value": MASK}, {"name": "Accept", "value": "b"}]
+    }
+    assert masked({"key": "password", "value": "x"}) == {"key": MASK, "value": MASK}
+
+
+def test_no_depth_breaks_it() -> None:
+    deep: Any = "hunter2"
+    for _ in range(199):
+        deep = [{"a": deep}]
+    assert "hunter2" not in json.dumps(masked({"password": deep}))
+    for _ in range(3):
+        deep = json.dumps([deep])
+    masked({"a": deep})
+    assert masked("[" * 50_000 + "]" * 50_000) == MASK
+
+
+def test_a_long_text_of_anything_is_masked_in_one_pass() -> None:
+    for piece in ("a://", "://", "?", "a@", ",a", "https://u:p@h/a?b ", "\u2028", "9", "{", "[", '"', "aA"):
+        masked({piece * (100_000 // len(piece)): piece * (100_000 // len(piece))})
+
+
+def test_recorded_headers_show_no_credential() -> None:
+    sent = {
+        "API-KEY": "a",
+        "x-auth-key": "b",
+        "Authorization": "c",
+        "Cookie": "d",
+        "client": "admin",
+        "Referer": "https://h/?key=e",
+    }
+    assert masked_headers(sent) == {**dict.fromkeys(list(sent)[:4], MASK), "client": "admin", "Referer": "https://h/"}
+
+
+def test_what_was_taken_is_blotted_out_of_a_line() -> None:
+    sent = {
+        "url": "https://me:s%40crets@h/a?X-Sig=0123456789&profile=main",
+        "srvaApiKey": 'say "when"',
+        "nested": {"secret": {"pins": [123456, "abc", True]}},
+    }
+    secrets = secret_texts(sent)
+    for line in (
+        "GET https://me:s%40crets@h/a?X-Sig=0123456789&profile=main",
+        "user me, password s@crets",
+        "signed with 0123456789",
+        'said say "when"',
+        r'said {"x": "say \"when\""}',
+        "said say%20%22when%22",
+        "pin 123456",
+    ):
+        shown = blotted(line, secrets)
+        assert MASK in shown
+        assert not any(secret in shown for secret in secrets)
+    assert blotted("me, the main profile, abc, True", secrets) == "me, the main profile, abc, True"
+    assert secret_texts({"password": MASK, "token": None}) == frozenset()
+
+
+_plain_names = st.sampled_from(["title", "size", "keyframes", "list", "author"])
+_secret_names = st.sampled_from(["password", "apiKey", "client_secret", "x-auth-token", "Authorization", "sessionCookie"])
+_plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet="abc é:/@?&=", max_size=12).filter(lambda text: "://" not in text),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_plain_names, inner, max_size=3),
+    max_leaves=8,
+)
+_secrets = st.integers(0, 10**6).map(lambda number: f"s3cr3t{number:07}")
+_urls = st.builds("{}://u:{}@host/p?sig={}#{}".format, st.sampled_from(["http", "s3", "srt"]), _secrets, _secrets, _secrets)
+
+
+def _holding(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    holder = st.lists(inner, max_size=3) | st.dictionaries(_plain_names, inner, max_size=3)
+    return holder | holder.map(json.dumps) | st.dictionaries(_secret_names, inner | _secrets, min_size=1, max_size=2)
+
+
+_with_secrets = st.recursive(_plain | _urls | st.dictionaries(_secret_names, _secrets, max_size=2), _holding, max_leaves=8)
+
+
+@given(_with_secrets)
+def test_no_secret_is_left_and_masking_twice_is_masking_once(value: Any) -> None:
+    shown = masked(value)
+    assert "s3cr3t" not in json.dumps(shown)
+    assert masked(shown) == shown
+    assert secret_texts(shown) == frozenset()
+    assert "s3cr3t" not in blotted(json.dumps(value), secret_texts(value))
+
+
+@given(_plain)
+def test_without_secrets_nothing_changes(value: Any) -> None:
+    assert masked(value) == value
+    assert secret_texts(value) == frozenset()
+    assert masked(json.dumps(value)) == json.dumps(value)

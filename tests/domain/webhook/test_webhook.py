@@ -1,0 +1,219 @@
+"""Decisions of webhooks, and which secrets they keep."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.kernel.encryption import EncryptedSecret, SecretRef
+from domain.kernel.errors import Malformed, NotFound
+from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.webhook.aggregate import Webhook, WebhookDetails, extra_headers
+from domain.webhook.commands import EnsureCallback, RotateWebhookSecret
+from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
+
+KEY = UUID(int=7)
+REGISTERED, AMENDED, DELETED, _ = Webhook.EVENTS
+URL = "https://hooks.test/a"
+
+
+def ref(number: int, mark: str = "") -> SecretRef:
+    return SecretRef(reference=UUID(int=number), fingerprint=mark or f"mark {number}")
+
+
+def text(**headers: str | None) -> str:
+    """Names with _ for -."""
+    return json.dumps({"headers": [{"name": name.replace("_", "-"), "value": value} for name, value in headers.items()]})
+
+
+SIGNED = {"signing": ref(1)}
+WITH_TOKEN = text(X_Site="main", X_Token=None)
+
+
+def no_webhook() -> Scenario[Any]:
+    return given(Webhook, KEY)
+
+
+def a_webhook(*since: Fact, **fields: Any) -> Scenario[Any]:
+    return given(Webhook, KEY, fact(REGISTERED, **{"webhook_url": URL, "secrets": SIGNED, **fields}), *since)
+
+
+def amend(**changes: Any) -> AmendRecord:
+    return AmendRecord(KEY, Webhook, changes)
+
+
+def rotate(number: int) -> RotateWebhookSecret:
+    return RotateWebhookSecret(KEY, EncryptedSecret(UUID(int=number), f"webhook:{KEY}", "k", f"mark {number}", b"", b""))
+
+
+def register(**values: Any) -> RegisterRecord:
+    return RegisterRecord(KEY, Webhook, {"webhook_url": URL, "secrets": SIGNED, **values})
+
+
+def holds(webhook: Record | None) -> set[int]:
+    assert webhook is not None
+    return {one.int for one in webhook.secrets()}
+
+
+def fields_of(refusal: Malformed) -> list[str]:
+    return [error.field for error in refusal.errors]
+
+
+def test_a_new_webhook_holds_its_secrets() -> None:
+    sent = {**SIGNED, "password": ref(2), "header:x-token": ref(3)}
+    made = no_webhook().when(register(additional_properties_json=WITH_TOKEN, secrets=sent))
+    webhook = made.then(fact(REGISTERED, webhook_url=URL, additional_properties_json=WITH_TOKEN, secrets=sent))
+    assert holds(webhook) == {1, 2, 3}
+    assert webhook.linkable()
+    assert not webhook.links()
+
+
+def test_an_address_is_required_and_must_be_valid() -> None:
+    missing = no_webhook().when(RegisterRecord(KEY, Webhook, {"secrets": SIGNED})).then_refused(Malformed)
+    assert fields_of(missing) == ["webhookUrl"]
+    assert fields_of(no_webhook().when(register(webhook_url="ftp://a")).then_refused(Malformed)) == ["webhookUrl"]
+    assert fields_of(a_webhook().when(amend(webhook_url="ftp://a")).then_refused(Malformed)) == ["webhookUrl"]
+    assert fields_of(a_webhook().when(amend(username="a:b")).then_refused(Malformed)) == ["username"]
+
+
+def test_basic_authentication_needs_a_username_whichever_comes_first() -> None:
+    basic = {"use_http_basic_authentication": True}
+    assert fields_of(no_webhook().when(register(**basic)).then_refused(Malformed)) == ["username"]
+    assert fields_of(a_webhook().when(amend(**basic)).then_refused(Malformed)) == ["username"]
+    assert fields_of(a_webhook(**basic, username="u").when(amend(username=None)).then_refused(Malformed)) == ["username"]
+    a_webhook(username="u").when(amend(**basic)).then(fact(AMENDED, **basic))
+    a_webhook().when(amend(**basic, username="u")).then(fact(AMENDED, **basic, username="u"))
+
+
+def test_an_authorization_header_and_basic_authentication_exclude_each_other() -> None:
+    headers = {"additional_properties_json": text(X_Site="main", AUTHORIZATION=None)}
+    basic = {"use_http_basic_authentication": True, "username": "u"}
+    held = {"secrets": {**SIGNED, "header:authorization": ref(2)}}
+    both = no_webhook().when(register(**headers, **basic, **held)).then_refused(Malformed)
+    later = a_webhook(**basic).when(amend(**headers, secrets={"header:authorization": ref(2)})).then_refused(Malformed)
+    assert fields_of(both) == fields_of(later) == ["additionalPropertiesJson.headers[1].name"]
+    assert fields_of(a_webhook(**headers, **held).when(amend(**basic)).then_refused(Malformed)) == ["useHttpBasicAuthentication"]
+    instead = a_webhook(**headers, **held).when(amend(**basic, additional_properties_json=None))
+    assert holds(instead.then(fact(AMENDED, **basic, additional_properties_json=None, secrets=SIGNED))) == {1}
+
+
+def test_fields_that_are_not_sent_are_kept_and_a_repeat_changes_nothing() -> None:
+    secrets = {**SIGNED, "password": ref(2), "header:x-token": ref(3)}
+    webhook = a_webhook(additional_properties_json=WITH_TOKEN, secrets=secrets)
+    same: list[dict[str, Any]] = [
+        {},
+        {"secrets": {}},
+        {"additional_properties_json": WITH_TOKEN, "webhook_url": URL, "secrets": {}},
+        {"secrets": {"password": ref(9, "mark 2"), "header:x-token": ref(8, "mark 3")}},
+    ]
+    for again in same:
+        assert holds(webhook.when(amend(**again)).then_nothing()) == {1, 2, 3}
+
+
+def test_a_password_is_replaced_and_cleared() -> None:
+    webhook = a_webhook(secrets={**SIGNED, "password": ref(2)})
+    changed = webhook.when(amend(secrets={"password": ref(3)}))
+    assert holds(changed.then(fact(AMENDED, secrets={**SIGNED, "password": ref(3)}))) == {1, 3}
+    assert holds(webhook.when(amend(secrets={"password": None})).then(fact(AMENDED, secrets=SIGNED))) == {1}
+    a_webhook().when(amend(secrets={"password": None})).then_nothing()
+
+
+def test_a_credential_belongs_to_its_header_and_null_keeps_it() -> None:
+    webhook = a_webhook(additional_properties_json=WITH_TOKEN, secrets={**SIGNED, "header:x-token": ref(2)})
+    moved = text(x_TOKEN=None, Cookie=None)
+    both = {**SIGNED, "header:x-token": ref(2), "header:cookie": ref(3)}
+    more = webhook.when(amend(additional_properties_json=moved, secrets={"header:cookie": ref(3)}))
+    assert holds(more.then(fact(AMENDED, additional_properties_json=moved, secrets=both))) == {1, 2, 3}
+    other = text(X_Site="main")
+    assert holds(
+        webhook.when(amend(additional_properties_json=other)).then(fact(AMENDED, additional_properties_json=other, secrets=SIGNED))
+    ) == {1}
+    refused = webhook.when(amend(additional_properties_json=text(X_Token=None, Cookie=None, X_Site=None))).then_refused(Malformed)
+    assert fields_of(refused) == [f"additionalPropertiesJson.headers[{index}].value" for index in (1, 2)]
+    new = no_webhook().when(register(additional_properties_json=WITH_TOKEN)).then_refused(Malformed)
+    assert fields_of(new) == ["additionalPropertiesJson.headers[1].value"]
+
+
+def test_a_rotated_secret_signs_for_one_more_day_and_an_older_one_is_forgotten() -> None:
+    later = NOW + timedelta(hours=24)
+    once = {"signing": ref(2), "previous": ref(1)}
+    rotated = a_webhook().when(rotate(2))
+    assert holds(rotated.then(fact(AMENDED, secrets=once, previous_until=later))) == {1, 2}
+    twice = a_webhook(fact(AMENDED, secrets=once, previous_until=THEN)).when(rotate(3))
+    kept = {"signing": ref(3), "previous": ref(2)}
+    assert holds(twice.then(fact(AMENDED, secrets=kept, previous_until=later))) == {2, 3}
+    a_webhook(fact(AMENDED, secrets=once)).when(amend(secrets={"password": None})).then_nothing()
+    assert list(rotate(4).sealed) == [rotate(4).signing]
+
+
+def test_a_missing_webhook_gets_no_new_secret() -> None:
+    no_webhook().when(rotate(2)).then_refused(NotFound)
+    gone = a_webhook().when(DeleteRecord(KEY, Webhook)).then(fact(DELETED))
+    assert holds(gone) == set()
+    a_webhook(fact(DELETED)).when(rotate(2)).then_refused(NotFound)
+
+
+@pytest.mark.parametrize("microsecond", [123_000, 123_456])
+def test_the_time_of_disabling_is_kept_as_a_get_shows_it(microsecond: int) -> None:
+    shown = NOW.replace(microsecond=123_000)
+    disabled = a_webhook().when(amend(disabled_at=NOW.replace(microsecond=microsecond)))
+    disabled.then(fact(AMENDED, disabled_at=shown))
+    a_webhook(disabled_at=shown).when(amend(disabled_at=shown)).then_nothing()
+    a_webhook(disabled_at=shown).when(amend(disabled_at=None)).then(fact(AMENDED, disabled_at=None))
+
+
+def test_extra_headers_are_in_the_order_of_the_text_with_stored_credentials() -> None:
+    kept = text(X_Site="main", Authorization=None, x_site="other", Cookie=None)
+    details = WebhookDetails(webhook_url=URL, additional_properties_json=kept)
+    opened = {"header:authorization": "Bearer 1", "header:cookie": "a=b", "password": "p", "signing": "s"}
+    site, authorization, other, cookie = ("X-Site", "main"), ("Authorization", "Bearer 1"), ("x-site", "other"), ("Cookie", "a=b")
+    assert extra_headers(details, opened) == [site, authorization, other, cookie]
+    assert extra_headers(details, {"header:cookie": "a=b"}) == [site, other, cookie]
+    assert extra_headers(WebhookDetails(webhook_url=URL), opened) == []
+
+
+def ensure(*, number: int = 1, whole: int | None = None) -> EnsureCallback:
+    boxes = [
+        None if one is None else EncryptedSecret(UUID(int=one), f"webhook:{KEY}", "k", f"mark {one}", b"", b"")
+        for one in (number, whole)
+    ]
+    assert boxes[0] is not None
+    return EnsureCallback(KEY, "studio", URL, boxes[0], boxes[1])
+
+
+CALLBACK = {"job_client": "studio", "webhook_url": URL, "secrets": SIGNED}
+
+
+def test_a_callback_is_made_with_its_own_secret_and_its_whole_address() -> None:
+    plain = no_webhook().when(ensure()).then(fact(REGISTERED, **CALLBACK))
+    assert (holds(plain), plain.details.use_json_body) == ({1}, True)
+    secrets = {**SIGNED, "url": ref(2)}
+    hidden = no_webhook().when(ensure(whole=2)).then(fact(REGISTERED, **{**CALLBACK, "secrets": secrets}))
+    assert holds(hidden) == {1, 2}
+    assert [box.reference.int for box in ensure(whole=2).sealed] == [1, 2]
+
+
+def test_an_existing_callback_stays_as_it_is() -> None:
+    a_webhook(job_client="studio").when(ensure(number=5)).then_nothing()
+    a_webhook(job_client="studio", disabled_at=THEN).when(ensure(number=5)).then_nothing()
+
+
+def test_a_deleted_callback_is_restored_with_another_secret() -> None:
+    gone = a_webhook(fact(DELETED), job_client="studio", disabled_at=THEN)
+    back = gone.when(ensure(number=5)).then(fact(Webhook.EVENTS[3], **{**CALLBACK, "secrets": {"signing": ref(5)}}))
+    assert (holds(back), back.details.disabled_at) == ({5}, None)
+
+
+def test_a_callback_keeps_its_whole_address_after_any_change() -> None:
+    hidden = a_webhook(job_client="studio", disabled_at=THEN, secrets={**SIGNED, "url": ref(2)})
+    assert holds(hidden.when(amend(disabled_at=None)).then(fact(AMENDED, disabled_at=None))) == {1, 2}
+    assert holds(hidden.when(rotate(3)).after) == {1, 2, 3}
+
+
+def test_webhooks_have_a_parent_by_family() -> None:
+    details = [WebhookDetails(webhook_url=URL, **about) for about in ({}, {"event_id": KEY}, {"job_client": "studio"})]
+    assert [one.listed_under for one in details] == [None, KEY, "client:studio"]

@@ -1,0 +1,75 @@
+"""What the processes of the product import: only the rooms' parts that their roles need. Each is a Python process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_OF_WORKERS = (
+    "workers.jobs.scheduler",
+    "workers.jobs.controller",
+    "workers.jobs.task_worker",
+    "workers.jobs.step_executor",
+    "workers.webhooks.fanout",
+    "workers.callbacks.fanout",
+    "workers.deliveries.sender",
+    "workers.adapters.kafka.relay",
+)
+_OF_THE_API = ("api.media", "api.engine", "api.speke", "api.audit", "api.http", "uvicorn")
+
+_BUILD = "from api.wiring.product import build"
+_WORKERS = """
+from api.wiring.catalogue import WORKER_ROLES
+from api.wiring.workers import process_workers
+from workers.wiring import SharedWorkers
+
+
+class Anything:
+    '''Stands for the context: workers only keep what they are given.'''
+
+    host, kafka, lease, media_root, outbound_allow = "here", None, 1.0, None, ()
+
+    def __getattr__(self, name):
+        return Anything()
+
+    def __call__(self, *arguments, **named):
+        return Anything()
+
+
+made = WORKER_ROLES["webhooks"].make(Anything(), SharedWorkers())
+assert made, "the role has workers"
+"""
+
+
+def imported(program: str) -> set[str]:
+    """The modules that a program has imported at its end."""
+    code = f"{program}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def below(modules: set[str], *names: str) -> set[str]:
+    return {module for module in modules for name in names if module == name or module.startswith(f"{name}.")}
+
+
+@pytest.fixture(scope="module")
+def api_process() -> set[str]:
+    return imported(_BUILD)
+
+
+@pytest.fixture(scope="module")
+def webhooks_process() -> set[str]:
+    return imported(_WORKERS)
+
+
+def test_the_api_imports_no_worker(api_process: set[str]) -> None:
+    assert "api.media.event.routes" in api_process
+    assert below(api_process, *_OF_WORKERS) == set()
+
+
+def test_a_worker_role_imports_neither_the_api_nor_the_other_roles(webhooks_process: set[str]) -> None:
+    assert "workers.webhooks.fanout" in webhooks_process
+    assert below(webhooks_process, *_OF_THE_API, "workers.jobs", "workers.callbacks", "workers.deliveries.sender") == set()

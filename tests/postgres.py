@@ -1,0 +1,88 @@
+"""One PostgreSQL server for each process of the test run, started by the first test that asks for it.
+
+It keeps nothing through a crash of the machine and asks for no password, which saves most of what a commit and a connection
+cost. Tests of crashes start a server of their own, as the product does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import LiteralString
+
+import psycopg
+import pytest
+
+from api.wiring.core import prepare
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+
+FAST = {"fsync": "off", "full_page_writes": "off"}
+
+# Tables are found, not named, so that a new one needs no entry here; those that are kept are filled by the migrations.
+# A few rows are deleted; TRUNCATE makes new files for the table and each of its indexes, so it is for what has grown.
+_EMPTY: LiteralString = """
+DO $$
+DECLARE
+    name regclass;
+    filled boolean;
+BEGIN
+    PERFORM set_config('session_replication_role', 'replica', true);  -- the log's own triggers would refuse
+    FOR name IN
+        SELECT oid FROM pg_class
+        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname NOT IN ('log_head', 'migrations', 'view_versions')
+    LOOP
+        EXECUTE 'SELECT EXISTS (SELECT FROM ' || name || ')' INTO filled;
+        CONTINUE WHEN NOT filled;
+        IF pg_relation_size(name) < 1048576 THEN
+            EXECUTE 'DELETE FROM ' || name;
+        ELSE
+            EXECUTE 'TRUNCATE ' || name || ' CASCADE';
+        END IF;
+    END LOOP;
+    PERFORM setval(seqrelid, seqstart, false) FROM pg_sequence WHERE pg_sequence_last_value(seqrelid) IS NOT NULL;
+    UPDATE log_head SET position = 0, chain_hash = decode(repeat('00', 32), 'hex'), recorded_at = '-infinity' WHERE position > 0;
+END $$
+"""
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the server's database, as its superuser."""
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"))
+    try:
+        address = server.start()
+        (server.data / "pg_hba.conf").write_text("local all all trust\n")
+        with psycopg.connect(address, autocommit=True) as connection:
+            for name, value in FAST.items():
+                connection.execute(f"ALTER SYSTEM SET {name} = {value}".encode())
+            connection.execute("SELECT pg_reload_conf()")
+        yield address
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+async def migrated(postgres: str) -> tuple[str, str | None]:
+    """The same, with the product's schema; and the role that the running product takes on."""
+    return postgres, await prepare(postgres)
+
+
+@pytest.fixture
+def database_url(migrated: tuple[str, str | None]) -> str:
+    """An empty log and empty views."""
+    empty(migrated[0])
+    return migrated[0]
+
+
+def empty(conninfo: str) -> None:
+    connection = _kept(conninfo)
+    try:
+        connection.execute(_EMPTY)
+    except psycopg.OperationalError:  # a test has ended all connections
+        _kept.cache_clear()
+        _kept(conninfo).execute(_EMPTY)
+
+
+@cache
+def _kept(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(conninfo, autocommit=True, application_name="tests")

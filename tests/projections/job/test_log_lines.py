@@ -1,0 +1,52 @@
+"""Lines and progress of steps: lines are added, progress is the latest of the latest run."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from api.wiring.core import Core
+from domain.job.values import Severity
+from projections.job.log_lines import LONGEST_LINE, Line, Progress, prune, write
+from projections.job.queue import Run
+from tests.conftest import NOON
+
+
+def line(message: str, *, job: int = 1, task: int = 1, hours: float = 0) -> Line:
+    return Line(job, task, Severity.INFO, message, NOON + timedelta(hours=hours))
+
+
+async def test_lines_are_kept_in_their_order(inner: Core) -> None:
+    await write(inner.database, lines=[line("a"), line("b", task=0)], progress=[])
+    await write(inner.database, lines=[line("c", job=2)], progress=[])
+    found = await inner.database.rows("SELECT job, task, severity, message, created_at FROM job_log_lines ORDER BY id")
+    assert found == [(1, 1, 1, "a", NOON), (1, 0, 1, "b", NOON), (2, 1, 1, "c", NOON)]
+
+
+async def test_a_line_may_hold_anything(inner: Core) -> None:
+    await write(inner.database, lines=[line("\0 \u2028 😀"), line("x" * (LONGEST_LINE + 1))], progress=[])
+    [(odd,), (long,)] = await inner.database.rows("SELECT message FROM job_log_lines ORDER BY id")
+    assert odd == "\ufffd \u2028 😀"
+    assert long == "x" * LONGEST_LINE
+
+
+async def test_progress_is_that_of_the_latest_run(inner: Core) -> None:
+    first, second, other = Run(1, 1, 1), Run(1, 1, 2), Run(1, 2, 1)
+    await write(
+        inner.database, lines=[], progress=[Progress(first, 0.25, "a"), Progress(other, 0.5, "b"), Progress(first, 0.75, "c")]
+    )
+    asked = "SELECT task, run, fraction, message FROM job_progress ORDER BY task"
+    assert await inner.database.rows(asked) == [(1, 1, 0.75, "c"), (2, 1, 0.5, "b")]
+    await write(inner.database, lines=[], progress=[Progress(second, 0.0, "again")])
+    await write(inner.database, lines=[], progress=[Progress(first, 1.0, "from a frozen one")])
+    assert await inner.database.rows(asked) == [(1, 2, 0.0, "again"), (2, 1, 0.5, "b")]
+
+
+async def test_progress_is_never_beyond_its_ends(inner: Core) -> None:
+    await write(inner.database, lines=[], progress=[Progress(Run(1, 1, 1), 7.5, ""), Progress(Run(1, 2, 1), -1.0, "")])
+    assert await inner.database.rows("SELECT fraction FROM job_progress ORDER BY task") == [(1.0,), (0.0,)]
+
+
+async def test_old_lines_are_removed(inner: Core) -> None:
+    await write(inner.database, lines=[line("old", hours=-2), line("fresh")], progress=[])
+    assert await prune(inner.database, NOON - timedelta(hours=1)) == 1
+    assert await inner.database.rows("SELECT message FROM job_log_lines") == [("fresh",)]

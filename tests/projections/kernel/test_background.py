@@ -1,0 +1,106 @@
+"""Work that goes on whatever fails: each fault is reported once, and so is that it has passed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import pytest
+
+from domain.kernel.errors import Unavailable
+from projections.kernel.background_task import BackgroundTask, run_forever
+
+
+async def reports(
+    outcomes: Sequence[Exception | None], caplog: pytest.LogCaptureFixture, *, by_name: bool = False
+) -> list[tuple[int, str]]:
+    """What is logged of turns with these outcomes."""
+    left: Iterator[Exception | None] = iter(outcomes)
+    done = 0
+
+    async def turn() -> None:
+        nonlocal done
+        done += 1
+        fault = next(left)
+        if fault is not None:
+            raise fault
+
+    with caplog.at_level(logging.INFO, logger="projections.kernel.background_task"):
+        await run_forever(turn, what="work", until=lambda: done == len(outcomes), pause=0.0, by_name=by_name)
+    return [(record.levelno, record.getMessage()) for record in caplog.records]
+
+
+async def test_a_fault_is_reported_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    away = Unavailable("the database is away")
+    assert await reports([None, away, away, away, None, None, away], caplog) == [
+        (logging.WARNING, "work: Unavailable: the database is away; trying again until it works"),
+        (logging.INFO, "work: works again"),
+        (logging.WARNING, "work: Unavailable: the database is away; trying again until it works"),
+    ]
+
+
+async def test_another_fault_is_another_report(caplog: pytest.LogCaptureFixture) -> None:
+    found = await reports([Unavailable("a"), Unavailable("b"), None], caplog)
+    assert [message for _, message in found] == [
+        "work: Unavailable: a; trying again until it works",
+        "work: Unavailable: b; trying again until it works",
+        "work: works again",
+    ]
+
+
+async def test_a_fault_of_ours_is_an_error_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    assert await reports([KeyError("x"), KeyError("x"), None], caplog) == [
+        (logging.ERROR, "work: failed; trying again"),
+        (logging.INFO, "work: works again"),
+    ]
+    assert caplog.records[0].exc_info is not None
+
+
+async def test_by_name_says_nothing_of_the_message(caplog: pytest.LogCaptureFixture) -> None:
+    assert await reports([KeyError("a secret"), None], caplog, by_name=True) == [
+        (logging.WARNING, "work: KeyError; trying again until it works"),
+        (logging.INFO, "work: works again"),
+    ]
+    assert "secret" not in caplog.text
+
+
+async def test_a_background_task_goes_on_after_any_fault_until_it_is_stopped() -> None:
+    class Task(BackgroundTask):
+        WHAT = "a task of a test"
+        PAUSE = 0.0
+
+        def __init__(self) -> None:
+            self.turns = 0
+            self.enough = asyncio.Event()
+
+        async def _turn(self) -> None:
+            self.turns += 1
+            if self.turns == 3:
+                self.enough.set()
+                await asyncio.Event().wait()
+            raise ZeroDivisionError
+
+    task = Task()
+    await task.start()
+    async with asyncio.timeout(10):
+        await task.enough.wait()
+    await task.stop()
+    assert task.turns == 3
+
+
+async def test_a_cancellation_that_a_turn_catches_ends_the_task_all_the_same() -> None:
+    started = asyncio.Event()
+
+    async def turn() -> None:
+        started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(run_forever(turn, what="test"))
+    await started.wait()
+    task.cancel()
+    async with asyncio.timeout(10):
+        await asyncio.wait([task])
+    assert task.cancelled()

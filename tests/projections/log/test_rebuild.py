@@ -1,0 +1,256 @@
+"""A view built again from the log, beside the live one and under traffic."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from api.wiring.catalogue import RECORD_VIEW, views
+from api.wiring.core import Core
+from domain.client.commands import NewKey, RegisterClient
+from domain.kernel.mapper import EventMapper
+from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
+from domain.media_event.values import EventState
+from domain.records.kinds.category import Category
+from domain.records.kinds.custom_property import CategoryProperty
+from domain.records.kinds.room import Room
+from domain.records.record import DeleteRecord
+from projections.kernel.database import Database
+from projections.kernel.view import Column, View
+from projections.log.rebuild import Rebuilder
+from projections.log.streams import Streams
+from projections.media_event.filters import EventFilter
+from projections.media_event.queries import EventQueries
+from projections.media_event.view import EVENT_VIEW
+from tests.projections.content_keys.issuing import handlers_on, issue_one, key_request
+from tests.projections.feeding import as_superuser, do, event, record, room, table, tag
+from tests.projections.job.jobs_made import accept
+
+
+@pytest.fixture
+async def owner(database_url: str) -> AsyncIterator[Database]:
+    database = Database(database_url, size=4)
+    await database.open()
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def rebuilder(owner: Database, inner: Core, migrated: tuple[str, str | None]) -> Rebuilder:
+    return Rebuilder(owner, Streams(owner, EventMapper(inner.catalogue)), app_role=migrated[1])
+
+
+async def some_traffic(inner: Core) -> None:
+    hall, football = await room(inner, 11, "Hall"), await tag(inner, 21, "football")
+    for number in range(1, 6):
+        await event(inner, number, title=f"Event {number}", room_id=hall, tag_ids=(football,))
+    await do(inner, ChangeEventState(UUID(int=1), EventState.LIVE_PUBLISHED))
+    await do(inner, DeleteEvent(UUID(int=2)))
+    await room(inner, 12, "Gone")
+    await do(inner, DeleteRecord(str(UUID(int=12)), Room))
+    await do(inner, RegisterClient("studio", ("viewer",), NewKey("k", "aa")))
+    news = await record(inner, Category, 31, name="News", label="news")
+    await record(inner, CategoryProperty, 41, owner_id=news, category="a", key="b", value="c")
+    await issue_one(handlers_on(inner), key_request())
+    await accept(inner, 51)
+
+
+async def test_a_rebuilt_view_is_the_live_one(inner: Core, rebuilder: Rebuilder) -> None:
+    await some_traffic(inner)
+    for view in views().all:
+        live = await table(inner.database, view)
+        assert live
+        rebuilt = await rebuilder.rebuild(view)
+        assert await table(inner.database, view) == live
+        assert (rebuilt.rows, rebuilt.position) == (len(live), 17)
+
+
+async def test_a_rebuild_repairs_a_damaged_view(inner: Core, rebuilder: Rebuilder, database_url: str) -> None:
+    await some_traffic(inner)
+    live = await table(inner.database, EVENT_VIEW)
+    as_superuser(
+        database_url,
+        "DELETE FROM event_view WHERE state = 2",
+        "UPDATE event_view SET title = 'x', version = version + 50",
+        "INSERT INTO event_view (id, version) VALUES (gen_random_uuid(), 1)",
+    )
+    assert await table(inner.database, EVENT_VIEW) != live
+    progress: list[int] = []
+    rebuilt = await rebuilder.rebuild(EVENT_VIEW, progress=progress.append)
+    assert await table(inner.database, EVENT_VIEW) == live
+    assert (rebuilt.events, progress[-1]) == (7, 7)
+
+
+async def test_an_empty_log_makes_an_empty_view(inner: Core, rebuilder: Rebuilder) -> None:
+    rebuilt = await rebuilder.rebuild(RECORD_VIEW)
+    assert (rebuilt.events, rebuilt.rows, rebuilt.position) == (0, 0, 0)
+    await room(inner, 1, "Hall")
+    assert len(await table(inner.database, RECORD_VIEW)) == 1
+
+
+async def test_the_leftovers_of_a_rebuild_that_died_do_no_harm(inner: Core, rebuilder: Rebuilder, database_url: str) -> None:
+    as_superuser(database_url, "CREATE TABLE event_view_next (something text)")
+    await event(inner, 1)
+    assert (await rebuilder.rebuild(EVENT_VIEW)).rows == 1
+
+
+async def test_the_new_table_has_the_key_and_every_index_under_the_live_name(inner: Core, rebuilder: Rebuilder) -> None:
+    asked = "SELECT indexname, replace(indexdef, 'event_view_next', 'event_view') FROM pg_indexes WHERE tablename = 'event_view'"
+    before: dict[str, str] = dict(await inner.database.rows(asked))
+    assert before.keys() == {f"event_view_{name}" for name in ("key", *EVENT_VIEW.indexes)}
+    await rebuilder.rebuild(EVENT_VIEW)
+    await rebuilder.rebuild(EVENT_VIEW)
+    assert dict(await inner.database.rows(asked)) == before
+
+
+MANY = """
+SELECT log_append(array_agg('event:00000000-0000-0000-0000-' || lpad(stream::text, 12, '0') ORDER BY version, stream),
+    array_agg(version ORDER BY version, stream),
+    array_agg(CASE version WHEN 1 THEN 'event.registered' ELSE 'event.described' END ORDER BY version, stream),
+    array_agg(gen_random_uuid()),
+    array_agg(convert_to('{"timestamp":"2031-01-02T12:00:00Z","title":"' || version || '"}', 'UTF8') ORDER BY version, stream),
+    array_agg('{"actor":"system","correlation_id":"x"}'::text), array_agg(sha256('')))
+FROM generate_series(1, 1900) AS s(stream), generate_series(1::bigint, 7) AS v(version)
+"""
+
+
+async def test_a_log_of_several_pages_loses_no_stream_and_cuts_none_in_two(
+    inner: Core, rebuilder: Rebuilder, database_url: str
+) -> None:
+    """1,900 streams of seven events: no page of 5,000 ends where a stream does."""
+    as_superuser(database_url, MANY)
+    progress: list[int] = []
+    rebuilt = await rebuilder.rebuild(EVENT_VIEW, progress=progress.append)
+    assert (rebuilt.events, rebuilt.rows) == (13_300, 1_900)
+    assert (len(progress) > 2, progress[-1]) == (True, 13_300)
+    assert all(count % 7 == 0 for count in progress)
+    assert await inner.database.rows("SELECT DISTINCT version, title FROM event_view") == [(7, "7")]
+
+
+class TestUnderTraffic:
+    """Writers write and readers read for as long as the rebuilds run; nobody fails and nothing is lost."""
+
+    async def test_after_rebuilds_under_traffic_the_view_agrees_with_the_log(self, inner: Core, rebuilder: Rebuilder) -> None:
+        for number in range(1, 41):
+            await event(inner, number, title=f"Event {number}")
+        rebuilding = asyncio.Event()
+        rebuilding.set()
+        written, read = [0] * 4, [0, 0]
+
+        async def write(writer: int) -> None:
+            while rebuilding.is_set():
+                written[writer] += 1
+                key = UUID(int=1 + (written[writer] * 7 + writer) % 60)
+                await do(inner, AddOrUpdateEvent(key, {"title": f"by {writer}", "ref_id": str(written[writer])}))
+
+        async def look(reader: int) -> None:
+            queries = EventQueries(inner.database)
+            while rebuilding.is_set():
+                read[reader] += 1
+                page = await queries.page(EventFilter(search="by"))
+                assert page.total >= len(page.results)
+                assert await queries.by_id(UUID(int=1)) is not None, "an Event must never be missed"
+
+        async def rebuild() -> None:
+            try:
+                for _ in range(3):
+                    await rebuilder.rebuild(EVENT_VIEW)
+            finally:
+                rebuilding.clear()
+
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            for number in range(4):
+                tasks.create_task(write(number))
+            for number in range(2):
+                tasks.create_task(look(number))
+            tasks.create_task(rebuild())
+        assert min(*written, *read) > 0
+        live = await table(inner.database, EVENT_VIEW)
+        await rebuilder.rebuild(EVENT_VIEW)
+        assert await table(inner.database, EVENT_VIEW) == live
+
+    async def test_a_writer_sees_its_own_write_through_the_flip(self, inner: Core, rebuilder: Rebuilder) -> None:
+        queries = EventQueries(inner.database)
+        key = await event(inner, 1)
+        rebuilding = asyncio.create_task(rebuilder.rebuild(EVENT_VIEW))
+        count = 0
+        while not rebuilding.done():
+            count += 1
+            await do(inner, AddOrUpdateEvent(key, {"title": str(count)}))
+            row = await queries.by_id(key)
+            assert row is not None
+            assert (row.version, row.details.title) == (count + 1, str(count))
+        await rebuilding
+        assert count > 0
+
+
+def _name_row(record: Room) -> tuple[object, ...]:
+    return (record.key, record.version, record.details.name)
+
+
+TOY = View(
+    name="room_name_view",
+    version=1,
+    kinds=("room",),
+    columns=(Column("id", "text"), Column("version", "bigint"), Column("name", "text")),
+    row=_name_row,
+    key=("id",),
+    indexes={"name": "{table} (name)"},
+)
+
+
+@pytest.fixture
+def tidy(database_url: str) -> Iterator[None]:
+    yield
+    as_superuser(
+        database_url,
+        "DROP TABLE IF EXISTS room_name_view, room_name_view_next",
+        "DELETE FROM view_versions WHERE name = 'room_name_view'",
+    )
+
+
+@pytest.mark.usefixtures("tidy")
+class TestEnsure:
+    async def test_a_view_of_this_version_is_not_built_again(self, rebuilder: Rebuilder) -> None:
+        assert await rebuilder.ensure(views().all) == []
+
+    async def test_a_missing_view_is_built_from_the_log_and_the_product_may_read_and_write_it(
+        self, inner: Core, rebuilder: Rebuilder
+    ) -> None:
+        await room(inner, 1, "Hall")
+        assert await rebuilder.ensure([*views().all, TOY]) == ["room_name_view"]
+        assert await inner.database.rows("SELECT * FROM room_name_view") == [(str(UUID(int=1)), 1, "Hall")]
+        assert await inner.database.execute("UPDATE room_name_view SET name = 'x'") == 1
+
+    async def test_a_view_of_another_version_is_built_again_with_its_new_columns(self, inner: Core, rebuilder: Rebuilder) -> None:
+        await room(inner, 1, "Hall")
+        await rebuilder.ensure([TOY])
+        columns = (*TOY.columns, Column("length", "bigint"))
+        newer = replace(TOY, version=2, columns=columns, row=lambda record: (*_name_row(record), len(record.details.name)))
+        assert await rebuilder.ensure([newer]) == ["room_name_view"]
+        assert await inner.database.rows("SELECT * FROM room_name_view") == [(str(UUID(int=1)), 1, "Hall", 4)]
+        assert await rebuilder.ensure([newer]) == []
+        assert await rebuilder.ensure([TOY]) == ["room_name_view"], "an older product builds its own again"
+        assert await inner.database.rows("SELECT * FROM room_name_view") == [(str(UUID(int=1)), 1, "Hall")]
+
+    async def test_a_view_that_lacks_a_kind_is_built_again_and_one_that_has_more_is_not(
+        self, inner: Core, rebuilder: Rebuilder
+    ) -> None:
+        await room(inner, 1, "Hall")
+        await tag(inner, 2, "ski")
+        await rebuilder.ensure([TOY])
+        wider = replace(TOY, kinds=("room", "tag"))
+        assert await rebuilder.ensure([wider]) == ["room_name_view"]
+        assert [name for _, _, name in await inner.database.rows("SELECT * FROM room_name_view ORDER BY id")] == ["Hall", "ski"]
+        assert await rebuilder.ensure([TOY]) == [], "an older release does not take a kind away"
+        await rebuilder.rebuild(TOY)
+        assert await rebuilder.ensure([wider]) == ["room_name_view"], "unless somebody told it to"
+
+    async def test_of_two_that_start_together_one_builds(self, inner: Core, rebuilder: Rebuilder) -> None:
+        await room(inner, 1, "Hall")
+        built = await asyncio.gather(rebuilder.ensure([TOY]), rebuilder.ensure([TOY]))
+        assert sorted(built) == [[], ["room_name_view"]]

@@ -1,0 +1,179 @@
+"""Limits of an endpoint: attempts in flight, circuit breaker, pauses."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from projections.deliveries.keys import SHARDS, shard_of
+from projections.deliveries.store import PendingDelivery
+from workers.deliveries.circuit_breaker import FAILURES, OPEN_SECONDS, CircuitBreaker
+from workers.deliveries.endpoint import CONCURRENCY, LONG, MOST_RETRIES, Endpoint
+from workers.deliveries.queues import Timer
+from workers.deliveries.scheduler import DeliveryScheduler, ScheduledAttempt
+
+FIRST, SECOND = UUID(int=1), UUID(int=2)
+
+
+def endpoint(timer: Timer | None = None, *, marked: list[Endpoint] | None = None) -> Endpoint:
+    mark_ready = (marked if marked is not None else []).append
+    return Endpoint(FIRST, shard=0, epoch=1, timer=timer or Timer(lambda: None), mark_ready=mark_ready, limit=1000)
+
+
+def rows(webhook: UUID, count: int, *, attempts: int = 0, begin: int = 1) -> list[PendingDelivery]:
+    """Each with an ordering key of its own."""
+    return [PendingDelivery(webhook, number, f"{number:04}", "{}", attempts, 0.0) for number in range(begin, begin + count)]
+
+
+def offered(one: Endpoint, *more: PendingDelivery) -> Endpoint:
+    for row in more:
+        one.queues.offer(row, 0.0)
+    return one
+
+
+def taken(one: Endpoint, *, retries_allowed: bool = True) -> list[PendingDelivery]:
+    found = []
+    while (row := one.next(0.0, retries_allowed=retries_allowed)) is not None:
+        found.append(row)
+    return found
+
+
+def test_concurrency_of_an_endpoint_is_limited() -> None:
+    assert len(taken(offered(endpoint(), *rows(FIRST, 100)))) == CONCURRENCY
+
+
+def test_retries_take_a_quarter_and_first_attempts_the_rest() -> None:
+    one = offered(endpoint(), *rows(FIRST, 50, attempts=3), *rows(FIRST, 50, begin=51))
+    found = taken(one)
+    assert [row.attempts > 0 for row in found].count(True) == MOST_RETRIES
+    assert len(found) == CONCURRENCY
+
+
+def test_retries_alone_leave_the_other_places_free() -> None:
+    assert len(taken(offered(endpoint(), *rows(FIRST, 50, attempts=3)))) == MOST_RETRIES
+
+
+def test_first_attempts_leave_retries_their_quarter() -> None:
+    one = offered(endpoint(), *rows(FIRST, 50))
+    found = taken(one)
+    offered(one, *rows(FIRST, 1, attempts=1, begin=51))
+    one.succeeded(found[0])
+    retry = one.next(0.0, retries_allowed=True)
+    assert retry is not None
+    assert retry.position == 51
+
+
+def test_the_breaker_opens_after_failures_in_a_row_and_then_allows_one_attempt() -> None:
+    breaker = CircuitBreaker()
+    assert [breaker.failed(1.0) for _ in range(FAILURES)] == [False] * (FAILURES - 1) + [True]
+    assert not breaker.failed(2.0), "what was under way changes nothing"
+    assert not breaker.allows(30.9, in_flight=0)
+    assert breaker.allows(1.0 + OPEN_SECONDS, in_flight=0)
+    assert not breaker.allows(1.0 + OPEN_SECONDS, in_flight=1)
+    assert breaker.failed(32.0)
+    assert not breaker.allows(61.9, in_flight=0)
+    breaker.succeeded()
+    assert breaker.allows(33.0, in_flight=5)
+
+
+def test_a_success_between_failures_keeps_it_closed() -> None:
+    breaker = CircuitBreaker()
+    for _ in range(3):
+        for _ in range(FAILURES - 1):
+            assert not breaker.failed(1.0)
+        breaker.succeeded()
+    assert breaker.allows(1.0, in_flight=0)
+
+
+def test_an_open_breaker_drops_rows_from_memory_without_counting_attempts() -> None:
+    timer, marked = Timer(lambda: None), list[Endpoint]()
+    one = offered(endpoint(timer, marked=marked), *rows(FIRST, 100))
+    for row in taken(one)[:FAILURES]:
+        one.failed(row, 1.0, wait=5.0)
+    assert (one.queues.waiting, one.has_unread, one.capacity(2.0)) == (0, True, 0)
+    timer.run(1.0 + OPEN_SECONDS)
+    assert marked[-1] is one
+
+
+def test_an_endpoint_that_asks_for_a_pause_gets_it() -> None:
+    one = offered(endpoint(), *rows(FIRST, 10))
+    row = one.next(0.0, retries_allowed=True)
+    assert row is not None
+    one.failed(row, 1.0, wait=100.0)
+    one.pause(1.0, seconds=100.0)
+    offered(one, *rows(FIRST, 10))
+    assert one.next(100.0, retries_allowed=True) is None
+    assert one.next(101.0, retries_allowed=True) is not None
+
+
+def test_a_short_pause_keeps_what_is_in_memory() -> None:
+    one = offered(endpoint(), *rows(FIRST, 10))
+    one.pause(1.0, seconds=LONG)
+    assert one.queues.waiting == 10
+
+
+def scheduler(places: int) -> DeliveryScheduler:
+    made = DeliveryScheduler(lambda: None, places=places)
+    made.hold(dict.fromkeys(range(SHARDS), 1), excess=(), until=1000.0)
+    return made
+
+
+def holding(made: DeliveryScheduler, webhook: UUID, *given: PendingDelivery) -> Endpoint:
+    one = made.endpoint(webhook)
+    assert one is not None
+    return offered(one, *given)
+
+
+def attempts_now(made: DeliveryScheduler) -> list[ScheduledAttempt]:
+    found = []
+    while (attempt := made.next(0.0)) is not None:
+        found.append(attempt)
+    return found
+
+
+def test_endpoints_take_turns() -> None:
+    made = scheduler(places=10)
+    holding(made, FIRST, *rows(FIRST, 50))
+    holding(made, SECOND, *rows(SECOND, 50))
+    assert [attempt.row.webhook for attempt in attempts_now(made)] == [FIRST, SECOND] * 5
+
+
+def test_retries_take_at_most_a_quarter_of_all_places() -> None:
+    made = scheduler(places=8)
+    holding(made, FIRST, *rows(FIRST, 50, attempts=1))
+    first = attempts_now(made)
+    assert len(first) == 2
+    holding(made, SECOND, *rows(SECOND, 50))
+    made.mark_ready(made.endpoints[SECOND])
+    others = attempts_now(made)
+    assert len(others) == 6
+    for attempt in (first[0], others[0]):
+        attempt.endpoint.succeeded(attempt.row)
+        made.completed(attempt)
+    assert {attempt.row.webhook for attempt in attempts_now(made)} == {FIRST, SECOND}, "one that was held back has its turn again"
+
+
+def test_nothing_is_sent_after_the_lease_has_run_out() -> None:
+    made = scheduler(places=8)
+    holding(made, FIRST, *rows(FIRST, 50))
+    assert made.next(1000.0) is None
+    assert made.next(999.9) is not None
+
+
+def test_a_revoked_shard_removes_its_endpoints() -> None:
+    made = scheduler(places=8)
+    one = holding(made, FIRST, *rows(FIRST, 50))
+    made.hold({shard: 1 for shard in range(SHARDS) if shard != shard_of(FIRST)}, excess=(), until=2000.0)
+    assert one.revoked
+    assert made.next(0.0) is None
+    assert made.endpoint(FIRST) is None
+
+
+def test_a_shard_is_released_when_nothing_is_in_flight() -> None:
+    made = scheduler(places=8)
+    holding(made, FIRST, *rows(FIRST, 1))
+    [attempt] = attempts_now(made)
+    made.hold(dict.fromkeys(range(SHARDS), 1), excess=[shard_of(FIRST)], until=2000.0)
+    assert made.free() == []
+    attempt.endpoint.succeeded(attempt.row)
+    made.completed(attempt)
+    assert made.free() == [shard_of(FIRST)]

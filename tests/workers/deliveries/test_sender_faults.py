@@ -1,0 +1,260 @@
+"""Receivers that ask for a pause or go away, secrets that change, members that lose their shards."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs
+from uuid import UUID
+
+from aiohttp import web
+from standardwebhooks.webhooks import Webhook as Receiving
+
+from domain.kernel.ports import Invocation
+from domain.records.record import DeleteRecord
+from domain.webhook.aggregate import Webhook
+from domain.webhook.commands import RotateWebhookSecret
+from domain.webhook.secret import encode_secret
+from projections.deliveries.keys import shard_of
+from tests.workers.deliveries.sending import Got, Receiver, Sending, until
+
+OLD, NEW = bytes(32), bytes(range(32))
+
+
+def verified(got: Got, secret: bytes) -> bool:
+    """The library of the specification makes the same signature. (Its `verify` requires a present timestamp.)"""
+    at = datetime.fromtimestamp(int(got.headers["webhook-timestamp"]), UTC)
+    expected = Receiving(base64.b64encode(secret).decode()).sign(got.id, at, got.body.decode())
+    return expected in got.headers["webhook-signature"].split(" ")
+
+
+async def test_429_pauses_the_whole_endpoint(sending: Sending) -> None:
+    busy = True
+
+    def answer(_: Got) -> web.Response:
+        return web.Response(status=429, headers={"retry-after": "1800"}) if busy else web.Response()
+
+    async with Receiver(answer) as receiver, sending.sender(delays=(0, 0.01)) as sender:
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (1, "a"))
+        await until(lambda: sending.states(webhook)[0][2] == 1)
+        sending.put(webhook, (2, "b"), (3, "c"))
+        other = await sending.webhook(receiver.url)
+        busy = False
+        sending.put(other, (4, "a"))
+        await sending.finished(other, 1)
+        assert len(receiver.got) == 2
+        assert sender.in_flight == 0
+    assert [row[1:3] for row in sending.states(webhook)] == [(0, 1), (0, 0), (0, 0)]
+    waits = "SELECT extract(epoch FROM due_at - now())::int FROM deliveries WHERE webhook = %s AND attempts = 1"
+    [(wait,)] = sending.rows(waits, webhook)
+    assert 1700 < wait <= 1800
+
+
+async def test_410_disables_the_webhook_and_fails_its_pending_deliveries(sending: Sending) -> None:
+    async with Receiver(lambda _: web.Response(status=410)) as receiver, sending.sender():
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (1, "a"), (2, "a"), (3, "a"))
+        await sending.finished(webhook, 3)
+        await until(lambda: sending.disabled)
+    assert sending.disabled == [(webhook, "it answered 410 Gone")]
+    assert sending.states(webhook) == [
+        (1, 2, 1, "The answer was 410 Gone."),
+        (2, 2, 0, "the webhook is disabled"),
+        (3, 2, 0, "the webhook is disabled"),
+    ]
+    assert len(receiver.got) == 1
+
+
+async def test_a_webhook_that_is_enabled_again_gets_recovered_deliveries(sending: Sending) -> None:
+    async with Receiver() as receiver, sending.sender():
+        webhook = await sending.webhook(receiver.url, disabled_at=sending.clock())
+        sending.put(webhook, (1, "a"))
+        await sending.finished(webhook, 1)
+        assert sending.states(webhook) == [(1, 2, 0, "the webhook is disabled")]
+        await sending.amend(webhook, disabled_at=None)
+        sending.resend(webhook)
+        await until(lambda: receiver.got)
+        await sending.finished(webhook, 1)
+    assert sending.states(webhook) == [(1, 1, 1, None)]
+
+
+async def test_pending_deliveries_of_a_deleted_webhook_fail(sending: Sending) -> None:
+    async with Receiver() as receiver:
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (1, "a"))
+        await sending.core.executor.execute(DeleteRecord(webhook, Webhook), invocation=Invocation.by("test"))
+        async with sending.sender():
+            await sending.finished(webhook, 1)
+    assert receiver.got == []
+    assert sending.states(webhook) == [(1, 2, 0, "the webhook was deleted")]
+
+
+async def test_five_days_of_failures_disable_a_webhook(sending: Sending) -> None:
+    async with Receiver(lambda _: web.Response(status=500)) as receiver, sending.sender(delays=(0,)):
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (1, "a"))
+        await sending.finished(webhook, 1)
+        assert sending.rows("SELECT failing_since FROM delivery_endpoints") == [(sending.clock(),)]
+        sending.clock.forward(days=4, hours=23)
+        sending.put(webhook, (2, "a"))
+        await sending.finished(webhook, 2)
+        assert sending.disabled == []
+        sending.clock.forward(hours=1)
+        sending.put(webhook, (3, "a"))
+        await sending.finished(webhook, 3)
+        await until(lambda: sending.disabled)
+        await until(lambda: sending.rows("SELECT failing_since FROM delivery_endpoints") == [(None,)])
+    assert sending.disabled == [(webhook, "nothing but failures for 5 days")]
+
+
+async def test_a_success_ends_the_count_of_days(sending: Sending) -> None:
+    def answer(got: Got) -> web.Response:
+        return web.Response(status=500 if b'"position":1}' in got.body else 200)
+
+    async with Receiver(answer) as receiver, sending.sender(delays=(0,)):
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (1, "a"), (2, "a"))
+        await sending.finished(webhook, 2)
+    assert sending.rows("SELECT failing_since, succeeded_at IS NOT NULL FROM delivery_endpoints") == [(None, True)]
+
+
+async def test_both_secrets_sign_during_the_overlap(sending: Sending) -> None:
+    async with Receiver() as receiver, sending.sender():
+        webhook = await sending.webhook(receiver.url, OLD)
+        sending.put(webhook, (1, "a"))
+        await sending.finished(webhook, 1)
+        box = sending.vault.encrypt(encode_secret(NEW), owner=f"webhook:{webhook}")
+        await sending.core.executor.execute(RotateWebhookSecret(webhook, box), invocation=Invocation.by("test"))
+        for number in (2, 3):
+            sending.resend(webhook, "false")
+            sending.put(webhook, (number, "a"))
+            await sending.finished(webhook, number)
+            sending.clock.forward(hours=25)
+    first, second, third = receiver.got
+    assert [verified(first, OLD), verified(first, NEW)] == [True, False]
+    assert [verified(second, OLD), verified(second, NEW)] == [True, True]
+    assert [verified(third, OLD), verified(third, NEW)] == [False, True]
+    assert int(first.headers["webhook-timestamp"]) == int((sending.clock() - timedelta(hours=50)).timestamp())
+
+
+async def test_forms_basic_authentication_and_additional_headers(sending: Sending) -> None:
+    async with Receiver() as receiver, sending.sender():
+        text = json.dumps({"headers": [{"name": "X-Site", "value": "a"}, {"name": "x-site", "value": "b"}]})
+        webhook = await sending.webhook(
+            receiver.url,
+            use_json_body=False,
+            use_http_basic_authentication=True,
+            username="user",
+            additional_properties_json=text,
+        )
+        sending.put(webhook, (1, "a"))
+        await sending.finished(webhook, 1)
+    [got] = receiver.got
+    assert got.headers["content-type"] == "application/x-www-form-urlencoded"
+    assert parse_qs(got.body.decode()) == {"Lane": ["a"], "Position": ["1"]}
+    assert got.headers["authorization"] == f"Basic {base64.b64encode(b'user:').decode()}"
+    assert got.headers["x-site"] == "a, b"
+    assert verified(got, OLD)
+
+
+async def test_a_member_that_lost_its_shards_writes_and_sends_nothing(sending: Sending) -> None:
+    go_on = asyncio.Event()
+
+    async def answer(_: Got) -> web.Response:
+        await go_on.wait()
+        return web.Response()
+
+    async with Receiver(answer) as receiver, sending.sender(lease=60.0) as sender:
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (1, "a"), (2, "a"))
+        await until(lambda: receiver.got)
+        sending.rows("UPDATE consumer_shards SET owner = %s, epoch = epoch + 1, held_until = 'infinity' RETURNING 1", UUID(int=9))
+        go_on.set()
+        await until(lambda: sender.in_flight == 0)
+        await until(lambda: shard_of(webhook) not in sender._scheduler.shards)
+        sending.put(webhook, (3, "b"))
+        await until(lambda: not sender._reader.has_new)
+    assert [row[1:3] for row in sending.states(webhook)] == [(0, 0)] * 3
+    assert sending.rows("SELECT count(*) FROM delivery_attempts") == [(0,)]
+    assert len(receiver.got) <= 2, "the second may have begun before the write was refused"
+
+
+async def test_the_next_owner_sends_again_with_the_same_id(sending: Sending) -> None:
+    stuck = True
+
+    async def answer(_: Got) -> web.Response:
+        if stuck:
+            await asyncio.Event().wait()
+        return web.Response()
+
+    async with Receiver(answer) as receiver:
+        webhook = await sending.webhook(receiver.url)
+        async with sending.sender(lease=0.5) as frozen:
+            sending.put(webhook, (1, "a"))
+            await until(lambda: receiver.got)
+            assert frozen._task is not None
+            for task in (frozen._task, *frozen._tasks, *frozen._workers):  # as if it were killed
+                task.cancel()
+            stuck = False
+            async with sending.sender(lease=0.5):
+                await sending.finished(webhook, 1)
+            frozen._scheduler.in_flight = 0
+    assert len({got.id for got in receiver.got}) == 1
+    assert len(receiver.got) == 2
+
+
+async def test_broken_database_connections_lose_nothing(sending: Sending) -> None:
+    async with Receiver() as receiver, sending.sender():
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, *[(number, "a") for number in range(1, 101)])
+        await until(lambda: len(receiver.got) > 10)
+        sending.rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name <> ''"
+        )
+        sending.put(webhook, *[(number, "b") for number in range(101, 111)])
+        await sending.finished(webhook, 110)
+    assert [row[1:3] for row in sending.states(webhook)] == [(1, 1)] * 110
+    positions = [json.loads(body)["position"] for body in receiver.bodies if '"a"' in body]
+    assert sorted(set(positions)) == list(range(1, 101))
+    firsts = list(dict.fromkeys(positions))
+    assert firsts == sorted(firsts)
+
+
+async def test_two_members_share_the_shards_and_each_delivery_is_sent_once(sending: Sending) -> None:
+    async with Receiver() as receiver:
+        webhooks = [await sending.webhook(receiver.url) for _ in range(12)]
+        async with sending.sender(lease=0.6):
+            async with sending.sender(lease=0.6):
+                owners = "SELECT count(*) FROM consumer_shards GROUP BY owner"
+                await until(lambda: sending.rows(owners) == [(8,), (8,)])
+                for webhook in webhooks:
+                    sending.put(webhook, *[(number, "a") for number in range(1, 11)])
+                for webhook in webhooks:
+                    await sending.finished(webhook, 10)
+            for webhook in webhooks:
+                sending.put(webhook, (11, "a"))
+            for webhook in webhooks:
+                await sending.finished(webhook, 11)
+    assert len(receiver.got) == 132
+    for webhook in webhooks:
+        assert [row[1:3] for row in sending.states(webhook)] == [(1, 1)] * 11
+
+
+async def test_attempts_in_flight_at_the_stop_are_written(sending: Sending) -> None:
+    go_on = asyncio.Event()
+
+    async def answer(_: Got) -> web.Response:
+        await go_on.wait()
+        return web.Response()
+
+    async with Receiver(answer) as receiver:
+        webhook = await sending.webhook(receiver.url)
+        async with sending.sender():
+            sending.put(webhook, (1, "a"), (2, "a"))
+            await until(lambda: receiver.got)
+            asyncio.get_running_loop().call_later(0.05, go_on.set)
+    assert [row[1] for row in sending.states(webhook)] == [1, 0]
+    assert sending.rows("SELECT count(*) FROM consumer_shards WHERE owner IS NOT NULL") == [(0,)]

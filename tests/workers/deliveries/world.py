@@ -1,0 +1,265 @@
+"""A table of deliveries in memory that answers like the real statements, and a world around a reader: anything may happen at any
+moment, also during a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+from uuid import UUID
+
+from projections.deliveries.keys import SHARDS, shard_of
+from projections.deliveries.store import (
+    DELIVERED,
+    FAILED,
+    PENDING,
+    DeliveryStore,
+    Key,
+    PageRequest,
+    PendingDelivery,
+    QueueRequest,
+    WebhookStatus,
+)
+from workers.deliveries.attempt import AttemptResult
+from workers.deliveries.endpoint import Endpoint
+from workers.deliveries.endpoint_configs import EndpointConfig, EndpointConfigs
+from workers.deliveries.outcome_handler import OutcomeHandler
+from workers.deliveries.reader import Reader
+from workers.deliveries.retries import Schedule
+from workers.deliveries.scheduler import DeliveryScheduler, PendingOutcome, ScheduledAttempt
+
+NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
+WEBHOOKS = (UUID(int=1), UUID(int=2), UUID(int=4))
+ORDERING_KEYS = ("a", "b", "c")
+DELAYS = (0.0, 5.0, 5.0, 60.0)
+CAPACITY = 3
+
+
+@dataclass
+class Row:
+    """`done` is the truth, written or not. `excused`: it was resent, or its outcome was lost with its shard, so it may come twice
+    and after later ones."""
+
+    state: int = PENDING
+    attempts: int = 0
+    due: float = 0.0
+    done: bool = False
+    excused: bool = False
+
+
+class Twin(DeliveryStore):
+    """The statements of the store, over rows in memory."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def last_place(self) -> tuple[int, UUID, str]:
+        pending = self._pending()
+        return (pending[-1][1], pending[-1][0], pending[-1][2]) if pending else (0, UUID(int=0), "")
+
+    async def webhooks(self) -> list[UUID]:
+        found = sorted({webhook for webhook, _, _ in self._pending()})
+        self._world.meanwhile()
+        return found
+
+    async def read_new(self, after: tuple[int, UUID, str], *, shards: Iterable[int], limit: int) -> list[PendingDelivery]:
+        held = set(shards)
+        found = [key for key in self._pending() if (key[1], key[0], key[2]) > after and shard_of(key[0]) in held]
+        return self._answered(found[:limit])
+
+    async def read_pages(self, requests: Sequence[PageRequest]) -> list[PendingDelivery]:
+        found: list[Key] = []
+        for one in requests:
+            page = [key for key in self._pending() if key[0] == one.webhook and (key[1], key[2]) > (one.position, one.ordering_key)]
+            found += page[: one.limit]
+        return self._answered(found)
+
+    async def read_queues(self, requests: Sequence[QueueRequest], *, each: int) -> list[PendingDelivery]:
+        found: list[Key] = []
+        for one in requests:
+            queue = [key for key in self._pending() if (key[0], key[2]) == (one.webhook, one.ordering_key)]
+            found += [key for key in queue if one.after < key[1] <= one.through][:each]
+        return self._answered(found)
+
+    async def webhook_statuses(self, webhooks: Sequence[UUID]) -> Mapping[UUID, WebhookStatus]:
+        return {webhook: WebhookStatus(1, None) for webhook in webhooks}
+
+    def _pending(self) -> list[Key]:
+        pending = (key for key, row in self._world.table.items() if row.state == PENDING)
+        return sorted(pending, key=lambda key: (key[1], key[0], key[2]))
+
+    def _answered(self, keys: Sequence[Key]) -> list[PendingDelivery]:
+        """The rows as they are now. Changes during the query are not in the answer."""
+        now, answer = self._world.now, []
+        for key in keys:
+            row = self._world.table[key]
+            answer.append(PendingDelivery(*key, "{}" if row.due <= now else None, row.attempts, max(row.due - now, 0.0)))
+        self._world.meanwhile()
+        return answer
+
+
+class AnyConfig(EndpointConfigs):
+    def __init__(self) -> None: ...
+
+    async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
+        config = EndpointConfig(1, "http://hooks.test", True, False, {}, [bytes(32)], None)
+        return dict.fromkeys(webhooks, config)
+
+
+class World:
+    """Random actions, and the rules that hold whenever something is sent."""
+
+    def __init__(self, random: Random, *, failing: float) -> None:
+        self.random = random
+        self.failing = failing
+        self.now = 1000.0
+        self.table: dict[Key, Row] = {}
+        self.position = 0
+        self.epoch = 0
+        self.in_flight: list[ScheduledAttempt] = []
+        self.unwritten: list[PendingOutcome] = []
+        self.busy = False
+        self.scheduler = DeliveryScheduler(lambda: None, places=8)
+        self.scheduler.waiting_each = CAPACITY
+        self.outcome_handler = OutcomeHandler(self.scheduler, self, schedule=Schedule(DELAYS), rng=random, time=lambda: self.now)
+        self.reader = Reader(Twin(self), AnyConfig(), scheduler=self.scheduler, disable=self._never, time=lambda: self.now)
+        self.take_shards()
+
+    async def _never(self, webhook: UUID, reason: str) -> None:
+        raise AssertionError(f"{webhook}: {reason}")
+
+    # --- actions
+
+    def insert(self) -> None:
+        self.position += 1
+        for webhook in self.random.sample(WEBHOOKS, self.random.randint(1, len(WEBHOOKS))):
+            for queue in self.random.sample(ORDERING_KEYS, self.random.randint(1, 2)):
+                self.table[webhook, self.position, queue] = Row(due=self.now)
+        self.reader.has_new = True
+
+    def start(self) -> None:
+        attempt = self.scheduler.next(self.now)
+        if attempt is not None:
+            self.check(attempt)
+            self.in_flight.append(attempt)
+
+    def land(self) -> None:
+        if self.in_flight:
+            attempt = self.in_flight.pop(self.random.randrange(len(self.in_flight)))
+            failed = self.random.random() < self.failing
+            pauses = failed and self.random.random() < 0.1
+            result = AttemptResult(NOON, 0.1, 503 if failed else 200, "no" if failed else None, requested_wait=20.0 * pauses)
+            self.outcome_handler.handle(attempt, result)
+            outcome = self.unwritten[-1].outcome
+            if not attempt.endpoint.revoked:
+                self.table[outcome.key].done = outcome.state != PENDING
+
+    def write(self) -> None:
+        """Write some of the outcomes, in order, as the statement does."""
+        count = self.random.randint(0, len(self.unwritten))
+        batch, self.unwritten = self.unwritten[:count], self.unwritten[count:]
+        for pending_outcome in batch:
+            outcome, row = pending_outcome.outcome, self.table[pending_outcome.outcome.key]
+            if outcome.epoch == self.epoch and row.state == PENDING:
+                row.state, row.attempts = outcome.state, outcome.attempts
+                row.due = self.now + outcome.wait if outcome.state == PENDING else row.due
+        for pending_outcome in batch:
+            self.scheduler.outcome_written(pending_outcome)
+
+    def resend(self) -> None:
+        finished = [key for key, row in self.table.items() if row.state != PENDING]
+        if finished:
+            key = self.random.choice(finished)
+            self.table[key] = Row(due=self.now, excused=True)
+            endpoint = self.scheduler.endpoint(key[0])
+            if endpoint is not None:
+                endpoint.read_again()
+                self.scheduler.mark_ready(endpoint)
+
+    def revoke(self) -> None:
+        """All shards go to another member and come back: unwritten outcomes are lost."""
+        for key in [pending_outcome.outcome.key for pending_outcome in self.unwritten] + [
+            attempt.row.key for attempt in self.in_flight
+        ]:
+            self.table[key].excused = True
+        for row in self.table.values():
+            row.done = row.state != PENDING
+        self.take_shards()
+
+    def take_shards(self) -> None:
+        self.epoch += 1
+        shards = dict.fromkeys(range(SHARDS), self.epoch)
+        if self.scheduler.hold(shards, excess=(), until=float("inf")):
+            self.reader.find_webhooks = True
+
+    def wait(self) -> None:
+        self.now += self.random.choice((0.1, 2.0, 7.0, 40.0))
+
+    def read(self) -> None:
+        """The twin never really waits, so a round ends at once. Other actions happen during its queries."""
+        self.busy = True
+        round_ = self.reader.read()
+        try:
+            round_.send(None)
+        except StopIteration:
+            return
+        finally:
+            self.busy = False
+        raise AssertionError("it waits")
+
+    def meanwhile(self) -> None:
+        while self.busy and self.random.random() < 0.5:
+            self.random.choice((self.insert, self.start, self.land, self.write, self.resend))()
+
+    def step(self, *, rare: bool) -> None:
+        often = (self.read, self.start, self.land)
+        seldom = (self.insert, self.write, self.wait, self.resend, self.start)
+        self.random.choice((*often, *often, *seldom, *([self.revoke] if rare else ())))()
+
+    # --- rules
+
+    def check(self, attempt: ScheduledAttempt) -> None:
+        webhook, position, ordering_key = attempt.row.key
+        row = self.table[attempt.row.key]
+        assert not [
+            one
+            for one in self.in_flight
+            if (one.row.webhook, one.row.ordering_key) == (webhook, ordering_key) and not one.endpoint.revoked
+        ]
+        if not row.excused:
+            assert not row.done, "nothing is sent twice without need"
+            assert row.attempts <= attempt.row.attempts < len(DELAYS)
+            earlier = [key for key in self.table if (key[0], key[2]) == (webhook, ordering_key) and key[1] < position]
+            assert all(self.table[key].done or self.table[key].excused for key in earlier), "nothing overtakes"
+
+    def drain(self) -> None:
+        """With working receivers everything gets delivered."""
+        self.failing = 0.0
+        for _ in range(400):
+            self.read()
+            for _ in range(20):
+                self.start()
+                self.land()
+            self.write()
+            self.now += 1.0
+            self.reader.has_new = True
+            if all(row.state != PENDING for row in self.table.values()) and self.quiet:
+                break
+
+    @property
+    def quiet(self) -> bool:
+        """No state is left of finished deliveries."""
+        return all(one.idle and not len(one.queues) for one in self.scheduler.endpoints.values())
+
+    # --- OutcomeSink
+
+    def add(self, pending_outcome: PendingOutcome) -> None:
+        self.unwritten.append(pending_outcome)
+
+    def set_failing_since(self, endpoint: Endpoint, since: datetime | None) -> None: ...
+
+
+def finished(world: World) -> bool:
+    """Every row is delivered, or failed after its last try."""
+    return all(row.state == DELIVERED or (row.state == FAILED and row.attempts == len(DELAYS)) for row in world.table.values())

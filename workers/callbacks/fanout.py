@@ -1,0 +1,114 @@
+"""Fan-out of callbacks: one delivery for each notice of a job and each callback that the job names.
+
+The handler of the consumer. A notice shows the job as of its event. Whether a callback exists and is enabled is read when the
+delivery is inserted, and again by the sender.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic_core import to_json
+
+from domain.job.aggregate import Job
+from domain.job.values import TERMINAL
+from domain.kernel.mapper import EventMapper
+from domain.webhook.aggregate import Webhook
+from projections.deliveries.fanout import NewDelivery
+from projections.log.reader import LoggedEvent
+from projections.log.streams import Streams
+from projections.records.queries import RecordQueries
+from workers.callbacks.policy import payload
+from workers.deliveries.fanout import DISABLED, DeliveryFanout
+from workers.kernel.aggregate_cache import AggregateCache
+
+_MOST_WITHOUT_CALLBACKS: Final = 100_000
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Jobs as of one position. `without_callbacks` are jobs that name none: their events need not be read."""
+
+    position: int
+    jobs: AggregateCache[Job]
+    without_callbacks: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+
+@dataclass(frozen=True, slots=True)
+class _JobNotice:
+    """The notice of one event of a job."""
+
+    record: LoggedEvent
+    job: Job
+    body: str
+
+
+class CallbackFanout(DeliveryFanout[_Memory]):
+    """`keep` is the number of jobs in the cache; `wake` notifies the sender of this process."""
+
+    kinds: Final = frozenset({Job.KIND})
+
+    def __init__(
+        self, streams: Streams, records: RecordQueries, *, mapper: EventMapper, wake: Callable[[], None], keep: int = 2_000
+    ) -> None:
+        self._streams = streams
+        self._records = records
+        self._keep = keep
+        super().__init__(self._blank(0), mapper=mapper, wake=wake)
+
+    async def _as_of(self, position: int) -> _Memory:
+        return self._blank(position)
+
+    def _blank(self, position: int) -> _Memory:
+        return _Memory(position, AggregateCache(Job, self._streams, keep=self._keep))
+
+    async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
+        notices = await self._notices(memory, records, start=start)
+        return await self._new_deliveries(notices) if notices else []
+
+    async def _notices(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[_JobNotice]:
+        is_first = {record.key: record.version == 1 for record in reversed(records) if record.key not in memory.without_callbacks}
+        await memory.jobs.load(is_first, position=start)
+        notices = [notice for record in records for notice in self._notices_of(memory, record)]
+        for key in is_first:
+            job = memory.jobs.get(key)
+            if job is not None and job.state in TERMINAL:
+                memory.jobs.forget(key)
+        memory.jobs.tidy()
+        while len(memory.without_callbacks) > _MOST_WITHOUT_CALLBACKS:
+            memory.without_callbacks.popitem(last=False)
+        return notices
+
+    def _notices_of(self, memory: _Memory, record: LoggedEvent) -> Iterator[_JobNotice]:
+        if record.key in memory.without_callbacks:
+            return
+        event = self._read(record)
+        job = memory.jobs.fold(event)
+        if not job.submission.callbacks:
+            memory.jobs.forget(record.key)
+            memory.without_callbacks[record.key] = None
+            return
+        body = payload(event, job)
+        if body is not None:
+            yield _JobNotice(record, job, to_json(body, inf_nan_mode="null").decode())
+
+    async def _new_deliveries(self, notices: Sequence[_JobNotice]) -> list[NewDelivery]:
+        """For existing callbacks. For a disabled one they are inserted as failed, so that they can be recovered."""
+        links = {(Webhook.KIND, str(webhook)): webhook for notice in notices for webhook in notice.job.submission.callbacks}
+        existing = {links[link]: row.details for link, row in (await self._records.linked(links)).items()}
+        return [
+            NewDelivery(
+                webhook,
+                notice.record.position,
+                notice.record.stream,
+                notice.body,
+                notice.record.recorded_at,
+                DISABLED if existing[webhook].disabled_at is not None else None,
+            )
+            for notice in notices
+            for webhook in notice.job.submission.callbacks
+            if webhook in existing
+        ]

@@ -1,0 +1,1 @@
+"""Deliveries to webhooks: fan-out, sending, retries, outcomes."""

@@ -1,0 +1,103 @@
+"""One attempt: the request, in the form of the Standard Webhooks specification, and its result.
+
+docs/reference/api/webhooks.md#request-headers.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from time import perf_counter
+from typing import Final
+
+from domain.kernel.clock import Clock
+from projections.deliveries.keys import delivery_id
+from projections.deliveries.store import PendingDelivery
+from workers.deliveries.endpoint_configs import EndpointConfig
+from workers.deliveries.form_body import form_body
+from workers.deliveries.retries import retry_after
+from workers.deliveries.signature import signatures
+from workers.ports import Outbound, OutboundFailed, OutboundRefused, Reply
+
+SECONDS: Final = 15.0
+HEAD_CHARACTERS: Final = 500
+_HEAD_BYTES: Final = 4 * HEAD_CHARACTERS  # of UTF-8
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """What came of an attempt. `error` is None when it was delivered. `requested_wait`: seconds of `Retry-After`; `gone`: 410."""
+
+    started_at: datetime
+    seconds: float
+    status: int | None = None
+    error: str | None = None
+    address: str = ""
+    response: str = ""
+    requested_wait: float = 0.0
+    gone: bool = False
+
+    @property
+    def pauses_endpoint(self) -> bool:
+        """Whether `Retry-After` is meant for the whole endpoint: with 429 and 503."""
+        return self.requested_wait > 0 and self.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+class DeliveryClient:
+    """Sends a delivery once."""
+
+    def __init__(self, outbound: Outbound, clock: Clock, *, seconds: float = SECONDS) -> None:
+        self._outbound = outbound
+        self._clock = clock
+        self._seconds = seconds
+
+    async def send(self, row: PendingDelivery, config: EndpointConfig) -> AttemptResult:
+        """Never raises: an exception of our own fails the attempt too."""
+        now = self._clock()
+        assert row.payload is not None
+        begun = perf_counter()
+        try:
+            body = row.payload.encode() if config.as_json else form_body(row.payload)
+            message, timestamp = str(delivery_id(row.webhook, row.position, ordering_key=row.ordering_key)), int(now.timestamp())
+            headers = {
+                **config.headers,
+                "webhook-id": message,
+                "webhook-timestamp": str(timestamp),
+                "webhook-signature": signatures(config.signing_keys(now), body, message=message, timestamp=timestamp),
+            }
+            reply = await self._outbound.request(
+                "POST", config.url, headers=headers, body=body, seconds=self._seconds, most=_HEAD_BYTES
+            )
+        except (OutboundRefused, OutboundFailed) as fault:
+            return AttemptResult(now, perf_counter() - begun, error=str(fault))
+        except Exception as fault:  # only the name: a message might repeat what was to be sent
+            _log.error("a delivery could not be sent: %s", type(fault).__name__)
+            return AttemptResult(now, perf_counter() - begun, error="It could not be sent.")
+        return result_of(reply, now)
+
+
+def result_of(reply: Reply, now: datetime) -> AttemptResult:
+    """A redirect is a failed attempt too."""
+    status = reply.status
+    delivered = 200 <= status < 300
+    return AttemptResult(
+        now,
+        reply.seconds,
+        status=status,
+        error=None if delivered else f"The answer was {_named(status)}.",
+        address=reply.address,
+        response=reply.body.decode(errors="replace")[:HEAD_CHARACTERS].replace("\0", "\ufffd") if reply.body else "",
+        requested_wait=0.0 if delivered else retry_after(reply.headers.get("retry-after"), now),
+        gone=status == HTTPStatus.GONE,
+    )
+
+
+def _named(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)

@@ -1,0 +1,100 @@
+"""The address, headers and signing keys of a webhook: read once for each version of it, with its secrets, and kept in memory
+only."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from domain.kernel.encryption import DecryptionFailed
+from domain.webhook.aggregate import PREVIOUS, SIGNING, URL, Webhook, WebhookDetails, extra_headers
+from domain.webhook.callback import split_user_info
+from domain.webhook.secret import decode_secret
+from projections.records.queries import RecordQueries, RecordRow
+from projections.vault.vault import Vault
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointConfig:
+    """What the sender needs of one version of a webhook. `headers` are the same for all deliveries. The repr has no secret."""
+
+    version: int
+    url: str = field(repr=False)
+    as_json: bool
+    disabled: bool
+    headers: Mapping[str, str] = field(repr=False)
+    keys: Sequence[bytes] = field(repr=False)
+    """The present signing key, then the previous one."""
+    previous_until: datetime | None
+
+    def signing_keys(self, now: datetime) -> Sequence[bytes]:
+        if self.previous_until is not None and now < self.previous_until:
+            return self.keys
+        return self.keys[:1]
+
+
+class EndpointConfigs:
+    """Loads configurations. `version` is the product's, for the user agent."""
+
+    def __init__(self, records: RecordQueries, vault: Vault, *, version: str) -> None:
+        self._records = records
+        self._vault = vault
+        self._agent = f"medialedger/{version}"
+
+    async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
+        """Configurations of the webhooks that exist and whose secrets can be decrypted."""
+        found = await self._records.linked((Webhook.KIND, str(webhook)) for webhook in webhooks)
+        configs: dict[UUID, EndpointConfig] = {}
+        for row in found.values():
+            try:
+                configs[UUID(row.id)] = await self._config(row)
+            except DecryptionFailed:
+                _log.error("the secrets of webhook %s cannot be decrypted", row.id)
+        return configs
+
+    async def _config(self, row: RecordRow) -> EndpointConfig:
+        details: WebhookDetails = row.details
+        opened = {name: await self._vault.read(ref.reference) for name, ref in details.secrets.items()}
+        secrets = {name: secret for name, secret in opened.items() if secret is not None}
+        if URL in details.secrets and URL not in secrets:
+            raise DecryptionFailed(URL)  # erased meanwhile; the shown part of the address is not the whole
+        url, credentials = split_user_info(secrets.get(URL, details.webhook_url))
+        headers = headers_of(details, secrets, agent=self._agent)
+        if credentials is not None:
+            headers["authorization"] = basic(credentials)
+        return EndpointConfig(
+            version=row.version,
+            url=url,
+            as_json=details.use_json_body,
+            disabled=details.disabled_at is not None,
+            headers=headers,
+            keys=[decode_secret(secrets[name]) for name in (SIGNING, PREVIOUS) if name in secrets],
+            previous_until=details.previous_until,
+        )
+
+
+def headers_of(details: WebhookDetails, secrets: Mapping[str, str], *, agent: str) -> dict[str, str]:
+    """Of our own headers only the user agent can be replaced. A header that is given twice is sent as one (RFC 9110, 5.3)."""
+    sent = {"user-agent": agent}
+    extra: dict[str, str] = {}
+    for name, value in extra_headers(details, secrets):
+        first = extra.get(name.lower())
+        extra[name.lower()] = value if first is None else f"{first}, {value}"
+    sent |= extra
+    if details.use_http_basic_authentication:
+        sent["authorization"] = basic(f"{details.username or ''}:{secrets.get('password', '')}")
+    return sent | {"content-type": JSON if details.use_json_body else FORM}
+
+
+def basic(credentials: str) -> str:
+    """The value of `Authorization` (RFC 7617)."""
+    return f"Basic {b64encode(credentials.encode()).decode()}"

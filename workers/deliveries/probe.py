@@ -1,0 +1,63 @@
+"""Sample notifications, sent at once, to test a receiver: docs/reference/api/webhooks.md#test.
+
+A sample is sent by the same client as every delivery. It is not stored and not repeated, and does not count for the endpoint's
+health.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from domain.kernel.clock import Clock
+from domain.kernel.ids import new_id
+from domain.webhook.aggregate import Webhook
+from projections.deliveries.keys import delivery_id
+from projections.deliveries.store import PendingDelivery
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.deliveries.attempt import AttemptResult, DeliveryClient
+from workers.deliveries.endpoint_configs import EndpointConfigs
+from workers.ports import Outbound, ProbeResult
+
+_NO_POSITION = 0
+"""The log's positions begin at 1."""
+
+
+Samples = Callable[[str | None], str]
+
+
+class Probe:
+    """The port `WebhookProbe`. `samples` makes the body: a notice for a callback of this client, or (None) a notification."""
+
+    def __init__(
+        self, outbound: Outbound, *, records: RecordQueries, vault: Vault, clock: Clock, version: str, samples: Samples
+    ) -> None:
+        self._records = records
+        self._configs = EndpointConfigs(records, vault, version=version)
+        self._client = DeliveryClient(outbound, clock)
+        self._clock = clock
+        self._samples = samples
+
+    async def probe(self, webhook: UUID) -> ProbeResult:
+        """With a new id each time: a receiver may ignore one that it has seen."""
+        ordering_key, sample = str(new_id()), await self._sample(webhook)
+        config = (await self._configs.load([webhook])).get(webhook)
+        if config is None:
+            result = AttemptResult(self._clock(), 0.0, error="The webhook's secrets cannot be opened.")
+        else:
+            result = await self._client.send(
+                PendingDelivery(webhook, _NO_POSITION, ordering_key, sample, attempts=0, wait=0.0), config
+            )
+        return ProbeResult(
+            id=delivery_id(webhook, _NO_POSITION, ordering_key=ordering_key),
+            seconds=result.seconds,
+            status=result.status,
+            error=result.error,
+            address=result.address,
+            response=result.response,
+        )
+
+    async def _sample(self, webhook: UUID) -> str:
+        row = await self._records.find(Webhook.KIND, webhook)
+        return self._samples(None if row is None else row.details.job_client)

@@ -1,0 +1,209 @@
+"""The pending deliveries of one endpoint that are in memory, in one queue for each ordering key. The rest stays in the table. Pure.
+
+Deliveries with one ordering key (about one Event or one job) are sent one after the other, by position. While a queue waits for a
+retry, the other queues go on.
+
+Rows are offered in the order of (position, ordering key). The last offered place is the frontier. Each row up to it is in one
+state:
+
+| state | where it is |
+|---|---|
+| waiting | in `waiting` of its queue |
+| in flight | in `in_flight` of its queue |
+| unread | in the table only; its queue has `has_more` and the row's position is after `read_through` |
+| done | delivered or failed |
+
+A queue that waits for a retry has no rows in memory, only the time until which it backs off.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Final
+
+from projections.deliveries.store import PendingDelivery
+
+BEGINNING: Final = (0, "")
+
+
+class Timer:
+    """Callbacks by time. They are not cancelled: a callback checks itself whether it is still needed. `on_sooner` is called when
+    the next time has become an earlier one."""
+
+    def __init__(self, on_sooner: Callable[[], None]) -> None:
+        self._on_sooner = on_sooner
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    def at(self, due: float, wake: Callable[[], None]) -> None:
+        heapq.heappush(self._heap, (due, next(self._numbers), wake))
+        if self._heap[0][2] is wake:
+            self._on_sooner()
+
+    @property
+    def next_due(self) -> float | None:
+        return self._heap[0][0] if self._heap else None
+
+    def run(self, now: float) -> None:
+        while self._heap and self._heap[0][0] <= now:
+            heapq.heappop(self._heap)[2]()
+
+
+class OrderedQueue:
+    """Deliveries with one ordering key. `backing_off_until` is None unless the queue waits for a retry."""
+
+    __slots__ = ("backing_off_until", "has_more", "in_flight", "key", "read_through", "waiting")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.waiting: list[PendingDelivery] = []  # an empty deque takes ten times as much room
+        self.in_flight: PendingDelivery | None = None
+        self.read_through = 0
+        self.has_more = False
+        self.backing_off_until: float | None = None
+
+
+class OrderedQueues:
+    """The queues of one endpoint."""
+
+    def __init__(self, timer: Timer, mark_ready: Callable[[], None]) -> None:
+        """`mark_ready` is called when the time has come to read or send."""
+        self._timer = timer
+        self._mark_ready = mark_ready
+        self._queues: dict[str, OrderedQueue] = {}
+        self._first_attempts: deque[OrderedQueue] = deque()
+        self._retries: deque[OrderedQueue] = deque()
+        self.to_refill: dict[str, OrderedQueue] = {}
+        """Queues without rows in memory that have more in the table."""
+        self.frontier: tuple[int, str] = BEGINNING
+        self.waiting = 0
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    @property
+    def has_first(self) -> bool:
+        """Whether `take` has a first attempt."""
+        return bool(self._first_attempts)
+
+    @property
+    def has_retry(self) -> bool:
+        """Whether `take` has a retry."""
+        return bool(self._retries)
+
+    def clear(self) -> None:
+        """Forget all rows but those in flight. Reading starts at the beginning again."""
+        self._queues = {key: queue for key, queue in self._queues.items() if queue.in_flight is not None}
+        for queue in self._queues.values():
+            queue.waiting.clear()
+            queue.read_through, queue.has_more = 0, False
+        self._first_attempts.clear()
+        self._retries.clear()
+        self.to_refill.clear()
+        self.frontier = BEGINNING
+        self.waiting = 0
+
+    def offer(self, row: PendingDelivery, now: float) -> None:
+        """Take the next row of the table. For a row whose outcome is known but not written yet, call `pass_over` instead."""
+        self.frontier = (row.position, row.ordering_key)
+        queue = self._queues.get(row.ordering_key)
+        if queue is None:
+            queue = self._queues[row.ordering_key] = OrderedQueue(row.ordering_key)
+        elif queue.has_more:
+            if row.position <= queue.read_through:  # resent by an operator
+                queue.read_through = row.position - 1
+                self._wake(queue)
+            return
+        elif queue.in_flight is not None and queue.in_flight.position == row.position:
+            return
+        self._append(queue, row, now)
+
+    def pass_over(self, position: int, ordering_key: str) -> None:
+        self.frontier = (position, ordering_key)
+
+    def readable_through(self, queue: OrderedQueue) -> int:
+        """The last position that `refill` may get. Rows after the frontier will be offered."""
+        position, key = self.frontier
+        return position if queue.key <= key else position - 1
+
+    def refill(self, queue: OrderedQueue, rows: Iterable[PendingDelivery], *, read_to: int | None, now: float) -> None:
+        """Add rows from the table, in order. `read_to`: there may be more rows after this position; None: there are none."""
+        del self.to_refill[queue.key]
+        queue.has_more = False
+        for row in rows:
+            self._append(queue, row, now)
+            if queue.has_more:
+                return
+        if read_to is not None:
+            queue.has_more, queue.read_through = True, read_to
+        if not queue.waiting:
+            self._go_on(queue)
+
+    def take(self, *, retry: bool) -> PendingDelivery:
+        """The next row to send."""
+        queue = (self._retries if retry else self._first_attempts).popleft()
+        queue.in_flight = queue.waiting.pop(0)
+        self.waiting -= 1
+        return queue.in_flight
+
+    def done(self, row: PendingDelivery) -> None:
+        queue = self._queues[row.ordering_key]
+        queue.in_flight = None
+        self._go_on(queue)
+
+    def retry_later(self, row: PendingDelivery, due: float) -> None:
+        """After a failure: read the queue again from this row when the retry is due."""
+        queue = self._queues[row.ordering_key]
+        queue.in_flight = None
+        before = [row.position - 1]
+        if queue.waiting:
+            before.append(queue.waiting[0].position - 1)
+            self.waiting -= len(queue.waiting)
+            queue.waiting.clear()
+        if queue.has_more:
+            before.append(queue.read_through)
+        queue.has_more, queue.read_through = True, min(before)
+        if queue.read_through == row.position - 1:
+            self._back_off(queue, due)
+        else:  # an earlier row was resent by an operator
+            self.to_refill[queue.key] = queue
+
+    def _append(self, queue: OrderedQueue, row: PendingDelivery, now: float) -> None:
+        if row.wait > 0:
+            queue.has_more, queue.read_through = True, row.position - 1
+            if not queue.waiting and queue.in_flight is None:
+                self._back_off(queue, now + row.wait)
+            return
+        queue.waiting.append(row)
+        queue.read_through = row.position
+        self.waiting += 1
+        if len(queue.waiting) == 1 and queue.in_flight is None:
+            self._ready(queue)
+
+    def _ready(self, queue: OrderedQueue) -> None:
+        (self._retries if queue.waiting[0].attempts else self._first_attempts).append(queue)
+
+    def _go_on(self, queue: OrderedQueue) -> None:
+        if queue.waiting:
+            self._ready(queue)
+        elif queue.has_more:
+            self.to_refill[queue.key] = queue
+        else:
+            del self._queues[queue.key]
+
+    def _back_off(self, queue: OrderedQueue, due: float) -> None:
+        queue.backing_off_until = due
+        self._timer.at(due, lambda: self._due(queue, due))
+
+    def _due(self, queue: OrderedQueue, due: float) -> None:
+        if queue.backing_off_until == due and self._queues.get(queue.key) is queue:
+            self._wake(queue)
+
+    def _wake(self, queue: OrderedQueue) -> None:
+        queue.backing_off_until = None
+        if queue.in_flight is None and not queue.waiting:
+            self.to_refill[queue.key] = queue
+            self._mark_ready()

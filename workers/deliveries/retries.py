@@ -1,0 +1,65 @@
+"""When a failed delivery is tried again: the example schedule of the Standard Webhooks specification.
+
+docs/explanation/delivery.md#how-a-delivery-is-tried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+_SECOND, _MINUTE, _HOUR = 1.0, 60.0, 3600.0
+DELAYS: Final = (
+    0.0,
+    5 * _SECOND,
+    5 * _MINUTE,
+    30 * _MINUTE,
+    2 * _HOUR,
+    5 * _HOUR,
+    10 * _HOUR,
+    14 * _HOUR,
+    20 * _HOUR,
+    24 * _HOUR,
+)
+"""Seconds to wait before the first, second, … try."""
+
+JITTER: Final = 0.2
+LONGEST_REQUESTED: Final = _HOUR
+"""The longest `Retry-After` that is followed, in seconds."""
+
+_SECONDS: Final = re.compile(r"[0-9]{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A delivery has as many tries as there are delays."""
+
+    delays: Sequence[float] = DELAYS
+
+    @property
+    def tries(self) -> int:
+        return len(self.delays)
+
+    def wait(self, attempts_made: int, draw: float, *, requested_wait: float = 0.0) -> float | None:
+        """Seconds until the next try; None: there is none. `draw` is random, from 0 to 1; `requested_wait` comes from the
+        receiver."""
+        if attempts_made >= self.tries:
+            return None
+        return max(self.delays[attempts_made] * (1 - JITTER + 2 * JITTER * draw), requested_wait)
+
+
+def retry_after(value: str | None, now: datetime) -> float:
+    """Seconds of a `Retry-After` header, a number or an HTTP date (RFC 9110, 10.2.3); 0 without a valid value."""
+    text = (value or "").strip()
+    if _SECONDS.fullmatch(text):
+        return min(float(text), LONGEST_REQUESTED)
+    try:
+        when = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return min(max((when - now).total_seconds(), 0.0), LONGEST_REQUESTED)

@@ -1,0 +1,214 @@
+"""Schedules attempts over all endpoints of this process, and keeps outcomes until they are in the table. Pure.
+
+Endpoints take turns. At most a quarter of the places is used for retries and for endpoints whose last attempt failed: these may
+hang.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from projections.deliveries.keys import shard_of
+from projections.deliveries.store import PENDING, AttemptOutcome, Key, PendingDelivery
+from workers.deliveries.endpoint import Endpoint
+from workers.deliveries.queues import Timer
+
+PLACES: Final = 512
+MOST_UNWRITTEN: Final = 10_000
+"""With so many outcomes that are not written yet, no attempt starts."""
+_KEPT: Final = 1000
+_WAITING: Final = 20_000
+_WAITING_EACH: Final = (50, 1000)
+
+
+@dataclass(slots=True)
+class ScheduledAttempt:
+    """An attempt to start now. `retry`: it uses a place for retries."""
+
+    endpoint: Endpoint
+    row: PendingDelivery
+    retry: bool
+
+
+@dataclass(slots=True)
+class PendingOutcome:
+    """An outcome that a read of the table may not show yet. `due` is a time of this process's monotonic clock."""
+
+    outcome: AttemptOutcome
+    endpoint: Endpoint
+    due: float
+
+
+class DeliveryScheduler:
+    """Endpoints, and the shards that this member owns. `changed` is called when there may be something to read or to send."""
+
+    def __init__(self, changed: Callable[[], None], *, places: int = PLACES) -> None:
+        self.timer = Timer(changed)
+        self.endpoints: dict[UUID, Endpoint] = {}
+        self.shards: dict[int, int] = {}
+        """Epochs of the owned shards, without those that are to be released."""
+        self.releasing: dict[int, int] = {}
+        self.until = float("-inf")
+        """Until when the shards are owned for certain."""
+        self.to_read: dict[Endpoint, None] = {}
+        self.to_close: dict[Endpoint, None] = {}
+        self.in_flight = 0
+        self.waiting_each = _WAITING_EACH[1]
+        self._in_flight_retries = 0
+        self._changed = changed
+        self._places = places
+        self._runnable: deque[Endpoint] = deque()
+        self._waiting_for_place: list[Endpoint] = []
+        self._unwritten: dict[Key, PendingOutcome] = {}
+        self._written: dict[Key, PendingOutcome] = {}
+
+    def endpoint(self, webhook: UUID) -> Endpoint | None:
+        """The endpoint of a webhook, made when it is missing; None when its shard is not owned."""
+        endpoint = self.endpoints.get(webhook)
+        if endpoint is None:
+            shard = shard_of(webhook)
+            epoch = self.shards.get(shard)
+            if epoch is not None:
+                endpoint = self.endpoints[webhook] = Endpoint(
+                    webhook, shard=shard, epoch=epoch, timer=self.timer, mark_ready=self.mark_ready, limit=self.waiting_each
+                )
+                self.mark_ready(endpoint)
+        return endpoint
+
+    def mark_ready(self, endpoint: Endpoint) -> None:
+        """The endpoint may have something to send or to read."""
+        if endpoint.revoked:
+            return
+        if endpoint.closed_reason is not None:
+            self.to_close[endpoint] = None
+        elif endpoint.has_unread or endpoint.queues.to_refill:
+            self.to_read[endpoint] = None
+        if not endpoint.queued:
+            endpoint.queued = True
+            self._runnable.append(endpoint)
+        self._changed()
+
+    def next(self, now: float) -> ScheduledAttempt | None:
+        """The attempt to start now; None: there is none, or no place for it."""
+        if now >= self.until or len(self._unwritten) >= MOST_UNWRITTEN or self.in_flight >= self._places:
+            return None
+        retries_allowed = self._in_flight_retries < max(self._places // 4, 1)
+        for _ in range(len(self._runnable)):
+            endpoint = self._runnable.popleft()
+            recently_failed = endpoint.recently_failed
+            row = endpoint.next(now, retries_allowed=retries_allowed)
+            if row is not None:
+                self._runnable.append(endpoint)
+                retry = recently_failed or row.attempts > 0
+                self.in_flight += 1
+                self._in_flight_retries += retry
+                return ScheduledAttempt(endpoint, row, retry)
+            endpoint.queued = False
+            if not retries_allowed and (recently_failed or endpoint.queues.has_retry):
+                self._waiting_for_place.append(endpoint)
+        return None
+
+    def completed(self, attempt: ScheduledAttempt) -> None:
+        """An attempt has ended. The endpoint has its result already."""
+        self.in_flight -= 1
+        endpoint = attempt.endpoint
+        if not endpoint.queued:
+            endpoint.queued = True
+            self._runnable.append(endpoint)
+        if endpoint.closed_reason is not None:
+            self.mark_ready(endpoint)
+        elif (endpoint.needs_page or endpoint.queues.to_refill) and not endpoint.revoked:
+            self.to_read[endpoint] = None
+            self._changed()
+        if attempt.retry:
+            self._in_flight_retries -= 1
+            waiting, self._waiting_for_place = self._waiting_for_place, []
+            for other in waiting:
+                self.mark_ready(other)
+
+    def hold(self, shards: Mapping[int, int], *, excess: Iterable[int], until: float) -> bool:
+        """Set the owned shards with their epochs; those of `excess` are to be released. Returns whether there are new ones, whose
+        webhooks must be found."""
+        for shard, epoch in (self.shards | self.releasing).items():
+            if shards.get(shard) != epoch:
+                self.revoke(shard, epoch)
+        self.until = until
+        self.releasing = {shard: shards[shard] for shard in excess}
+        staying = {shard: epoch for shard, epoch in shards.items() if shard not in self.releasing}
+        new = staying.keys() - self.shards.keys()
+        self.shards = staying
+        for endpoint in self.endpoints.values():
+            releasing = endpoint.shard in self.releasing
+            if endpoint.releasing and not releasing:  # rows were passed over meanwhile
+                endpoint.read_again()
+                self.mark_ready(endpoint)
+            endpoint.releasing = releasing
+        return bool(new)
+
+    def free(self) -> list[int]:
+        """Shards to release that have nothing in flight and no unwritten outcome."""
+        busy = {endpoint.shard for endpoint in self.endpoints.values() if not endpoint.idle}
+        return [shard for shard in self.releasing if shard not in busy]
+
+    def revoke(self, shard: int, epoch: int) -> None:
+        """Another member owns the shard: forget its endpoints and outcomes."""
+        for endpoint in [one for one in self.endpoints.values() if (one.shard, one.epoch) == (shard, epoch)]:
+            endpoint.revoked = True
+            self.remove(endpoint)
+        for owned in (self.shards, self.releasing):
+            if owned.get(shard) == epoch:
+                del owned[shard]
+        for outcomes in (self._unwritten, self._written):
+            for key in [key for key, one in outcomes.items() if (one.outcome.shard, one.outcome.epoch) == (shard, epoch)]:
+                del outcomes[key]
+
+    def remove(self, endpoint: Endpoint) -> None:
+        if self.endpoints.get(endpoint.webhook) is endpoint:
+            del self.endpoints[endpoint.webhook]
+        self.to_read.pop(endpoint, None)
+        self.to_close.pop(endpoint, None)
+
+    def tidy(self) -> None:
+        """Remove idle endpoints where there are many, and set how many rows each endpoint may keep in memory."""
+        if len(self.endpoints) > _KEPT:
+            for endpoint in [one for one in self.endpoints.values() if one.evictable]:
+                self.remove(endpoint)
+        least, most = _WAITING_EACH
+        self.waiting_each = max(least, min(most, _WAITING // max(len(self.endpoints), 1)))
+        for endpoint in self.endpoints.values():
+            endpoint.limit = self.waiting_each
+
+    def add_outcome(self, pending_outcome: PendingOutcome) -> None:
+        """Keep an outcome until it is written."""
+        pending_outcome.endpoint.unwritten += 1
+        if not pending_outcome.endpoint.revoked:
+            self._unwritten[pending_outcome.outcome.key] = pending_outcome
+
+    def outcome_written(self, pending_outcome: PendingOutcome) -> None:
+        endpoint = pending_outcome.endpoint
+        endpoint.unwritten -= 1
+        key = pending_outcome.outcome.key
+        if self._unwritten.get(key) is pending_outcome:
+            del self._unwritten[key]
+            self._written[key] = pending_outcome
+        if endpoint.closed_reason is not None and endpoint.idle:
+            self.mark_ready(endpoint)
+
+    def before_read(self) -> None:
+        """A read of the table starts: it will show all outcomes that are written by now."""
+        self._written.clear()
+
+    def with_outcome(self, row: PendingDelivery, now: float) -> PendingDelivery | None:
+        """A row of the table with its later outcome, if there is one; None: it is done."""
+        if not self._unwritten and not self._written:
+            return row
+        pending_outcome = self._unwritten.get(row.key) or self._written.get(row.key)
+        if pending_outcome is None:
+            return row
+        if pending_outcome.outcome.state != PENDING:
+            return None
+        return row._replace(attempts=pending_outcome.outcome.attempts, wait=max(pending_outcome.due - now, row.wait, 0.0))

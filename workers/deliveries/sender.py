@@ -1,0 +1,212 @@
+"""The webhook sender: owns shards of endpoints, reads pending deliveries, sends them, records outcomes.
+
+One member owns all webhooks of a shard, so the state of an endpoint (order, attempts in flight, circuit breaker) is in its memory:
+docs/adr/0019-an-endpoint-belongs-to-one-process.md. After a crash rows are still pending; the next owner of the shard sends them
+again, under the same `webhook-id`.
+
+Its tasks go on after any exception. They log only its name, because its message might hold what was to be sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from random import Random
+from time import monotonic
+from typing import Final
+from uuid import UUID
+
+from domain.kernel.clock import Clock
+from projections.consumers.leases import Assignment, ShardLeases
+from projections.deliveries.keys import CHANNEL
+from projections.deliveries.store import DeliveryStore
+from projections.kernel.background_task import run_forever
+from projections.kernel.database import Database
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.deliveries.attempt import SECONDS, DeliveryClient
+from workers.deliveries.endpoint_configs import EndpointConfigs
+from workers.deliveries.outcome_handler import OutcomeHandler
+from workers.deliveries.reader import Disable, Reader
+from workers.deliveries.retries import DELAYS, Schedule
+from workers.deliveries.scheduler import PLACES, DeliveryScheduler, ScheduledAttempt
+from workers.deliveries.writer import Writer
+from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.wakeups import Waker
+from workers.ports import Outbound
+
+_POLL_SECONDS: Final = 1.0
+_ENDING_SECONDS: Final = 5.0
+
+
+class Sender(LeasedWorker):
+    """One member. `disable` gets a webhook that must be disabled, and the reason; it may be called twice."""
+
+    def __init__(
+        self,
+        database: Database,
+        outbound: Outbound,
+        *,
+        records: RecordQueries,
+        vault: Vault,
+        leases: ShardLeases,
+        disable: Disable,
+        version: str,
+        clock: Clock,
+        rng: Random,
+        delays: Sequence[float] = DELAYS,
+        seconds: float = SECONDS,
+        places: int = PLACES,
+    ) -> None:
+        super().__init__(leases, Waker())
+        self._database = database
+        self._places = places
+        self._client = DeliveryClient(outbound, clock, seconds=seconds)
+        self._scheduler = DeliveryScheduler(self._changed, places=places)
+        store = DeliveryStore(database, member=leases.member)
+        configs = EndpointConfigs(records, vault, version=version)
+        self._reader = Reader(store, configs, scheduler=self._scheduler, disable=disable, time=monotonic)
+        self._writer = Writer(database, store, scheduler=self._scheduler, written=self._send)
+        self._outcome_handler = OutcomeHandler(self._scheduler, self._writer, schedule=Schedule(delays), rng=rng, time=monotonic)
+        self._to_do = asyncio.Event()
+        self._idle: list[asyncio.Future[ScheduledAttempt]] = []
+        self._workers: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._ending = False
+        self._nothing_in_flight = asyncio.Event()
+
+    @property
+    def in_flight(self) -> int:
+        return self._scheduler.in_flight
+
+    def wake(self) -> None:
+        """There are new rows, after all others."""
+        self._reader.has_new = True
+        self._to_do.set()
+
+    async def start(self) -> None:
+        await super().start()
+        self._tasks = [asyncio.create_task(work) for work in (self._listening(), self._reading(), self._writer.run())]
+
+    async def stop(self) -> None:
+        """Attempts in flight get some seconds to end. Those that do not are repeated by the next owner."""
+        self._ending = True
+        listening, reading, writing = self._tasks
+        await _cancel([listening, reading])
+        if self._scheduler.in_flight:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ENDING_SECONDS):
+                    await self._nothing_in_flight.wait()
+        await _cancel(self._workers)
+        await self._writer.finish(seconds=_ENDING_SECONDS)
+        await _cancel([writing])
+        await super().stop()
+
+    async def _listening(self) -> None:
+        await run_forever(self._listen, what="listener to deliveries", pause=_POLL_SECONDS, by_name=True)
+
+    async def _reading(self) -> None:
+        await run_forever(self._read, what="reader of deliveries", pause=_POLL_SECONDS, by_name=True)
+
+    async def _listen(self) -> None:
+        """Listen for new and resent rows. Notifications before the LISTEN may be missed, so everything is read once after it."""
+        connection = await self._database.connect("deliveries listener")
+        try:
+            await connection.execute(f"LISTEN {CHANNEL}".encode())
+            self._reader.reload()
+            self._to_do.set()
+            async for notification in connection.notifies():
+                self._on_notification(notification.payload)
+        finally:
+            await connection.close()
+
+    def _on_notification(self, payload: str) -> None:
+        if payload:
+            with suppress(ValueError):
+                endpoint = self._scheduler.endpoint(UUID(payload))
+                if endpoint is not None:
+                    endpoint.read_again()
+                    self._scheduler.mark_ready(endpoint)
+        else:
+            self.wake()
+
+    async def _turn(self) -> None:
+        """Renew the leases, take and release shards. Without an answer in time nothing more is sent."""
+        await self._renew()
+        self._scheduler.tidy()
+        self._to_do.set()
+        self._send()
+        await self._waker.sleep(self._leases.lease / 3)
+
+    @property
+    def _busy(self) -> int:
+        return self._scheduler.in_flight
+
+    def _releasable(self, held: Assignment) -> Collection[int]:
+        epochs = {shard: lease.epoch for shard, lease in held.leases.items()}
+        if self._scheduler.hold(epochs, excess=held.excess, until=held.until):
+            self._reader.find_webhooks = True
+        return self._scheduler.free()
+
+    async def _release(self, shards: Collection[int]) -> None:
+        await super()._release(shards)
+        for shard in shards:
+            self._scheduler.revoke(shard, self._scheduler.releasing[shard])
+
+    async def _read(self) -> None:
+        self._to_do.clear()
+        try:
+            more = await self._reader.read()
+        except Exception:
+            self._reader.after_failure()
+            raise
+        self._send()
+        if not more:
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Wait for something to do or until the next retry is due. The poll finds what a lost notification would hide."""
+        due = self._scheduler.timer.next_due
+        seconds = _POLL_SECONDS if due is None else min(max(due - monotonic(), 0.0), _POLL_SECONDS)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._to_do.wait()
+        except TimeoutError:
+            self._reader.has_new = True
+
+    def _changed(self) -> None:
+        self._to_do.set()
+
+    def _send(self) -> None:
+        """Start attempts in idle workers, and in new ones up to the number of places."""
+        while self._idle or len(self._workers) < self._places:
+            attempt = self._next()
+            if attempt is None:
+                return
+            if self._idle:
+                self._idle.pop().set_result(attempt)
+            else:
+                self._workers.append(asyncio.create_task(self._work(attempt)))
+
+    def _next(self) -> ScheduledAttempt | None:
+        return None if self._ending else self._scheduler.next(monotonic())
+
+    async def _work(self, attempt: ScheduledAttempt | None) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            if attempt is None:
+                assigned: asyncio.Future[ScheduledAttempt] = loop.create_future()
+                self._idle.append(assigned)
+                attempt = await assigned
+            assert attempt.endpoint.config is not None
+            self._outcome_handler.handle(attempt, await self._client.send(attempt.row, attempt.endpoint.config))
+            attempt = self._next()
+            if self._ending and not self._scheduler.in_flight:
+                self._nothing_in_flight.set()
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

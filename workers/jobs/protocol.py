@@ -1,0 +1,53 @@
+"""Messages between a worker and a step's process: the order for one run of one step, and its result.
+
+They go through a channel between the processes as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from domain.job.values import Output, Result, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class StepOrder:
+    """`results` are the metadata of earlier steps by their names. `previous_run` may have left files in its workspace."""
+
+    job: int
+    task: int
+    run: int
+    workflow: str
+    step: str
+    client: str
+    content_id: str
+    parameters: Mapping[str, Any] = field(repr=False)
+    results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    previous_run: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The step succeeded. `outputs` lie in the workspace of its run and are not published yet."""
+
+    result: Result
+    outputs: tuple[Output, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """`final`: another try would fail in the same way. `interrupted`: the step was cancelled, and might have succeeded."""
+
+    reason: str
+    final: bool = False
+    interrupted: bool = False
+
+
+class StepListener(Protocol):
+    """Receives the progress and log lines of a running step."""
+
+    def progress(self, fraction: float, message: str) -> None: ...
+
+    def log(self, severity: Severity, message: str) -> None: ...

@@ -1,0 +1,160 @@
+"""Semaphores: addresses that must answer 2xx or 3xx before a job is queued (`sempahore_url`). ADR 0021.
+
+An address may never answer. So the semaphores of one client can take some of the connections and never all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Any, Final
+
+from domain.job.values import Gate, Severity
+from domain.kernel.clock import Clock
+from domain.kernel.encryption import DecryptionFailed
+from domain.kernel.errors import Unavailable
+from projections.job.due import Due, DueJobs
+from projections.job.log_lines import Line, write
+from projections.kernel.database import Database
+from projections.vault.vault import Vault
+from workers.ports import Outbound, OutboundFailed, OutboundRefused
+
+PLACES: Final = 16
+PLACES_EACH: Final = 4
+SECONDS: Final = 10.0
+NO_TASK: Final = 0
+"""The task number of log lines that belong to no task."""
+
+_log = logging.getLogger(__name__)
+
+Opened = Callable[[Due], Coroutine[Any, Any, None]]
+
+
+class SemaphoreProbe:
+    """Requests one semaphore, and writes to the job's log why it is closed."""
+
+    def __init__(self, database: Database, outbound: Outbound, *, vault: Vault, clock: Clock) -> None:
+        self._database = database
+        self._outbound = outbound
+        self._vault = vault
+        self._clock = clock
+
+    async def check(self, gate: Gate) -> str | None:
+        """Why the semaphore is closed, in one sentence without secrets; None when it is open."""
+        try:
+            url = await self._address(gate)
+            answer = await self._outbound.request("GET", url, seconds=SECONDS, most=1)
+        except DecryptionFailed:
+            return "The address cannot be opened with the present master key."
+        except (OutboundRefused, OutboundFailed) as fault:
+            return str(fault)
+        return None if 200 <= answer.status < 400 else f"The answer was {answer.status}."
+
+    async def say(self, job: int, gate: Gate, *, why: str) -> None:
+        message = f"Waiting for the gate {gate.url}: {why}"
+        await write(self._database, lines=[Line(job, NO_TASK, Severity.INFO, message, self._clock())], progress=())
+
+    async def _address(self, gate: Gate) -> str:
+        if gate.sealed_url is None:
+            return gate.url
+        opened = await self._vault.read(gate.sealed_url.reference)
+        if opened is None:
+            raise DecryptionFailed(str(gate.sealed_url.reference))
+        return opened
+
+
+@dataclass(slots=True)
+class _Closed:
+    """A job whose semaphore is closed. `asked` is the time of the last request, of `monotonic`; `why` the reason written last."""
+
+    due: Due
+    asked: float = float("-inf")
+    why: str = ""
+
+
+class SemaphorePoller:
+    """Requests the semaphores of jobs that are due, again and again. `opened` is called for a job whose semaphore is open."""
+
+    def __init__(self, jobs: DueJobs, probe: SemaphoreProbe, *, opened: Opened, ended: Callable[[], None]) -> None:
+        self._jobs = jobs
+        self._probe = probe
+        self._opened = opened
+        self._ended = ended
+        self._closed: dict[int, _Closed] = {}
+        self._asking: dict[int, asyncio.Task[None]] = {}
+
+    @property
+    def under_way(self) -> int:
+        return len(self._asking)
+
+    def known(self) -> Mapping[int, int]:
+        """Version by job."""
+        return {job: one.due.version for job, one in self._closed.items()}
+
+    def add(self, due: Due) -> None:
+        """A new or changed job. A changed one is requested at once."""
+        before = self._closed.get(due.job)
+        self._closed[due.job] = _Closed(due, why=before.why if before is not None and before.due.gate == due.gate else "")
+
+    def ask(self, intervals: Mapping[str, float]) -> None:
+        """Request due semaphores, the longest waiting first, within the limits of connections. `intervals` are seconds by client;
+        a client without one is skipped."""
+        now = monotonic()
+        busy = Counter(self._closed[job].due.client for job in self._asking if job in self._closed)
+        ready = (one for job, one in self._closed.items() if job not in self._asking and _is_due(one, intervals, now))
+        for one in sorted(ready, key=lambda one: one.asked):
+            if len(self._asking) >= PLACES:
+                return
+            if busy[one.due.client] < PLACES_EACH:
+                busy[one.due.client] += 1
+                task = asyncio.create_task(self._ask(one), name=f"semaphore of job {one.due.job}")
+                self._asking[one.due.job] = task
+                task.add_done_callback(partial(self._asked, one))
+
+    async def forget(self) -> None:
+        """Stop all requests: another member is active now."""
+        asking = list(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+        self._closed.clear()
+
+    async def _ask(self, one: _Closed) -> None:
+        try:
+            await self._ask_once(one)
+        except Unavailable as fault:
+            _log.info("the semaphore of job %d is requested again: %s", one.due.job, fault)
+        except Exception:
+            _log.exception("the semaphore of job %d: the request failed; it is repeated", one.due.job)
+
+    def _asked(self, one: _Closed, _: asyncio.Task[None]) -> None:
+        one.asked = monotonic()
+        del self._asking[one.due.job]
+        self._ended()
+
+    async def _ask_once(self, one: _Closed) -> None:
+        """A job that changed meanwhile is added again with its new version."""
+        now = await self._jobs.still(one.due.job)
+        if now is None or now.gate is None or now.version != one.due.version:
+            self._drop(one)
+            return
+        why = await self._probe.check(now.gate)
+        if why is None:
+            await self._opened(now)
+            self._drop(one)
+        elif why != one.why:
+            await self._probe.say(now.job, now.gate, why=why)
+            one.why = why
+
+    def _drop(self, one: _Closed) -> None:
+        if self._closed.get(one.due.job) is one:
+            del self._closed[one.due.job]
+
+
+def _is_due(one: _Closed, intervals: Mapping[str, float], now: float) -> bool:
+    return one.due.client in intervals and now - one.asked >= intervals[one.due.client]

@@ -1,0 +1,186 @@
+"""Executes one run of a task, from its start to its end. ADR 0021.
+
+Each report to the job is a command that names the run. When that is not the current run any more, nothing is written and the
+files of the step are deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from pydantic_core import from_json
+
+from domain.job.aggregate import Job, Retries
+from domain.job.commands import CommitOutputs, CompleteTask, FailTask, InterruptTask, JobCommand, StartTask
+from domain.job.task import Task
+from domain.job.values import Fenced, Result, TaskState
+from domain.kernel.encryption import DecryptionFailed
+from domain.kernel.errors import Conflict, Unavailable
+from domain.kernel.masking import secret_texts
+from domain.kernel.ports import Invocation
+from projections.job.queue import Claimed, Run
+from projections.job.settings import EngineSettingsQueries
+from projections.log.executor import CommandExecutor
+from projections.log.streams import Streams
+from projections.vault.vault import Vault
+from workers.jobs.media_paths import PathEscape
+from workers.jobs.protocol import Failed, StepOrder
+from workers.jobs.step_log import StepLogWriter, StepReporter
+from workers.jobs.step_processes import StepProcessPool
+from workers.jobs.workspaces import Workspaces
+
+T = TypeVar("T")
+_AGAIN: Final = 0.5
+_LONGEST_ERROR: Final = 2_000
+
+_log = logging.getLogger(__name__)
+
+
+class StepExecutor:
+    """`worker` is the name of this process in events."""
+
+    def __init__(
+        self,
+        executor: CommandExecutor,
+        processes: StepProcessPool,
+        *,
+        streams: Streams,
+        workspaces: Workspaces,
+        step_log: StepLogWriter,
+        vault: Vault,
+        settings: EngineSettingsQueries,
+        worker: str,
+    ) -> None:
+        self._executor = executor
+        self._processes = processes
+        self._streams = streams
+        self._workspaces = workspaces
+        self._step_log = step_log
+        self._vault = vault
+        self._settings = settings
+        self._worker = worker
+        self._stepping: set[Run] = set()
+
+    def is_stepping(self, run: Run) -> bool:
+        """Whether the step of this run is running now. Before and after, commands to the job detect that a run is not current."""
+        return run in self._stepping
+
+    async def retries(self, client: str) -> Retries:
+        """The retry settings of a client at this moment."""
+        known = (await self._settings.of([client]))[client]
+        return Retries(known.retry_limit, timedelta(seconds=known.retry_delay))
+
+    async def execute(self, claimed: Claimed) -> None:
+        """Raises `Fenced` when the run is not current any more. Cancelled, it kills the step at once and writes nothing."""
+        run = claimed.run
+        if claimed.publishing:
+            job = await self._load(run)
+        else:
+            job = await self.report(StartTask(run.job, run.task, run.run, self._worker), claimed.transaction_id)
+            job = await self._step(job, run)
+        task = job.tasks[run.task]
+        if task.state is TaskState.PUBLISHING and task.run == run.run:
+            job = await self._publish(job, run)
+        if job.ended:
+            await self._workspaces.remove([run.job])
+        elif job.tasks[run.task].state is TaskState.COMPLETED:
+            await self._workspaces.discard_runs(run)
+        else:
+            await self._workspaces.discard(run._replace(run=run.run - 1))
+
+    async def report(self, command: JobCommand, transaction_id: str) -> Job:
+        """Execute a command, repeated until it succeeds. The task worker cancels this when the lease is lost."""
+        invocation = Invocation.by("system", correlation_id=transaction_id)
+        outcome = await _until_available(lambda: self._executor.execute(command, invocation=invocation))
+        return outcome.aggregate
+
+    async def _load(self, run: Run) -> Job:
+        job = await _until_available(lambda: self._streams.load(Job.stream(run.job)))
+        assert isinstance(job, Job), "a task is claimed of a job that is in the log"
+        return job
+
+    async def _step(self, job: Job, run: Run) -> Job:
+        task = job.tasks[run.task]
+        try:
+            parameters = await self._parameters(job)
+        except DecryptionFailed:
+            return await self._failed(job, run, reason="the parameters cannot be opened with the present master key", final=True)
+        reporter = StepReporter(
+            self._step_log, run, secrets=secret_texts(dict(parameters)) if job.submission.sealed_parameters else frozenset()
+        )
+        self._stepping.add(run)
+        try:
+            end = await self._processes.run(_order(job, task, run, parameters), reporter)
+        finally:
+            self._stepping.discard(run)
+        await reporter.flush()
+        if isinstance(end, Failed):
+            return await self._step_failed(job, run, end, reporter)
+        result = Result.model_validate_json(reporter.clean(end.result.model_dump_json()))
+        if not end.outputs:
+            return await self.report(CompleteTask(run.job, run.task, run.run, result), job.transaction_id)
+        return await self.report(CommitOutputs(run.job, run.task, run.run, end.outputs, result), job.transaction_id)
+
+    async def _step_failed(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
+        if end.interrupted:
+            return await self.report(InterruptTask(run.job, run.task, run.run), job.transaction_id)
+        return await self._failed(job, run, reason=reporter.clean(end.reason), final=end.final)
+
+    async def _publish(self, job: Job, run: Run) -> Job:
+        """Move the committed files to their places, also those of a run of another worker."""
+        try:
+            await self._workspaces.publish(run, job.tasks[run.task].outputs)
+        except (OSError, PathEscape) as fault:
+            why = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault) or type(fault).__name__
+            return await self._failed(job, run, reason=f"what it made could not be put in its place: {why}", final=False)
+        return await self.report(CompleteTask(run.job, run.task, run.run), job.transaction_id)
+
+    async def _failed(self, job: Job, run: Run, *, reason: str, final: bool) -> Job:
+        retries = await _until_available(lambda: self.retries(job.submission.client))
+        return await self.report(
+            FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "it failed", retries, final), job.transaction_id
+        )
+
+    async def _parameters(self, job: Job) -> Mapping[str, Any]:
+        """The parameters with their secrets."""
+        sealed = job.submission.sealed_parameters
+        if sealed is None:
+            return job.submission.parameters
+        opened = await _until_available(lambda: self._vault.read(sealed.reference))
+        if opened is None:
+            raise DecryptionFailed(str(sealed.reference))
+        found: Mapping[str, Any] = from_json(opened)
+        return found
+
+
+async def _until_available(ask: Callable[[], Awaitable[T]]) -> T:
+    """Repeats while the database is away, or other commands change the job at the same time."""
+    while True:
+        try:
+            return await ask()
+        except Fenced:
+            raise
+        except (Unavailable, Conflict):
+            await asyncio.sleep(_AGAIN)
+
+
+def _order(job: Job, task: Task, run: Run, parameters: Mapping[str, Any]) -> StepOrder:
+    done = {
+        item.plan.name: item.result.metadata for item in job.tasks.values() if item.result and item.state is TaskState.COMPLETED
+    }
+    return StepOrder(
+        job=run.job,
+        task=run.task,
+        run=run.run,
+        workflow=job.submission.workflow,
+        step=task.plan.name,
+        client=job.submission.client,
+        content_id=job.submission.content_id,
+        parameters=dict(parameters),
+        results=done,
+        previous_run=run.run - 1 if run.run > 1 else None,
+    )

@@ -1,0 +1,332 @@
+"""The pool of processes that run the steps of jobs: started before they are needed, and killed at once when they must end.
+
+The worker's event loop renews leases while a step runs elsewhere, so no step can keep it from that. And whatever a step
+does, or does not do when it is asked to end, its process group can be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from asyncio import StreamReader, StreamWriter
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from domain.job.values import Severity
+from projections.kernel.background_task import run_forever
+from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
+from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
+
+_STARTING: Final = 60.0
+_PATIENCE: Final = 0.15
+_ENOUGH: Final = 0.5
+_LATER: Final = 0.5
+_BEATS: Final = 6
+"""Messages to each process within the time after which it takes the worker for dead."""
+_DRAIN: Final = 1.0
+_CHANNEL: Final = 3
+"""The file descriptor of the channel in the process."""
+_FINISHED: Final = TypeAdapter(Finished)
+_FAILED: Final = TypeAdapter(Failed)
+_ALIVE: Final = {"kind": "alive"}
+_CANCEL: Final = {"kind": "cancel"}
+_STOPPED: Final = Failed("The worker was stopped.", interrupted=True)
+
+
+class StepProcessPool:
+    """As many processes as the largest number of steps that ran at the same time."""
+
+    def __init__(self, *, media_root: Path, allow: Sequence[IPv4Network | IPv6Network], lease_seconds: float = 30.0) -> None:
+        self._settings = {
+            "kind": "settings",
+            "media_root": str(media_root.absolute()),
+            "allow": [str(network) for network in allow],
+            "lease_seconds": lease_seconds,
+        }
+        self._lease_seconds = lease_seconds
+        self._idle: list[StepProcess] = []
+        self._all: set[StepProcess] = set()
+        self._busy: set[StepProcess] = set()
+        self._waiting: deque[_Waiting] = deque()
+        self._wanted = asyncio.Event()
+        self._started_at = float("-inf")
+        self._usual_seconds = 0.0
+        self._draining = self._stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Starts the first process in the background."""
+        work = (run_forever(turn, what="step processes") for turn in (self._beat, self._start_more))
+        self._tasks = [asyncio.create_task(item, name="step processes") for item in work]
+
+    async def stop(self) -> None:
+        """Kills all processes with their steps."""
+        self._stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._fail_waiters()
+        for process in self._all:
+            process.kill()
+        await asyncio.gather(*(process.dead.wait() for process in self._all))
+        for process in self._all:
+            process.close()
+
+    def drain(self) -> None:
+        """Cancels the steps that run, and those that start after this."""
+        self._draining = True
+        for process in self._busy:
+            process.send(_CANCEL)
+
+    async def run(self, order: StepOrder, listener: StepListener) -> Finished | Failed:
+        """Run one step to its end. Cancelled, it kills the step's process group."""
+        try:
+            if self._stopping:
+                return _STOPPED
+            process = self._idle_process() or await self._next()
+        except _NotStarted as fault:
+            return _STOPPED if self._stopping else Failed(str(fault))
+        self._busy.add(process)
+        begun = monotonic()
+        try:
+            process.send({"kind": "order", "order": order})
+            if self._draining:
+                process.send(_CANCEL)
+            ended = await process.ended(listener)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            self._busy.discard(process)
+        self._usual_seconds += (monotonic() - begun - self._usual_seconds) / 8
+        if process.fit:
+            self._free(process)
+        else:
+            process.kill()
+        return _STOPPED if ended is None and self._stopping else ended or process.exit_reason()
+
+    def _idle_process(self) -> StepProcess | None:
+        while self._idle:
+            process = self._idle.pop()
+            if not process.dead.is_set():
+                return process
+        return None
+
+    def _free(self, process: StepProcess) -> None:
+        """The longest waiting run gets the process."""
+        longest = self._longest()
+        if longest is None:
+            self._idle.append(process)
+        else:
+            longest.process.set_result(process)
+
+    def _longest(self) -> _Waiting | None:
+        while self._waiting:
+            if not self._waiting[0].process.done():
+                return self._waiting[0]
+            self._waiting.popleft()
+        return None
+
+    async def _next(self) -> StepProcess:
+        """The next process that becomes free or is started."""
+        process: asyncio.Future[StepProcess] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(process))
+        self._wanted.set()
+        try:
+            return await process
+        except asyncio.CancelledError:
+            if process.done() and not process.cancelled() and process.exception() is None:
+                self._free(process.result())
+            raise
+
+    async def _start_more(self) -> None:
+        """Start one process at a time, and only for runs that have waited a moment: most steps end sooner than a process starts."""
+        longest = self._longest()
+        if longest is None and self._all:
+            self._wanted.clear()
+            await self._wanted.wait()
+        elif longest is not None and self._busy and self._may_wait(longest):
+            await asyncio.sleep(_PATIENCE / 4)
+        else:
+            await self._start_one()
+
+    def _may_wait(self, longest: _Waiting) -> bool:
+        """Whether the waiting runs will probably get a process soon, by the usual duration of steps."""
+        now = monotonic()
+        if now - max(longest.since, self._started_at) < _PATIENCE:
+            return True
+        soon = len(self._waiting) * self._usual_seconds / len(self._busy) < _PATIENCE
+        return soon and now - longest.since < _ENOUGH
+
+    async def _start_one(self) -> None:
+        try:
+            process = await self._started()
+            self._started_at = monotonic()
+            self._free(process)
+        except _NotStarted:
+            self._fail_waiters()
+            await asyncio.sleep(_LATER)
+
+    def _fail_waiters(self) -> None:
+        while (longest := self._longest()) is not None:
+            longest.process.set_exception(_NotStarted())
+
+    async def _started(self) -> StepProcess:
+        process = await StepProcess.spawned()
+        self._all = {item for item in self._all if not item.closed} | {process}
+        try:
+            if self._stopping:
+                raise _NotStarted
+            async with asyncio.timeout(_STARTING):
+                process.send(self._settings)
+                await process.ready()
+        except (TimeoutError, _NotStarted):
+            process.kill()
+            raise _NotStarted from None
+        except BaseException:
+            process.kill()
+            raise
+        return process
+
+    async def _beat(self) -> None:
+        for process in self._all:
+            process.send(_ALIVE)
+        await asyncio.sleep(self._lease_seconds / _BEATS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A run that waits for a process, and since when, of `time.monotonic`."""
+
+    process: asyncio.Future[StepProcess]
+    since: float = field(default_factory=monotonic)
+
+
+class _NotStarted(Exception):
+    def __init__(self) -> None:
+        super().__init__("No process for the step could be started.")
+
+
+class StepProcess:
+    """One process, the leader of a session and process group of its own."""
+
+    def __init__(self, pid: int, reader: StreamReader, *, writer: StreamWriter) -> None:
+        self._pid = pid
+        self._status = 0
+        self._reader = reader
+        self._writer = writer
+        self.dead = asyncio.Event()
+        self.fit = False
+        """Whether it may run another step."""
+        self.closed = False
+        self._watched = os.pidfd_open(pid)
+        asyncio.get_running_loop().add_reader(self._watched, self._died)
+
+    @classmethod
+    async def spawned(cls) -> StepProcess:
+        """Nothing is awaited after the process exists: a cancellation there would lose it."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+            try:
+                return cls(_spawn(theirs), reader, writer=writer)
+            except OSError:
+                writer.close()
+                raise _NotStarted from None
+
+    def send(self, frame: Frame) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(packed(frame))
+
+    async def ready(self) -> None:
+        frame = await self._next()
+        if frame is None:
+            raise _NotStarted
+
+    async def ended(self, listener: StepListener) -> Finished | Failed | None:
+        """How the step ended; None when its process died."""
+        self.fit = False
+        while (frame := await self._next()) is not None:
+            match frame:
+                case {"kind": "progress", "fraction": float(fraction), "message": str(message)}:
+                    listener.progress(fraction, message)
+                case {"kind": "log", "severity": int(severity), "message": str(message)}:
+                    listener.log(Severity(severity), message)
+                case {"kind": "ended"}:
+                    self.fit = frame.get("fit") is True
+                    return _end_in(frame)
+        self.kill()
+        await self.dead.wait()
+        return None
+
+    async def _next(self) -> Frame | None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError, Garbled):
+            return unpacked(await self._reader.readexactly(length(await self._reader.readexactly(HEAD))))
+        return None
+
+    def kill(self) -> None:
+        """Kill its process group. Its pid cannot be reused before `_died` has waited for it."""
+        if not self.dead.is_set():
+            with suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+
+    def exit_reason(self) -> Failed:
+        """Why the process ended."""
+        how = f"by signal {signal.Signals(-self._status).name}" if self._status < 0 else f"with status {self._status}"
+        return Failed(f"The process of the step ended {how}.")
+
+    def _died(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._watched)
+        os.close(self._watched)
+        self.kill()
+        self._status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        self.dead.set()
+        # Its last messages may still be read. A process that left the group may hold the other end open.
+        loop.call_later(_DRAIN, self.close)
+
+    def close(self) -> None:
+        """Nothing more is read from it."""
+        self.closed = True
+        self._writer.transport.abort()
+
+
+def _end_in(frame: Frame) -> Finished | Failed:
+    try:
+        if "finished" in frame:
+            return _FINISHED.validate_python(frame["finished"])
+        return _FAILED.validate_python(frame.get("failed"))
+    except ValidationError:
+        return Failed("The step's process did not say how it ended.")
+
+
+def _spawn(channel: socket.socket) -> int:
+    """Gives the pid. The process has the module path of the worker and none of its settings. Its standard output is the
+    worker's standard error."""
+    environment = {
+        "PATH": os.pathsep.join(os.get_exec_path()),
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path),
+    }
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-P", "-m", "workers.jobs.host", str(_CHANNEL)],
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, 2, 1),
+            (os.POSIX_SPAWN_DUP2, channel.fileno(), _CHANNEL),
+        ],
+        setsid=True,
+    )
