@@ -25,6 +25,13 @@ print(EmbeddedPostgres(Path(sys.argv[1])).start(), flush=True)
 signal.pause()
 """
 
+ACCOUNT = """
+import sys
+from workers.adapters import embedded_postgres
+embedded_postgres.SYSTEM_USER = sys.argv[1]
+print(embedded_postgres._account())
+"""
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
@@ -252,3 +259,14 @@ def test_a_directory_that_is_not_its_own_is_left_alone(home: Path, prepare: obje
     with pytest.raises(EmbeddedPostgresError, match=complaint):
         EmbeddedPostgres(home).start()
     assert len(list((home / "postgres").iterdir())) == 1
+
+
+def test_processes_that_make_the_system_user_at_once_all_get_it() -> None:
+    """The files of users are locked by one `useradd` at a time. Who is not root makes none."""
+    name = f"medialedger-{os.getpid()}"
+    try:
+        found = {first_line(process) for process in [python("-c", ACCOUNT, name) for _ in range(6)]}
+        assert len(found) == 1
+        assert (name in found.pop()) == (os.geteuid() == 0)
+    finally:
+        subprocess.run(["userdel", name], check=False, capture_output=True)

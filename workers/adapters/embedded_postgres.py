@@ -13,6 +13,7 @@ back the public reading rights that the wheel meant them to have.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import logging
 import os
@@ -330,17 +331,17 @@ def _account() -> pwd.struct_passwd | None:
     """Whom the server runs as: nobody special, or for root a system user without a password, a home or a shell."""
     if os.geteuid() != 0:
         return None
-    with contextlib.suppress(KeyError):
-        return pwd.getpwnam(SYSTEM_USER)
     make = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER]
-    with contextlib.suppress(OSError):
-        _run(make)
+    directory = os.open("/etc", os.O_RDONLY)
     try:
+        fcntl.flock(directory, fcntl.LOCK_EX)  # several `useradd` at once make several users of one name
+        if SYSTEM_USER not in {each.pw_name for each in pwd.getpwall()} and shutil.which("useradd"):
+            _run(make)
         return pwd.getpwnam(SYSTEM_USER)
     except KeyError:
-        raise EmbeddedPostgresError(
-            f"PostgreSQL does not run as root and the user {SYSTEM_USER} cannot be made (useradd); start as another user"
-        ) from None
+        raise EmbeddedPostgresError(f"as root, the user {SYSTEM_USER} is needed and useradd did not make it") from None
+    finally:
+        os.close(directory)
 
 
 def _identity(account: pwd.struct_passwd | None) -> dict[str, Any]:
