@@ -1,6 +1,7 @@
 """`python -m bench.compare OTHER`: this checkout beside another one, whose `.venv` is there, on one PostgreSQL and in turns.
 
-Ratios are of the other checkout, round by round: above 1 this one is faster. For finding out what a change costs.
+Ratios are of the other checkout, round by round: above 1 this one is faster. Beside the rates stands the processor time that the
+server's process needs for a request, which other load on the machine hardly changes. For finding out what a change costs.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import psycopg
 
 from bench.engine import posted
-from bench.ground import Effort, Ground, Served, driven, event_patches, event_posts, ground, in_turns, linked_posts, python_of
-from bench.load import Seen
+from bench.ground import Effort, Ground, Served, event_patches, event_posts, ground, in_turns, linked_posts, python_of
+from bench.load import Job, Seen, run
 from bench.report import Table, middle
 from bench.serve import KEY
 from bench.speke import known_keys
@@ -25,6 +28,7 @@ from bench.writes import ratio
 
 _HERE = Path(__file__).parents[1]
 _CLIENTS = 32
+_REQUESTS = 3_000
 _EVENTS = 4_000
 
 
@@ -40,9 +44,24 @@ def _served(base: Ground, checkout: Path, name: str) -> Iterator[tuple[Served, s
         yield Served(int(port), KEY), url
 
 
-def _cells(base: Ground, served: Served, url: str) -> dict[str, Callable[[], Seen]]:
-    """What is measured of each of the two; Events to read and to change are made first."""
-    load = partial(driven, served, clients=_CLIENTS, effort=base.effort)
+def _processor_seconds(pid: int) -> float:
+    """The user and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _cells(base: Ground, served: Served, url: str, *, pid: int) -> dict[str, Callable[[], Seen]]:
+    """What is measured of each of the two; Events to read and to change are made first. `Seen.cpu_us` is the server's."""
+    serials = count()
+
+    def load(requests: list[str]) -> Seen:
+        before = _processor_seconds(pid)
+        job = Job(served.port, requests, _CLIENTS, 0, serial=next(serials) * 10_000_000, total=_REQUESTS)
+        seen = run(job)
+        if seen.refused:
+            raise RuntimeError(f"{seen.refused} answers were no success: {seen.statuses}")
+        return replace(seen, cpu_us=(_processor_seconds(pid) - before) / _REQUESTS * 1e6)
+
     keys: list[str] = []
     while len(keys) < _EVENTS:
         load(event_posts(served))
@@ -72,11 +91,14 @@ def main() -> None:
         cells: dict[str, Callable[[], Seen]] = {}
         for name, checkout in (("this", _HERE), ("other", given.other.resolve())):
             served, url = stack.enter_context(_served(base, checkout, name))
-            measured = _cells(base, served, url)
+            measured = _cells(base, served, url, pid=base.pids[name])
             cells |= {f"{key} {name}": run for key, run in measured.items() if not given.only or key in given.only}
         base.settle()
         seen = in_turns(cells, rounds=given.rounds)
-    table = Table(f"this checkout beside the other, {_CLIENTS} clients", ("", "req/s", "other req/s", "p99 ms", "ratio"))
+    table = Table(
+        f"this checkout beside the other, {_CLIENTS} clients",
+        ("", "req/s", "other req/s", "p99 ms", "ratio", "CPU µs", "other CPU µs", "ratio"),
+    )
     for key in dict.fromkeys(name.rpartition(" ")[0] for name in cells):
         this, other = seen[f"{key} this"], seen[f"{key} other"]
         table.add(
@@ -85,6 +107,9 @@ def main() -> None:
             middle([one.rate for one in other]),
             middle([one.p99 for one in this]),
             ratio(this, other),
+            middle([one.cpu_us for one in this]),
+            middle([one.cpu_us for one in other]),
+            middle([two.cpu_us / one.cpu_us for one, two in zip(this, other, strict=True)]),
         )
     table.show()
 

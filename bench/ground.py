@@ -70,6 +70,8 @@ class Ground:
         self.home = home
         self.effort = effort
         self.programs = postgres._binaries
+        self.pids: dict[str, int] = {}
+        """Of the running processes, by name."""
         self._url = url
 
     def database(self, name: str) -> str:
@@ -117,6 +119,7 @@ class Ground:
                 assert running.stdout is not None
                 running.stdin.write(f"{input_line}\n")
                 running.stdin.close()
+                self.pids[name] = running.pid
                 line = running.stdout.readline()
                 if not line:
                     raise RuntimeError(f"{name} did not start: {log.read_text()[-2000:]}")

@@ -71,7 +71,7 @@ def run(command: str, directory: Path) -> None:
     assert program == "python", command
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MEDIALEDGER_", "PYTEST_"))}
     ran = subprocess.run(
-        [sys.executable, *arguments], cwd=directory, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *arguments], cwd=directory, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert ran.returncode == 0, f"{command}\n{ran.stdout[-5000:]}{ran.stderr[-5000:]}"
 

@@ -57,7 +57,7 @@ def copy(tmp_path: Path) -> Path:
 def run(command: str, directory: Path) -> None:
     program, *arguments = shlex.split(command)
     assert program == "python", command
-    done = subprocess.run([sys.executable, *arguments], cwd=directory, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, *arguments], cwd=directory, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout[-5000:]}{done.stderr[-5000:]}"
 
 

@@ -35,7 +35,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         (project / name).write_text(text, encoding="utf-8")
     offline = ("--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check")
     command = [sys.executable, "-m", "pip", "install", *offline, "--target", str(place), str(project)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     monkeypatch.syspath_prepend(str(place))
     registry.installed.cache_clear()

@@ -78,7 +78,7 @@ def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert (tour.returncode, tour.stderr) == (0, "")

@@ -30,7 +30,7 @@ from tests.conftest import HandClock
 from workers.adapters.outbound_http import GuardedClient
 from workers.deliveries.sender import Sender
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 QUICK = (0.0, *(0.01,) * 9)
 """Ten tries within a tenth of a second."""
