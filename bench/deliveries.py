@@ -19,7 +19,7 @@ import aiohttp
 import psycopg
 import uvloop
 
-from api.cli.serving import rest_the_collector
+from api.cli.serving import tune_garbage_collector
 from api.wiring.core import Core, core
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
@@ -132,7 +132,7 @@ def _sent(url: str, webhooks: list[UUID], many: int, *, ground: Ground) -> float
 
 async def _send(url: str) -> float:
     async with _core(url) as (wired, vault):
-        rest_the_collector()
+        tune_garbage_collector()
         outbound = GuardedClient([ip_network("127.0.0.0/8")])
         sender = Sender(
             wired.database,
@@ -184,7 +184,7 @@ def _bare(port: int, webhooks: list[UUID], many: int) -> float:
 
 
 async def _send_bare(url: str, requests: list[tuple[dict[str, str], bytes]]) -> float:
-    rest_the_collector()
+    tune_garbage_collector()
     left = iter(requests)
 
     async def send(session: aiohttp.ClientSession) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import uvloop
 
-from api.cli.serving import rest_the_collector
+from api.cli.serving import tune_garbage_collector
 from api.wiring.core import Core, core
 from bench import load
 from bench.ground import Ground, Served
@@ -130,7 +130,7 @@ async def _accept(url: str, many: int, *, clients: int) -> None:
     """The work of POST /engine/job without HTTP."""
     registry, left = Registry([NOOP]), iter(range(many))
     async with _core(url) as wired:
-        rest_the_collector()
+        tune_garbage_collector()
         numbers, cause = JobNumbers(wired.database), Cause.by(CLIENT)
 
         async def some(contents: Iterable[int]) -> None:

@@ -69,7 +69,7 @@ class Ground:
     def __init__(self, home: Path, postgres: EmbeddedPostgres, *, url: str, effort: Effort) -> None:
         self.home = home
         self.effort = effort
-        self.programs = postgres._binaries
+        self.programs = postgres.programs
         self.pids: dict[str, int] = {}
         """Of the running processes, by name."""
         self._url = url

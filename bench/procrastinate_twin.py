@@ -17,7 +17,7 @@ import psycopg
 import uvloop
 from procrastinate import App, PsycopgConnector
 
-from api.cli.serving import rest_the_collector
+from api.cli.serving import tune_garbage_collector
 from bench.ground import Ground
 
 _POOL = 10
@@ -82,7 +82,7 @@ async def _create_tables(url: str) -> None:
 
 async def _defer(url: str, many: int, *, clients: int) -> None:
     async with _app(url).open_async() as app:
-        rest_the_collector()
+        tune_garbage_collector()
         task, left = app.tasks[_TASK], iter(range(many))
 
         async def some(numbers: Iterable[int]) -> None:
@@ -94,7 +94,7 @@ async def _defer(url: str, many: int, *, clients: int) -> None:
 
 async def _work(url: str, concurrency: int) -> None:
     async with _app(url).open_async() as app:
-        rest_the_collector()
+        tune_garbage_collector()
         print("works", flush=True)
         await app.run_worker_async(concurrency=concurrency)
 

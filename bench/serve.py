@@ -19,7 +19,7 @@ from typing import Any
 import uvicorn
 import uvloop
 
-from api.cli.serving import BACKLOG, rest_the_collector, server_config
+from api.cli.serving import BACKLOG, server_config, tune_garbage_collector
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.product import build
 from api.wiring.settings import Settings
@@ -51,7 +51,7 @@ async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]
 
 async def _serve(kind: str, *, url: str, home: Path) -> None:
     async with _application(kind, url=url, home=home) as app:
-        rest_the_collector()
+        tune_garbage_collector()
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
             listening.listen(BACKLOG)

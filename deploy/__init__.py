@@ -1,1 +1,1 @@
-"""What runs around the product: a broker for tests and for trying, and a description for container engines."""
+"""Programs and files beside the product: a Kafka broker for tests and trials, a gateway definition, a compose file."""

@@ -1,7 +1,7 @@
 """`python -m faults [NAME…] [--quick] [--seed N]`: the fault matrices of deliveries and jobs, and the fuzzing of the key provider.
-Exit code 1 when something was lost, fell or was told.
+The exit code is 1 when an invariant was violated.
 
-Runs in a folder of its own under the temporary directory, which stays only when an invariant broke.
+It runs in a temporary folder, which stays only when an invariant was violated.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ def main() -> None:
         description=f"Names: {meanings}; {jobs.NAME} ({jobs.MEANING}); {fuzz.NAME} ({fuzz.MEANING})",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which scenarios (default: all)")
-    parser.add_argument("--quick", action="store_true", help="fewer faults, and all ill receivers at once")
-    parser.add_argument("--seed", type=int, default=None, metavar="N", help="of all that is drawn (default: another one each time)")
+    parser.add_argument("--quick", action="store_true", help="fewer faults, and all faulty receivers at once")
+    parser.add_argument(
+        "--seed", type=int, default=None, metavar="N", help="the seed of the random source (default: another one each time)"
+    )
     given = parser.parse_args()
     beside = (jobs.NAME, fuzz.NAME)
     every = (*FULL_NAMES, *beside)
@@ -66,7 +68,7 @@ def main() -> None:
         holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
     print(f"\nseed {seed}; {time.monotonic() - since:.0f} s", flush=True)
     if not holds:
-        sys.exit(f"an invariant broke; what the processes said is in {folder}")
+        sys.exit(f"an invariant was violated; the logs of the processes are in {folder}")
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -105,18 +107,16 @@ def _show(result: Result) -> None:
     print(f"\n{result.scenario.name}: {result.scenario.meaning}; {result.notes}", flush=True)
     print(
         f"  writes acknowledged {result.acknowledged}, repeated by authors {result.repeated}, not in the log {result.unlogged};"
-        f" processes that ended by themselves {result.fell}; parked {result.parked}; chain {result.broken_chain or 'whole'}"
+        f" unexpected ends {result.unexpected_ends}; parked {result.parked}; chain {result.broken_chain or 'whole'}"
     )
     for one in result.found:
-        moods = ", ".join(f"{mood} {times}" for mood, times in sorted(one.receiver.moods.items()))
+        behaviours = ", ".join(f"{name} {times}" for name, times in sorted(one.receiver.behaviours.items()))
         print(
             f"  {one.receiver.name:<9} sent {one.requests}, unique {one.unique}, repeats {one.repeats}, lost {one.lost},"
-            f" out of order {one.disordered}, strange {one.strange}, wrong {one.wrong} ({moods})"
+            f" out of order {one.disordered}, unknown {one.unknown}, wrong {one.wrong} ({behaviours})"
         )
-    print(f"  commit to receipt, p50 / p99: {latency(result)} ms; all that was written before the last fault ended had arrived")
-    print(
-        f"  {result.settled:.1f} s after it where the receiver was well, {result.well_again:.1f} s after it elsewhere", flush=True
-    )
+    print(f"  commit to receipt, p50 / p99: {latency(result)} ms; everything from before the end of the last fault arrived")
+    print(f"  {result.settled:.1f} s after it at healthy receivers, {result.recovered:.1f} s after it at the others", flush=True)
 
 
 def table(results: Sequence[Result]) -> str:
@@ -130,8 +130,8 @@ def _line(result: Result) -> tuple[str, ...]:
     counted = [result.acknowledged, result.logged]
     counted += [sum(one.requests for one in found), sum(one.unique for one in found), sum(one.repeats for one in found)]
     counted += [sum(one.lost for one in found), sum(one.disordered for one in found)]
-    counted += [result.unlogged + sum(one.strange + one.wrong for one in found)]
-    seconds = f"{result.settled:.1f}; {result.well_again:.1f}"
+    counted += [result.unlogged + sum(one.unknown + one.wrong for one in found)]
+    seconds = f"{result.settled:.1f}; {result.recovered:.1f}"
     return (result.scenario.name, *map(str, counted), seconds, latency(result), "yes" if result.holds else "NO")
 
 

@@ -93,9 +93,9 @@ class Report:
 
     @property
     def line(self) -> str:
-        told = ", ".join(f"{status}: {count}" for status, count in sorted(self.statuses.items()))
+        counts = ", ".join(f"{status}: {count}" for status, count in sorted(self.statuses.items()))
         return (
-            f"{NAME}: {self.documents} documents, {self.understood} past the parser; {told}; {len(self.keys)} keys given,"
+            f"{NAME}: {self.documents} documents, {self.understood} past the parser; {counts}; {len(self.keys)} keys given,"
             f" {self.in_logs} keys in logs, {len(self.faults)} faults"
         )
 
@@ -116,7 +116,7 @@ async def fuzzed(folder: Path, *, seconds: float, dice: random.Random) -> Report
             until = time.process_time() + seconds
             while time.process_time() < until and len(report.faults) < _MOST_FAULTS:
                 questions = [_question(mutator, dice, key) for _ in range(_AT_ONCE)]
-                answers = await asyncio.gather(*(_asked(http, one) for one in questions))
+                answers = await asyncio.gather(*(_request(http, one) for one in questions))
                 for question, answer in zip(questions, answers, strict=True):
                     _note(question, answer, report, folder)
     with said.open() as stream:
@@ -192,7 +192,7 @@ def _question(mutator: Mutator, dice: random.Random, key: str) -> Question:
     return Question(mutator.document(), client, [(name.encode(), value.encode()) for name, value in headers.items()])
 
 
-async def _asked(http: httpx.AsyncClient, question: Question) -> httpx.Response | Exception:
+async def _request(http: httpx.AsyncClient, question: Question) -> httpx.Response | Exception:
     try:
         return await http.post(f"/{question.client}/speke", content=question.body, headers=question.headers)
     except Exception as escaped:

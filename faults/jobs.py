@@ -1,5 +1,5 @@
-"""The job engine under faults. Jobs of three tasks, of two clients, while
-everything that can end ends, is frozen, or is started again; then the log is counted. Once with Kafka and once without.
+"""The job engine under faults: jobs of three tasks, of two clients, while processes and servers are killed, frozen and restarted.
+Then the rules are checked on the log. Once with Kafka and once without.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from faults.jobs_load import CLIENTS, JobLoad, Tally
-from faults.jobs_log import Limits, Reckoning, Rule, facts
+from faults.jobs_log import Limits, LogCheck, Rule, facts
 from faults.jobs_stage import LEASE, JobStage
 from faults.jobs_verdict import Verdict, judged
 from projections.audit.verify import verify
@@ -24,8 +24,8 @@ NAME: Final = "jobs"
 MEANING: Final = "jobs whose engine is killed, frozen and restarted, with Kafka and without"
 LIMITS: Final = Limits(max_jobs=16, priority_slots=4, priority_threshold=5)
 _SETTINGS: Final = {"max_jobs": 16, "priority_slots": 4, "priority_threshold": 5, "retry_delay": 1}
-_MORTAL: Final = 3
-"""So many more workers are killed than processes of other roles."""
+_EXTRA_WORKER_KILLS: Final = 3
+"""The factor of additional kills of `work` processes."""
 _RISE: Final = 20.0
 _PATIENCE: Final = 240.0
 _NEARLY: Final = 100
@@ -54,15 +54,15 @@ QUICK: Final = Effort(jobs=500, per_second=25, kills=1, freezes=1, restarts=1, o
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A scenario's figures. `fell`: processes that ended by themselves; `chain`: why the log's chain is broken."""
+    """A scenario's figures. `unexpected_ends`: processes that ended by themselves; `chain`: why the log's chain is broken."""
 
     name: str
     tally: Tally
-    log: Reckoning
+    log: LogCheck
     verdict: Verdict
     accidents: Counter[str]
     late: int
-    fell: int
+    unexpected_ends: int
     seconds: float
     chain: str
 
@@ -80,21 +80,21 @@ class Scene:
     effort: Effort
     happened: Counter[str] = field(default_factory=Counter)
 
-    def deck(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
-        """What is to happen, in any order."""
-        mortal = (*self.stage.processes, *(["work"] * _MORTAL))
-        cards = [(f"kill {role}", self._killer(role)) for role in mortal for _ in range(self.effort.kills)]
-        cards += [("freeze", self._freeze)] * self.effort.freezes
-        cards += [("stop PostgreSQL", self._postgres(accident=False)), ("kill PostgreSQL", self._postgres(accident=True))] * (
+    def planned_faults(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        """The faults of the scenario, in random order."""
+        roles = (*self.stage.processes, *(["work"] * _EXTRA_WORKER_KILLS))
+        faults = [(f"kill {role}", self._killer(role)) for role in roles for _ in range(self.effort.kills)]
+        faults += [("freeze", self._freeze)] * self.effort.freezes
+        faults += [("stop PostgreSQL", self._postgres(accident=False)), ("kill PostgreSQL", self._postgres(accident=True))] * (
             self.effort.restarts
         )
         if self.stage.broker is not None:
-            cards += [("Kafka outage", self._kafka)] * self.effort.outages
-        self.stage.dice.shuffle(cards)
-        return cards
+            faults += [("Kafka outage", self._kafka)] * self.effort.outages
+        self.stage.dice.shuffle(faults)
+        return faults
 
-    async def somebody(self) -> None:
-        """Of every role one is at work, as far as that comes soon: what is always down is not tried."""
+    async def all_roles_ready(self) -> None:
+        """Wait until every role has a ready process, for a limited time: a fault tests nothing while the role is down anyway."""
         deadline = time.monotonic() + _RISE
         while time.monotonic() < deadline:
             if all(any(process.ready for process in places) for places in self.stage.processes.values()):
@@ -149,7 +149,7 @@ async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], N
 async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
     keys = {}
     for client in CLIENTS:
-        keys[client] = (await stage.asked("POST", "/api/client/", {"name": client, "roles": ["operator"]}))["key"]
+        keys[client] = (await stage.request("POST", "/api/client/", {"name": client, "roles": ["operator"]}))["key"]
     load = JobLoad(stage.addresses, keys=keys, jobs=effort.jobs, per_second=effort.per_second, dice=stage.dice)
     await load.start(_SETTINGS)
     since, scene = time.monotonic(), Scene(stage, load, effort)
@@ -160,7 +160,7 @@ async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
         await _all_end(stage, load)
     finally:
         await load.close()
-    log = await asyncio.to_thread(lambda: Reckoning(dict.fromkeys(CLIENTS, LIMITS)).take_all(facts(stage.database, 0)))
+    log = await asyncio.to_thread(lambda: LogCheck(dict.fromkeys(CLIENTS, LIMITS)).take_all(facts(stage.database, 0)))
     ended = max((job.ended_at for job in log.jobs.values()), default=0.0)
     began = min((job.accepted_at for job in log.jobs.values()), default=0.0)
     chain = await asyncio.to_thread(verify, stage.database)
@@ -171,7 +171,7 @@ async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
         await asyncio.to_thread(judged, load.tally.submitted, log, media_root=stage.media_root),
         scene.happened,
         late=stage.late(),
-        fell=sum(process.fell for process in stage.all),
+        unexpected_ends=sum(process.unexpected_ends for process in stage.all),
         seconds=max(ended - began, time.monotonic() - since if not ended else 0.0),
         chain=chain.reason or "",
     )
@@ -181,12 +181,12 @@ async def _faults(scene: Scene) -> None:
     """The whole deck, and then again card by card until nearly all is done."""
     whole = False
     while not whole or not await _nearly_done(scene):
-        for name, happen in scene.deck():
+        for name, happen in scene.planned_faults():
             if (whole and await _nearly_done(scene)) or _failed(scene.load):
                 return
             await happen()
             scene.happened[name] += 1
-            await scene.somebody()
+            await scene.all_roles_ready()
             await asyncio.sleep(scene.stage.dice.uniform(0.2, 2.5))
         whole = True
 
@@ -221,16 +221,16 @@ def described(result: Result) -> str:
         f"{client} {log.most[client]} of {LIMITS.max_jobs}, {log.most_low[client]} of {LIMITS.low}" for client in CLIENTS
     )
     lines = [
-        f"\n{result.name}: {happened}; processes that ended by themselves {result.fell}",
+        f"\n{result.name}: {happened}; processes that ended by themselves {result.unexpected_ends}",
         f"  commands answered {tally.commands}, sent again for want of an answer {tally.repeated}, twice on purpose {tally.twice},"
         f" answered otherwise then {tally.differing}, resumed {tally.resumed}",
         f"  most started at a time, of them not urgent: {most}",
-        f"  lost {verdict.lost}, accepted twice {verdict.twice}, strange {verdict.strange}, not ended {verdict.unended},"
+        f"  lost {verdict.lost}, accepted twice {verdict.twice}, unknown {verdict.unknown}, not ended {verdict.unended},"
         f" ended otherwise {verdict.otherwise}, wrong files {verdict.files}",
         f"  broken rules: {rules}; chain {result.chain or 'whole'}",
         f"  events: {', '.join(f'{topic} {times}' for topic, times in sorted(log.topics.items()))}",
     ]
-    return "\n".join((*lines, *(f"  {sentence}" for sentence in (*log.told, *verdict.told))))
+    return "\n".join((*lines, *(f"  {sentence}" for sentence in (*log.violations, *verdict.messages))))
 
 
 def table(results: Sequence[Result]) -> str:
@@ -251,6 +251,6 @@ def _line(result: Result) -> tuple[str, ...]:
     ruled = [verdict.lost + verdict.unended, verdict.twice + result.tally.differing + broken[Rule.ENDS_ONCE]]
     ruled += [broken[Rule.SLOTS] + broken[Rule.RESERVED], broken[Rule.ONE_RUN] + broken[Rule.OVERTAKEN]]
     ruled += [broken[Rule.PUBLISHED_ONCE] + verdict.files]
-    ruled += [verdict.strange + verdict.otherwise + broken[Rule.STARTS] + broken[Rule.GIVEN_UP]]
+    ruled += [verdict.unknown + verdict.otherwise + broken[Rule.STARTS] + broken[Rule.GIVEN_UP]]
     rate = f"{len(jobs) / result.seconds:.0f}" if result.seconds else "0"
     return (result.name, *map(str, counted), most, *map(str, ruled), rate, "yes" if result.holds else "NO")

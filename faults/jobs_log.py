@@ -1,7 +1,7 @@
 """Checks of the event log after the faults: what it says about jobs.
 
-The log is folded here by rules of its own, not by the aggregate's, so a fault of the aggregate is found too. It is counted at
-every position: what is wrong for a moment is wrong.
+The log is folded here by rules of its own, not by the aggregate's, so a fault of the aggregate is found too. Rules are
+checked at every position, so a temporary violation is found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 
 MOST_SHOWN: Final = 20
-_LOST_IN_A_ROW: Final = 2
+_CONSECUTIVE_LOSSES: Final = 2
 _EVENTS = """
 SELECT position, originator_id, originator_version, topic, state, extract(epoch FROM recorded_at)::float8
 FROM events WHERE position > %s AND originator_id LIKE 'job:%%' ORDER BY position
@@ -57,7 +57,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A domain event in its place. `at` is when the log took it in."""
+    """A domain event with its position. `at` is when the log recorded it."""
 
     position: int
     at: float
@@ -66,7 +66,7 @@ class Fact:
 
 @dataclass(slots=True)
 class TaskSeen:
-    """`lost` is how many of its last runs were lost in a row; `done` is the run that completed it."""
+    """A task, from its events. `lost` counts the last runs that were lost in a row; `done` is the run that completed it."""
 
     plan: TaskPlan
     run: int = 0
@@ -78,7 +78,7 @@ class TaskSeen:
 
 
 class Phase(StrEnum):
-    """As much of a job's state as the rules ask for."""
+    """The part of a job's state that the rules need."""
 
     SCHEDULED = "scheduled"
     QUEUED = "queued"
@@ -94,7 +94,7 @@ _TERMINAL = (Phase.COMPLETED, Phase.BROKEN)
 
 @dataclass(slots=True)
 class JobSeen:
-    """A job as its events made it. `low`: None while it holds no slot, else whether it is one that is not for urgent jobs."""
+    """A job, from its events. `low`: None without a slot, else whether the slot is one for jobs that are not urgent."""
 
     number: int
     client: str
@@ -121,7 +121,7 @@ class JobSeen:
 
 
 def facts(conninfo: str, after: int) -> Iterator[Fact]:
-    """What happened to jobs behind that position. Blocks."""
+    """The events of jobs after that position. Blocks."""
     mapper = EventMapper(catalogue())
     with psycopg.connect(conninfo) as connection, connection.cursor("jobs") as cursor:
         cursor.execute(_EVENTS.encode(), (after,))
@@ -129,13 +129,13 @@ def facts(conninfo: str, after: int) -> Iterator[Fact]:
             yield Fact(position, at, mapper.read(topic, stream=stream, version=version, state=bytes(state)))
 
 
-class Reckoning:
-    """Takes the log in, fact by fact. `breaches` is how often each rule was broken, `told` are the first of them in words."""
+class LogCheck:
+    """Reads the log, fact by fact. `breaches` counts the violations of each rule, `violations` describes the first of them."""
 
     def __init__(self, limits: dict[str, Limits]) -> None:
         self.jobs: dict[int, JobSeen] = {}
         self.breaches: Counter[Rule] = Counter()
-        self.told: list[str] = []
+        self.violations: list[str] = []
         self.topics: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.most_low: Counter[str] = Counter()
@@ -144,7 +144,7 @@ class Reckoning:
         self._held_low: Counter[str] = Counter()
         self._fact: Fact
 
-    def take_all(self, found: Iterable[Fact]) -> Reckoning:
+    def take_all(self, found: Iterable[Fact]) -> LogCheck:
         for fact in found:
             self.take(fact)
         return self
@@ -162,13 +162,13 @@ class Reckoning:
 
     def _break(self, rule: Rule, job: JobSeen, how: str) -> None:
         self.breaches[rule] += 1
-        if len(self.told) < MOST_SHOWN:
-            self.told.append(f"position {self._fact.position}, job {job.number}: {how} ({rule})")
+        if len(self.violations) < MOST_SHOWN:
+            self.violations.append(f"position {self._fact.position}, job {job.number}: {how} ({rule})")
 
     # --- slots
 
     def _settle_slot(self, job: JobSeen) -> None:
-        """What kind of slot a job has was decided when it got it."""
+        """Update the counts of slots. The kind of a slot is decided when a job gets it."""
         holds = job.holds_slot
         if holds == (job.low is not None):
             return
@@ -201,9 +201,9 @@ class Reckoning:
     def priority_changed(self, job: JobSeen, event: events.PriorityChanged) -> None:
         job.priority = event.priority
 
-    def gate_changed(self, job: JobSeen, event: events.GateChanged) -> None:
+    def semaphore_changed(self, job: JobSeen, event: events.SemaphoreChanged) -> None:
         if job.phase in (Phase.QUEUED, Phase.PENDING):
-            job.phase = Phase.QUEUED if event.gate is None else Phase.PENDING
+            job.phase = Phase.QUEUED if event.semaphore is None else Phase.PENDING
 
     def queued(self, job: JobSeen, event: events.Queued) -> None:
         allowed = (Phase.PAUSED,) if event.resumed else (Phase.SCHEDULED, Phase.PENDING)
@@ -222,18 +222,18 @@ class Reckoning:
         job.phase = Phase.PAUSED
 
     def broken(self, job: JobSeen, event: events.Broken) -> None:
-        """A completed job too: a client may do that."""
+        """A client may also break a completed job."""
         if job.phase is Phase.BROKEN:
             self._break(Rule.ENDS_ONCE, job, "broken off a second time")
         self._end(job, Phase.BROKEN)
 
     def completed(self, job: JobSeen, event: events.Completed) -> None:
-        """Also one that was paused or resumed meanwhile, when its last step ends."""
+        """A job that was paused or resumed meanwhile also completes when its last step ends."""
         if job.ended:
             self._break(Rule.ENDS_ONCE, job, f"completed although it was {job.phase}")
         if not event.failed and any(task.done is None for task in job.tasks.values()):
             self._break(Rule.ENDS_ONCE, job, "completed although a task is not")
-        if event.failed and not any(task.lost >= _LOST_IN_A_ROW for task in job.tasks.values()):
+        if event.failed and not any(task.lost >= _CONSECUTIVE_LOSSES for task in job.tasks.values()):
             self._break(Rule.GIVEN_UP, job, f"given up: {event.reason}")
         job.failed = event.failed
         self._end(job, Phase.COMPLETED)
@@ -258,13 +258,13 @@ class Reckoning:
         return any(job.tasks[before].done is None for before in task.plan.after)
 
     def outputs_committed(self, job: JobSeen, event: events.OutputsCommitted) -> None:
-        task = self._spoken(job, event.task, event.run)
+        task = self._task_of_current_run(job, event.task, event.run)
         if event.run in task.committed or task.done is not None:
             self._break(Rule.PUBLISHED_ONCE, job, f"outputs of run {event.run} of task {event.task} committed once more")
         task.committed[event.run] = event.outputs[0].name
 
     def task_completed(self, job: JobSeen, event: events.TaskCompleted) -> None:
-        task = self._spoken(job, event.task, event.run)
+        task = self._task_of_current_run(job, event.task, event.run)
         if task.done is not None or event.run not in task.committed:
             self._break(
                 Rule.PUBLISHED_ONCE, job, f"run {event.run} completed task {event.task}, and that of run {task.done} counts"
@@ -272,35 +272,35 @@ class Reckoning:
         task.done, task.under_way, task.lost = event.run, False, 0
 
     def task_failed(self, job: JobSeen, event: events.TaskFailed) -> None:
-        task = self._spoken(job, event.task, event.run)
+        task = self._task_of_current_run(job, event.task, event.run)
         task.under_way, task.lost = False, 0
 
     def task_lease_expired(self, job: JobSeen, event: events.TaskLeaseExpired) -> None:
-        task = self._spoken(job, event.task, event.run)
+        task = self._task_of_current_run(job, event.task, event.run)
         task.under_way, task.lost = False, task.lost + 1
 
     def task_interrupted(self, job: JobSeen, event: events.TaskInterrupted) -> None:
-        task = self._spoken(job, event.task, event.run)
+        task = self._task_of_current_run(job, event.task, event.run)
         task.under_way, task.lost = False, 0
 
-    def _spoken(self, job: JobSeen, number: int, run: int) -> TaskSeen:
+    def _task_of_current_run(self, job: JobSeen, number: int, run: int) -> TaskSeen:
         task = job.tasks[number]
         if run != task.run or not task.under_way:
             self._break(
-                Rule.OVERTAKEN, job, f"run {run} of task {number} wrote {self._fact.event.verb()}, and is not the present one"
+                Rule.OVERTAKEN, job, f"run {run} of task {number} wrote {self._fact.event.verb()}, and is not the current one"
             )
         return task
 
 
 def _accepted(number: int, event: events.Accepted, at: float) -> JobSeen:
-    phase = Phase.QUEUED if event.gate is None else Phase.PENDING
+    phase = Phase.QUEUED if event.semaphore is None else Phase.PENDING
     if event.run_at is not None and event.run_at > event.timestamp:
         phase = Phase.SCHEDULED
-    asked = event.submission
-    tasks = {plan.id: TaskSeen(plan) for plan in asked.tasks}
-    return JobSeen(number, asked.client, asked.content_id, at, phase, event.priority, event.run_at, event.rerun_of, tasks)
+    submission = event.submission
+    tasks = {plan.id: TaskSeen(plan) for plan in submission.tasks}
+    return JobSeen(number, submission.client, submission.content_id, at, phase, event.priority, event.run_at, event.rerun_of, tasks)
 
 
-_HANDLERS: dict[type[DomainEvent], Callable[[Reckoning, JobSeen, Any], None]] = {
-    one: getattr(Reckoning, one.verb()) for one in events.EVENTS if one is not events.Accepted
+_HANDLERS: dict[type[DomainEvent], Callable[[LogCheck, JobSeen, Any], None]] = {
+    one: getattr(LogCheck, one.verb()) for one in events.EVENTS if one is not events.Accepted
 }

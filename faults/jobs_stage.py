@@ -1,5 +1,5 @@
-"""The job engine as it is deployed, on one machine. Two processes of the API, of the controller and of the
-scheduler, four that run steps, and the workflows of `tests/plugins`."""
+"""The job engine under test: two processes each of the API, the controller and the scheduler, four that run steps, with the
+workflows of `tests/plugins`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from faults.stage import EACH, Stage
 from tests.platform.waiting import ROOT
 
 LEASE: Final = 4
-"""Seconds after which a worker that is not heard of has lost its steps: shorter than in use, so that much can happen in a while."""
+"""Seconds of a worker's lease: shorter than in production, so that many leases expire in a short run."""
 
 _PLUGINS: Final = ROOT / "tests" / "plugins"
-_LATE: Final = (b"is stopped: its lease", b"what it made is thrown away")
+_LATE: Final = (b"is stopped: its lease", b"; its files are deleted")
 
 
 class JobStage(Stage):
-    """`media_root` is where steps publish."""
+    """A stage with job workers. Steps publish to `media_root`."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "controller": 2, "scheduler": 2, "work": 4}
 
@@ -36,9 +36,9 @@ class JobStage(Stage):
             "MEDIALEDGER_LEASE_SECONDS": str(LEASE),
         }
         if role not in ("api", "relay"):
-            ours["MEDIALEDGER_LOG_LEVEL"] = "INFO"  # where a worker says that it came too late
+            ours["MEDIALEDGER_LOG_LEVEL"] = "INFO"  # the level of the lines that `late` counts
         return super()._process(role, number, more | ours)
 
     def late(self) -> int:
-        """How often a worker stopped a run that was not its own any more, or was refused what it said of one."""
+        """How often a worker stopped or discarded a run because it had lost the lease."""
         return sum(log.read_bytes().count(said) for log in self._logs.glob("work-*.log") for said in _LATE)

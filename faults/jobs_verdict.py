@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from faults.jobs_load import Submitted
-from faults.jobs_log import MOST_SHOWN, JobSeen, Phase, Reckoning, TaskSeen
+from faults.jobs_log import MOST_SHOWN, JobSeen, LogCheck, Phase, TaskSeen
 
 _SHOWN: Final = MOST_SHOWN
 
@@ -18,23 +18,23 @@ _SHOWN: Final = MOST_SHOWN
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """How often it was not as it must be. `lost`: answered, and not in the log; `twice`: accepted once more than it was asked;
-    `strange`: accepted, and nobody asked; `unended`: in no terminal state; `otherwise`: ended as it should not; `files`: what lies
-    in a job's place is not what its runs published. `told` are the first of them in words."""
+    `unknown`: accepted, and nobody asked; `unended`: in no terminal state; `otherwise`: ended as it should not; `files`: what lies
+    in a job's place is not what its runs published. `messages` describes the first of them."""
 
     lost: int
     twice: int
-    strange: int
+    unknown: int
     unended: int
     otherwise: int
     files: int
-    told: Sequence[str]
+    messages: Sequence[str]
 
     @property
     def faults(self) -> int:
-        return self.lost + self.twice + self.strange + self.unended + self.otherwise + self.files
+        return self.lost + self.twice + self.unknown + self.unended + self.otherwise + self.files
 
 
-def judged(submitted: Iterable[Submitted], log: Reckoning, *, media_root: Path) -> Verdict:
+def judged(submitted: Iterable[Submitted], log: LogCheck, *, media_root: Path) -> Verdict:
     """All of it. Reads the media root."""
     asked = {one.mark: one for one in submitted}
     faults: defaultdict[str, list[str]] = defaultdict(list)
@@ -45,9 +45,9 @@ def judged(submitted: Iterable[Submitted], log: Reckoning, *, media_root: Path) 
     for kind, sentence in _against(asked, log.jobs.values()):
         faults[kind].append(sentence)
     faults["files"] += wrong_files(log.jobs.values(), media_root=media_root)
-    counts = {name: len(faults[name]) for name in ("lost", "twice", "strange", "unended", "otherwise", "files")}
-    told = [f"{kind}: {sentence}" for kind, sentences in faults.items() for sentence in sentences]
-    return Verdict(**counts, told=told[:_SHOWN])
+    counts = {name: len(faults[name]) for name in ("lost", "twice", "unknown", "unended", "otherwise", "files")}
+    messages = [f"{kind}: {sentence}" for kind, sentences in faults.items() for sentence in sentences]
+    return Verdict(**counts, messages=messages[:_SHOWN])
 
 
 def _against(asked: Mapping[str, Submitted], jobs: Iterable[JobSeen]) -> Iterator[tuple[str, str]]:
@@ -58,7 +58,7 @@ def _against(asked: Mapping[str, Submitted], jobs: Iterable[JobSeen]) -> Iterato
         one = asked.get(job.content_id)
         known[job.content_id, job.rerun_of] += 1
         if one is None or (job.rerun_of is not None and (one.rerun is None or job.rerun_of != one.number)):
-            yield "strange", f"{named} was never asked for"
+            yield "unknown", f"{named} was never asked for"
             continue
         if known[job.content_id, job.rerun_of] > 1:
             yield "twice", f"{named} was accepted before"

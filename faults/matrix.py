@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from faults.load import Load
-from faults.receivers import Mood, Receiver
+from faults.receivers import Behaviour, Receiver
 from faults.scenarios import Effort, Scenario, Scene
 from faults.stage import KEY, Stage
 from faults.verdict import Findings, Notification, by_transaction, findings, missing, notifications, percentile, settled
@@ -23,7 +23,7 @@ _HURRY = 2.0
 @dataclass(frozen=True, slots=True)
 class Result:
     """One line of the table. `unlogged`: acknowledged, and the log does not know. `settled`: seconds until all that was written
-    before the last fault ended had arrived where the receiver was prompt, `well_again`: and where it was not."""
+    before the last fault ended had arrived where the receiver was prompt, `recovered`: and where it was not."""
 
     scenario: Scenario
     acknowledged: int
@@ -32,27 +32,27 @@ class Result:
     logged: int
     found: Sequence[Findings]
     settled: float
-    well_again: float
+    recovered: float
     parked: int
-    fell: int
+    unexpected_ends: int
     broken_chain: str
     notes: str
 
     @property
     def holds(self) -> bool:
-        bad = self.unlogged + self.parked + sum(one.lost + one.disordered + one.strange + one.wrong for one in self.found)
+        bad = self.unlogged + self.parked + sum(one.lost + one.disordered + one.unknown + one.wrong for one in self.found)
         return bad == 0 and not self.broken_chain and self.acknowledged > 0
 
     @property
     def latencies(self) -> list[float]:
-        """Of the receivers that were well all the time."""
+        """Of the receivers that were healthy all the time."""
         return sorted(latency for one in self.found if _prompt(one.receiver) for latency in one.latencies)
 
 
 async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
-    """The scenario's result. Receivers that are well hear as JSON and as form parameters."""
+    """Run a scenario. Its healthy receivers get JSON and forms."""
     receivers = await _receivers(stage, scenario)
-    before, fell = await stage.head(), sum(process.fell for process in stage.all)
+    before, ended = await stage.head(), sum(process.unexpected_ends for process in stage.all)
     load = Load(f"{scenario.name}-{before}", stage.addresses, key=KEY, per_second=effort.per_second, dice=stage.dice)
     scene = Scene(stage, load, effort)
     await load.start()
@@ -66,26 +66,26 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
         await load.close()
         raise
     await stage.until_ready()
-    told = await asyncio.to_thread(notifications, stage.database, before)
-    hurried = await _all_arrive(stage, receivers, told)
-    if hurried:
-        scene.notes.append(f"{hurried} deliveries made due at once")
+    all_notifications = await asyncio.to_thread(notifications, stage.database, before)
+    made_due = await _all_arrive(stage, receivers, all_notifications)
+    if made_due:
+        scene.notes.append(f"{made_due} deliveries made due at once")
     for receiver in receivers:
         await stage.unsubscribe(receiver)
         await receiver.stop()
-    known = by_transaction(told)
+    known = by_transaction(all_notifications)
     chain = await asyncio.to_thread(verify, stage.database)
     return Result(
         scenario,
         acknowledged=len(load.acknowledged),
         repeated=load.repeated,
         unlogged=sum(transaction not in known for transaction in load.acknowledged),
-        logged=len(told),
-        found=[findings(receiver, told) for receiver in receivers],
-        settled=settled([one for one in receivers if _prompt(one)], told, since=over),
-        well_again=settled([one for one in receivers if not _prompt(one)], told, since=over),
+        logged=len(all_notifications),
+        found=[findings(receiver, all_notifications) for receiver in receivers],
+        settled=settled([one for one in receivers if _prompt(one)], all_notifications, since=over),
+        recovered=settled([one for one in receivers if not _prompt(one)], all_notifications, since=over),
         parked=await stage.parked(),
-        fell=sum(process.fell for process in stage.all) - fell,
+        unexpected_ends=sum(process.unexpected_ends for process in stage.all) - ended,
         broken_chain=chain.reason or "",
         notes="; ".join(scene.notes),
     )
@@ -93,45 +93,46 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
 
 def _prompt(receiver: Receiver) -> bool:
     """Well all the time, and quick."""
-    return receiver.mood is Mood.WELL and not receiver.ill
+    return receiver.behaviour is Behaviour.HEALTHY and not receiver.faulty
 
 
 async def _receivers(stage: Stage, scenario: Scenario) -> list[Receiver]:
     dice = random.Random(stage.dice.random())
-    well = [Receiver("json", dice=dice), Receiver("form", dice=dice)]
-    well[1].as_json = False
-    for one in well:
+    healthy = [Receiver("json", dice=dice), Receiver("form", dice=dice)]
+    healthy[1].as_json = False
+    for one in healthy:
         await one.start()
-    beside = [Receiver(mood.value, mood=mood, elsewhere=well[0].url, dice=dice) for mood in scenario.beside]
+    beside = [Receiver(one.value, behaviour=one, elsewhere=healthy[0].url, dice=dice) for one in scenario.beside]
     for one in beside:
         await one.start()
-    for one in (*well, *beside):
+    for one in (*healthy, *beside):
         await stage.subscribe(one)
-    return [*well, *beside]
+    return [*healthy, *beside]
 
 
 def _apart(receivers: Sequence[Receiver]) -> tuple[list[Receiver], list[Receiver]]:
-    return [one for one in receivers if not one.ill], [one for one in receivers if one.ill]
+    return [one for one in receivers if not one.faulty], [one for one in receivers if one.faulty]
 
 
-async def _all_arrive(stage: Stage, receivers: Sequence[Receiver], told: Sequence[Notification]) -> int:
-    """Or not, when patience ends. First those that are well all the time; how many deliveries of the others were hurried."""
-    well, ill = _apart(receivers)
-    await _arrive(well, told)
-    for receiver in ill:
+async def _all_arrive(stage: Stage, receivers: Sequence[Receiver], all_notifications: Sequence[Notification]) -> int:
+    """Wait until everything has arrived, within a limit: first at the healthy receivers. Returns how many deliveries of the
+    others were made due."""
+    healthy, faulty = _apart(receivers)
+    await _arrive(healthy, all_notifications)
+    for receiver in faulty:
         receiver.recover()
-    deadline, hurried = time.monotonic() + PATIENCE, 0
-    while any(missing(one, told) for one in ill) and time.monotonic() < deadline:
-        for receiver in ill:
-            hurried += await stage.hurry(receiver)
+    deadline, made_due = time.monotonic() + PATIENCE, 0
+    while any(missing(one, all_notifications) for one in faulty) and time.monotonic() < deadline:
+        for receiver in faulty:
+            made_due += await stage.make_due(receiver)
         await asyncio.sleep(_HURRY)
-    return hurried
+    return made_due
 
 
-async def _arrive(receivers: Sequence[Receiver], told: Sequence[Notification]) -> None:
+async def _arrive(receivers: Sequence[Receiver], all_notifications: Sequence[Notification]) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if not any(missing(one, told) for one in receivers):
+        if not any(missing(one, all_notifications) for one in receivers):
             return
         await asyncio.sleep(0.2)
 

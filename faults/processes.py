@@ -1,6 +1,6 @@
-"""Processes of the product under a supervisor: whatever ends is started again at once, until the stage is left.
+"""Supervised processes of the product: a process that ends is started again at once.
 
-They end with the harness, also when that is killed: nothing is left behind but PostgreSQL, which the stage stops.
+They end with the harness, also when it is killed; only PostgreSQL remains then, which the stage stops.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LIBC = ctypes.CDLL(None)
 
 
 class Supervised:
-    """One place of the product, such as the second sender. `fell` is how often it ended by itself."""
+    """One process of the product, such as the second sender. `unexpected_ends` is how often it ended by itself."""
 
     def __init__(self, name: str, command: Sequence[str], *, environment: Mapping[str, str], logs: Path) -> None:
         self.name = name
-        self.fell = 0
+        self.unexpected_ends = 0
         self._command = command
         self._environment = environment
         self._logs = logs
@@ -41,7 +41,7 @@ class Supervised:
         self._task = asyncio.create_task(self._supervise(), name=self.name)
 
     async def stop(self) -> None:
-        """No better than an accident: what is stored is what counts."""
+        """Kill the process: only stored data counts."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -51,7 +51,7 @@ class Supervised:
 
     @property
     def ready(self) -> bool:
-        """It has said that it can be stopped: the last thing that a start does."""
+        """Whether it has printed how it can be stopped, at the end of its start."""
         alive = self._process is not None and self._process.returncode is None
         return alive and "SIGTERM" in self._log.read_text(errors="replace")
 
@@ -83,7 +83,7 @@ class Supervised:
             assert self._process is not None
             await self._process.wait()
             if not self._expected:
-                self.fell += 1
+                self.unexpected_ends += 1
                 await asyncio.sleep(_PAUSE)
 
     async def _launch(self) -> None:
@@ -99,9 +99,9 @@ class Supervised:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_the_harness,
+                preexec_fn=_end_with_parent,
             )
 
 
-def _die_with_the_harness() -> None:
+def _end_with_parent() -> None:
     _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from faults.load import Load
 from faults.processes import Supervised
-from faults.receivers import Mood
+from faults.receivers import Behaviour
 from faults.stage import Stage
 from projections.consumers.leases import LEASE
 
@@ -23,14 +23,14 @@ class Effort:
     kills: int
     outage: float
     restarts: int
-    ill: float
+    faulty: float
     freezes: int
     between: float
     """Seconds from one kill to the next, at most."""
 
 
-FULL = Effort(per_second=150, calm=20, kills=20, outage=60, restarts=4, ill=20, freezes=8, between=3)
-QUICK = Effort(per_second=100, calm=4, kills=3, outage=10, restarts=1, ill=8, freezes=2, between=1.5)
+FULL = Effort(per_second=150, calm=20, kills=20, outage=60, restarts=4, faulty=20, freezes=8, between=3)
+QUICK = Effort(per_second=100, calm=4, kills=3, outage=10, restarts=1, faulty=8, freezes=2, between=1.5)
 
 
 @dataclass
@@ -58,13 +58,13 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`kafka`: with which transport. `beside` are the moods of receivers beside the two that are well."""
+    """`kafka`: with which transport. `beside` are the behaviours of receivers beside the two healthy ones."""
 
     name: str
     meaning: str
     kafka: bool
     act: Callable[[Scene], Awaitable[None]]
-    beside: Sequence[Mood] = (Mood.SLOW,)
+    beside: Sequence[Behaviour] = (Behaviour.SLOW,)
 
 
 async def calm(scene: Scene) -> None:
@@ -109,14 +109,14 @@ async def postgres_restarts(scene: Scene) -> None:
     scene.notes.append(f"{scene.effort.restarts} x stopped, {2 * scene.effort.restarts} x killed")
 
 
-async def ill_receivers(scene: Scene) -> None:
-    await asyncio.sleep(scene.effort.ill)
-    scene.notes.append(f"ill for {scene.effort.ill:.0f} s")
+async def faulty_receivers(scene: Scene) -> None:
+    await asyncio.sleep(scene.effort.faulty)
+    scene.notes.append(f"faulty for {scene.effort.faulty:.0f} s")
 
 
 async def freezes(scene: Scene) -> None:
     """One process of every role that has a lease, at the same time."""
-    before = await scene.stage.taken()
+    before = await scene.stage.lease_changes()
     for _ in range(scene.effort.freezes):
         frozen = [scene.stage.dice.choice(places) for role, places in scene.stage.processes.items() if role != "api"]
         since = time.monotonic()
@@ -128,10 +128,10 @@ async def freezes(scene: Scene) -> None:
             process.thaw()
         scene.notes.append(f"{time.monotonic() - since:.1f} s")
         await scene.moment(2, 4)
-    scene.notes.append(f"{await scene.stage.taken() - before} shares changed hands")
+    scene.notes.append(f"{await scene.stage.lease_changes() - before} shards changed their owner")
 
 
-ILL = (Mood.FAILS, Mood.HANGS, Mood.DRIPS, Mood.BUSY, Mood.REDIRECTS, Mood.CLOSES)
+FAULTY = (Behaviour.FAILS, Behaviour.HANGS, Behaviour.DRIPS, Behaviour.BUSY, Behaviour.REDIRECTS, Behaviour.CLOSES)
 _BOTH: Mapping[str, tuple[str, Callable[[Scene], Awaitable[None]]]] = {
     "calm": ("no faults, to compare with", calm),
     "kills": ("SIGKILL of processes at random", kills),
@@ -141,8 +141,8 @@ _BOTH: Mapping[str, tuple[str, Callable[[Scene], Awaitable[None]]]] = {
 SCENARIOS: Sequence[Scenario] = (
     *(Scenario(name, meaning, True, act) for name, (meaning, act) in _BOTH.items()),
     Scenario("kafka", "Kafka stopped and restarted with its data, and killed", True, kafka_outage),
-    Scenario("receivers", "receivers that are ill in six ways, all at once", True, ill_receivers, ILL),
-    *(Scenario(f"receiver-{mood}", f"a receiver that is ill: {mood}", True, ill_receivers, (mood,)) for mood in ILL),
+    Scenario("receivers", "receivers with six faults, all at once", True, faulty_receivers, FAULTY),
+    *(Scenario(f"receiver-{one}", f"a faulty receiver: {one}", True, faulty_receivers, (one,)) for one in FAULTY),
     *(Scenario(f"{name}-log", f"{meaning}; no Kafka", False, act) for name, (meaning, act) in _BOTH.items()),
 )
 QUICK_NAMES = tuple(one.name for one in SCENARIOS if not one.name.startswith(("receiver-", "calm-")))

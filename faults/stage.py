@@ -1,4 +1,4 @@
-"""The product as it is deployed, on one machine: PostgreSQL and Kafka as servers of their own, and two processes of every role."""
+"""The product under test: PostgreSQL, Kafka, and two processes of every role, on one machine."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-the-fault-matrix"
 EACH = 2
-_HURRY = f"""
-WITH hurried AS (
+_MAKE_DUE = f"""
+WITH due_now AS (
     UPDATE deliveries SET due_at = clock_timestamp()
     WHERE webhook = %s AND state = {PENDING} AND due_at > clock_timestamp() RETURNING 1
-) SELECT count(*), pg_notify('{CHANNEL}', %s) FROM hurried
+) SELECT count(*), pg_notify('{CHANNEL}', %s) FROM due_now
 """
-_TAKEN = "SELECT coalesce(sum(epoch), 0)::bigint FROM consumer_shards"
+_EPOCHS = "SELECT coalesce(sum(epoch), 0)::bigint FROM consumer_shards"
 _HEAD = "SELECT position FROM log_head"
 _PARKED = "SELECT count(*) FROM parked_records"
 
 
 class Stage:
-    """`dice` decides nothing here; scenarios draw from it."""
+    """Runs the servers and processes of a scenario. `dice` is the random source of the scenario."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "webhooks": EACH, "deliveries": EACH}
-    """How many processes there are of each role. The relay is only there with Kafka."""
+    """How many processes there are of each role. The relay runs only with Kafka."""
 
     def __init__(self, folder: Path, *, kafka: bool, dice: random.Random) -> None:
         self.dice = dice
@@ -88,7 +88,7 @@ class Stage:
                 self.processes[role] = [self._process(role, number, {}) for number in range(count)]
         first, *others = self.all
         first.start()
-        await first.until_ready()  # it makes the schema
+        await first.until_ready()  # it creates the schema
         for process in others:
             process.start()
         await self.until_ready()
@@ -108,14 +108,14 @@ class Stage:
 
     async def subscribe(self, receiver: Receiver) -> None:
         body = {"webhookUrl": receiver.url, "useJsonBody": receiver.as_json}
-        made = await self.asked("POST", "/api/webhook/", body)
+        made = await self.request("POST", "/api/webhook/", body)
         receiver.webhook = UUID(made["id"])
         receiver.secret = b64decode(made["secret"].removeprefix("whsec_"))
 
     async def unsubscribe(self, receiver: Receiver) -> None:
-        await self.asked("DELETE", f"/api/webhook/{receiver.webhook}")
+        await self.request("DELETE", f"/api/webhook/{receiver.webhook}")
 
-    async def asked(self, method: str, path: str, body: Any = None) -> Any:
+    async def request(self, method: str, path: str, body: Any = None) -> Any:
         async with (
             aiohttp.ClientSession(headers={"API-KEY": KEY}) as http,
             http.request(method, self.addresses[0] + path, json=body) as answer,
@@ -124,25 +124,27 @@ class Stage:
             return await answer.json()
 
     async def restart_postgres(self, *, accident: bool) -> None:
-        """As an operator does it, or as an accident: then the postmaster is killed, and with it all that was not on the disk."""
+        """Stop and start PostgreSQL. `accident`: the postmaster is killed, so everything that is not on the disk is lost."""
         if accident:
             await asyncio.to_thread(kill_postgres, self._postgres.home)
-            self._postgres = EmbeddedPostgres(self._postgres.home)  # who has not seen the death yet would say that a start failed
+            self._postgres = EmbeddedPostgres(
+                self._postgres.home
+            )  # the object that has not seen the end of its process would report a failed start
         else:
             await asyncio.to_thread(self._postgres.stop)
         await asyncio.to_thread(self._postgres.start)
 
-    async def hurry(self, receiver: Receiver) -> int:
-        """What waits for another try is due at once: nobody waits here for five minutes, or for hours."""
-        rows = await self.rows(_HURRY, receiver.webhook, str(receiver.webhook))
+    async def make_due(self, receiver: Receiver) -> int:
+        """Make all waiting attempts due at once, so that a scenario need not wait for minutes or hours."""
+        rows = await self.rows(_MAKE_DUE, receiver.webhook, str(receiver.webhook))
         return sum(row[0] for row in rows)
 
     async def head(self) -> int:
         return int((await self.rows(_HEAD))[0][0])
 
-    async def taken(self) -> int:
-        """How often a share of some work changed hands, so far."""
-        return int((await self.rows(_TAKEN))[0][0])
+    async def lease_changes(self) -> int:
+        """How often a shard has changed its owner, so far."""
+        return int((await self.rows(_EPOCHS))[0][0])
 
     async def parked(self) -> int:
         return int((await self.rows(_PARKED))[0][0])
@@ -153,6 +155,6 @@ class Stage:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

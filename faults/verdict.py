@@ -1,6 +1,6 @@
-"""What must have arrived, recomputed from the log alone, beside what did arrive.
+"""Comparison of the notifications that arrived with those that follow from the log.
 
-The log is read and folded here again, event by event, so a notification is right only if it is, byte for byte, what its write did.
+The log is read and folded again, event by event, so every payload is compared byte for byte.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FROM events WHERE position > %s AND originator_id LIKE 'event:%%' ORDER BY posit
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """What one write did to one Event. `at` is when the log took it in."""
+    """The notification of one write to one Event. `at` is when the log recorded it."""
 
     position: int
     ordering_key: str
@@ -42,15 +42,15 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Of one receiver. `lost`: never answered with 200. `strange`: it is not in the log. `wrong`: not what the log says, not the
-    same as the first time, or not signed."""
+    """The findings of a receiver. `lost`: never answered with 200. `unknown`: not in the log. `wrong`: differs from the log or from
+    its first arrival, or has no valid signature."""
 
     receiver: Receiver
     requests: int
     unique: int
     lost: int
     disordered: int
-    strange: int
+    unknown: int
     wrong: int
     latencies: Sequence[float]
 
@@ -60,39 +60,39 @@ class Findings:
 
 
 def notifications(conninfo: str, after: int) -> list[Notification]:
-    """Of the Events that were made behind that position. Blocks."""
+    """The notifications of writes after that position. Blocks."""
     with psycopg.connect(conninfo) as connection:
         rows = connection.execute(_EVENTS, (after,)).fetchall()
-    mapper, roots, found = EventMapper(catalogue()), dict[str, MediaEvent](), list[Notification]()
+    mapper, roots, all_notifications = EventMapper(catalogue()), dict[str, MediaEvent](), list[Notification]()
     for (stream, _), write in groupby(rows, key=lambda row: (row[1], row[6])):
-        told = _told(stream, list(write), roots=roots, mapper=mapper)
-        if told is not None:
-            found.append(told)
-    return found
+        notification = _notification(stream, list(write), roots=roots, mapper=mapper)
+        if notification is not None:
+            all_notifications.append(notification)
+    return all_notifications
 
 
-def _told(stream: str, rows: Sequence[Any], *, roots: dict[str, MediaEvent], mapper: EventMapper) -> Notification | None:
-    happened = [mapper.read(topic, stream=stream, version=version, state=state) for _, _, version, topic, state, *_ in rows]
-    for event in happened:
+def _notification(stream: str, rows: Sequence[Any], *, roots: dict[str, MediaEvent], mapper: EventMapper) -> Notification | None:
+    events = [mapper.read(topic, stream=stream, version=version, state=state) for _, _, version, topic, state, *_ in rows]
+    for event in events:
         roots[stream] = event.mutate(roots.get(stream))  # type: ignore[assignment]
-    done = effect(happened)
-    if done is None:
+    changes = effect(events)
+    if changes is None:
         return None
     position, *_, transaction, _, at = rows[-1]
     ordering_key = stream.partition(":")[2]
-    return Notification(position, ordering_key, transaction, at, payload(ordering_key, roots[stream].details, effect=done))
+    return Notification(position, ordering_key, transaction, at, payload(ordering_key, roots[stream].details, effect=changes))
 
 
-def wanted(receiver: Receiver, told: Iterable[Notification]) -> dict[UUID, Notification]:
-    return {delivery_id(receiver.webhook, one.position, ordering_key=one.ordering_key): one for one in told}
+def expected_deliveries(receiver: Receiver, all_notifications: Iterable[Notification]) -> dict[UUID, Notification]:
+    return {delivery_id(receiver.webhook, one.position, ordering_key=one.ordering_key): one for one in all_notifications}
 
 
-def missing(receiver: Receiver, told: Iterable[Notification]) -> int:
-    return len(wanted(receiver, told).keys() - receiver.accepted.keys())
+def missing(receiver: Receiver, all_notifications: Iterable[Notification]) -> int:
+    return len(expected_deliveries(receiver, all_notifications).keys() - receiver.accepted.keys())
 
 
-def findings(receiver: Receiver, told: Sequence[Notification]) -> Findings:
-    expected = wanted(receiver, told)
+def findings(receiver: Receiver, all_notifications: Sequence[Notification]) -> Findings:
+    expected = expected_deliveries(receiver, all_notifications)
     known = {delivery: expected[delivery] for delivery in receiver.arrivals if delivery in expected}
     return Findings(
         receiver,
@@ -100,14 +100,14 @@ def findings(receiver: Receiver, told: Sequence[Notification]) -> Findings:
         unique=len(receiver.arrivals),
         lost=len(expected.keys() - receiver.accepted.keys()),
         disordered=_disordered(known.values()),
-        strange=len(receiver.arrivals.keys() - expected.keys()),
+        unknown=len(receiver.arrivals.keys() - expected.keys()),
         wrong=receiver.altered + receiver.unsigned + sum(_differs(receiver, delivery, one) for delivery, one in known.items()),
         latencies=[receiver.arrivals[delivery][0] - one.at for delivery, one in known.items()],
     )
 
 
 def _disordered(firsts: Iterable[Notification]) -> int:
-    """How many came behind one of the same Event that is later in the log."""
+    """How many arrived after one of the same Event that is later in the log."""
     latest: dict[str, int] = {}
     behind = 0
     for one in firsts:
@@ -121,11 +121,11 @@ def _differs(receiver: Receiver, delivery: UUID, one: Notification) -> bool:
     return receiver.arrivals[delivery][1] != body or position_of(delivery) != one.position
 
 
-def settled(receivers: Iterable[Receiver], told: Sequence[Notification], *, since: float) -> float:
+def settled(receivers: Iterable[Receiver], all_notifications: Sequence[Notification], *, since: float) -> float:
     """How many seconds after `since` all that was written before had arrived."""
     last = since
     for receiver in receivers:
-        for delivery, one in wanted(receiver, told).items():
+        for delivery, one in expected_deliveries(receiver, all_notifications).items():
             if one.at <= since:
                 last = max(last, receiver.accepted.get(delivery, since))
     return last - since
@@ -136,5 +136,5 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
 
 
-def by_transaction(told: Iterable[Notification]) -> Mapping[str, int]:
-    return {one.transaction: one.position for one in told}
+def by_transaction(all_notifications: Iterable[Notification]) -> Mapping[str, int]:
+    return {one.transaction: one.position for one in all_notifications}

@@ -1,4 +1,4 @@
-"""`medialedger audit`: the history of one thing, and whether the log is whole."""
+"""`medialedger audit`: the history of an aggregate, and the check of the log's hash chain."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 from argparse import Namespace
 from functools import partial
 
-from api.cli.database import at_hand
-from api.cli.opened import opened
-from api.cli.progress import tell_events
+from api.cli.database import open_database
+from api.cli.open_core import open_core
+from api.cli.progress import show_event_count
 from api.http.response import encode
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -22,14 +22,14 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 async def _show(args: Namespace, settings: Settings) -> int:
-    async with opened(settings) as wired:
+    async with open_core(settings) as wired:
         audit = AuditQueries(wired.database, wired.streams, wired.catalogue)
         if args.aggregate is not None and args.aggregate not in wired.catalogue.aggregates:
             raise StartError(f"there is no aggregate {args.aggregate}; known are {', '.join(wired.catalogue.aggregates)}")
-        wanted = EntryFilter(aggregate=args.aggregate, id=args.id, limit=args.limit)
-        entries = list(reversed((await audit.entries(wanted))[: args.limit]))
+        query = EntryFilter(aggregate=args.aggregate, id=args.id, limit=args.limit)
+        entries = list(reversed((await audit.entries(query))[: args.limit]))
     if not entries:
-        raise StartError("there is nothing in the log about that")
+        raise StartError("the log has no such events")
     for entry in entries:
         print(_line(entry))
     return 0
@@ -41,12 +41,10 @@ def _line(entry: Entry) -> str:
 
 
 async def _verify(settings: Settings) -> int:
-    async with at_hand(settings) as found:
-        verdict = await asyncio.to_thread(partial(verify, found.url, progress=tell_events))
-    if verdict.valid:
-        print(f"the log is whole: {verdict.checked} events, each in its place")
+    async with open_database(settings) as found:
+        result = await asyncio.to_thread(partial(verify, found.url, progress=show_event_count))
+    if result.valid:
+        print(f"the log is whole: {result.checked} events, each in its place")
         return 0
-    print(
-        f"the log does not fit at position {verdict.first_bad_position}: {verdict.reason} ({verdict.checked} events before it fit)"
-    )
+    print(f"the log does not fit at position {result.first_bad_position}: {result.reason} ({result.checked} events before it fit)")
     return 1

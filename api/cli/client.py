@@ -6,7 +6,7 @@ from argparse import Namespace
 from dataclasses import asdict, fields
 from datetime import datetime
 
-from api.cli.opened import opened
+from api.cli.open_core import open_core
 from api.kernel.api_keys import new_api_key
 from api.wiring.core import Core
 from api.wiring.settings import Settings
@@ -20,7 +20,7 @@ from domain.kernel.ports import Invocation
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with opened(settings) as wired:
+    async with open_core(settings) as wired:
         try:
             await _ACTIONS[args.action](wired, args)
         except DomainError as refusal:

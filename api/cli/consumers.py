@@ -1,11 +1,11 @@
-"""`medialedger consumers`: who reads the log and how far, and the records that could not be taken in."""
+"""`medialedger consumers`: the consumers of the log with their positions, and the parked records."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
 
-from api.cli.opened import opened
+from api.cli.open_core import open_core
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
@@ -15,24 +15,24 @@ from projections.kernel.database import Database
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with opened(settings) as wired:
+    async with open_core(settings) as wired:
         known = await ConsumerQueries(wired.database).all()
-        chosen = _chosen(known, getattr(args, "name", None))
+        selected = _selected(known, getattr(args, "name", None))
         if args.action == "list":
             await _list(wired.database, known)
         elif args.action == "parked":
-            await _parked(wired.database, chosen)
+            await _parked(wired.database, selected)
         else:
             replaying = await ParkedRecords(wired.database).request_replay(args.name, stream=args.stream)
-            print(f"{replaying} records are tried again by whoever runs {args.name}")
+            print(f"{replaying} records will be processed again by the workers that run {args.name}")
     return 0
 
 
-def _chosen(known: Sequence[ConsumerStatus], name: str | None) -> Sequence[ConsumerStatus]:
-    chosen = [one for one in known if name in (None, one.name)]
-    if name is not None and not chosen:
+def _selected(known: Sequence[ConsumerStatus], name: str | None) -> Sequence[ConsumerStatus]:
+    selected = [one for one in known if name in (None, one.name)]
+    if name is not None and not selected:
         raise StartError(f"there is no consumer {name}; there are {', '.join(one.name for one in known) or 'none yet'}")
-    return chosen
+    return selected
 
 
 async def _list(database: Database, known: Sequence[ConsumerStatus]) -> None:
@@ -57,5 +57,5 @@ async def _parked(database: Database, consumers: Sequence[ConsumerStatus]) -> No
 
 def _line(record: ParkedRecord) -> str:
     head = f"{record.consumer}  {record.position:>8}  {record.stream}  {record.topic}"
-    asked = "  to be tried again" if record.replay else ""
-    return f"{head}  tried {record.attempts}  parked {iso(record.parked_at)}{asked}\n          {record.error}"
+    replay = "  replay requested" if record.replay else ""
+    return f"{head}  tried {record.attempts}  parked {iso(record.parked_at)}{replay}\n          {record.error}"

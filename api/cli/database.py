@@ -1,4 +1,4 @@
-"""Where a command finds its database: one of one's own, the embedded one that this command keeps, or one that already runs."""
+"""The database of a command: an external one, the embedded one that the command starts, or the embedded one that runs already."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from api.cli.home import locked, prepare
+from api.cli.home import create_home, lock_home
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
@@ -24,15 +24,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """`url` holds a password and is not for showing; `label` is."""
+    """A database that accepts connections. `url` contains the password and must not be shown; `label` is for people."""
 
     url: str
     label: str
 
 
 @asynccontextmanager
-async def kept(settings: Settings) -> AsyncIterator[Database]:
-    """For `up`, which holds the home's lock: the embedded server lives as long as the block, unless an address is given."""
+async def start_database(settings: Settings) -> AsyncIterator[Database]:
+    """For `up`, which holds the lock of the home: the external database, else the embedded server, which runs during the block."""
     if settings.database_url is not None:
         yield await _checked(settings.database_url.get_secret_value(), kind="external")
         return
@@ -50,8 +50,8 @@ async def kept(settings: Settings) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def attached(settings: Settings) -> AsyncIterator[Database]:
-    """For a process beside `up`: the server is somebody else's to start and stop."""
+async def attach_database(settings: Settings) -> AsyncIterator[Database]:
+    """For a process beside `up`: the external database, else the embedded server that `up` starts and stops."""
     if settings.database_url is not None:
         yield await _checked(settings.database_url.get_secret_value(), kind="external")
     else:
@@ -59,20 +59,20 @@ async def attached(settings: Settings) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def at_hand(settings: Settings) -> AsyncIterator[Database]:
-    """For a short command: beside `up` when that is running, else with the server started for the command alone."""
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """For a short command: the database that runs, else the embedded server, started for this command."""
     if settings.database_url is not None or EmbeddedPostgres(settings.home).running:
-        async with attached(settings) as database:
+        async with attach_database(settings) as database:
             yield database
     else:
-        prepare(settings.home)
-        with locked(settings.home):
-            async with kept(settings) as database:
+        create_home(settings.home)
+        with lock_home(settings.home):
+            async with start_database(settings) as database:
                 yield database
 
 
 async def _checked(url: str, *, kind: str) -> Database:
-    """Asks once, so that a wrong address or password is one clear line here and not a failure deep in the start."""
+    """Connect once: a wrong address or password is reported here in one line."""
     try:
         async with await psycopg.AsyncConnection.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
             version = connection.info.server_version
@@ -85,7 +85,7 @@ async def _checked(url: str, *, kind: str) -> Database:
 
 
 async def _start(postgres: EmbeddedPostgres) -> str:
-    """A thread cannot be cancelled: when we are, it is asked to give up and waited for, so that `stop` finds it still."""
+    """Start the server in a thread. A thread cannot be cancelled: on a cancellation the start is abandoned and its end awaited."""
     start = asyncio.create_task(asyncio.to_thread(postgres.start))
     try:
         return await asyncio.shield(start)
@@ -100,15 +100,15 @@ async def _start(postgres: EmbeddedPostgres) -> str:
 
 
 async def _watch(postgres: EmbeddedPostgres) -> None:
-    """A server that was killed (out of memory, say) is started again; requests get 503 until then."""
+    """Start the server again when it was killed, for example for lack of memory; requests get 503 until then."""
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         if postgres.running:
             continue
-        logger.error("the embedded database is gone; starting it again")
+        logger.error("the embedded database has ended; it is started again")
         try:
             await _start(postgres)
         except EmbeddedPostgresError as error:
-            logger.error("the embedded database does not come back: %s", error)
+            logger.error("the embedded database cannot be started again: %s", error)
         else:
-            logger.warning("the embedded database is back")
+            logger.warning("the embedded database runs again")

@@ -1,4 +1,4 @@
-"""The data directory: one process at a time may run on it."""
+"""The home: the directory with the data of an installation, and its lock file. One `up` at a time runs on a home."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from api.wiring.startup import StartError
 
 
-def prepare(home: Path) -> None:
-    """Makes the directory, closed to others. Whether it can be written is found out here and not half-way through a start."""
+def create_home(home: Path) -> None:
+    """Create the directory with mode 0700. Raises `StartError` if it cannot be written to, before anything else has started."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(home, os.W_OK | os.X_OK):
@@ -23,8 +23,8 @@ def prepare(home: Path) -> None:
 
 
 @contextmanager
-def locked(home: Path) -> Iterator[None]:
-    """The kernel drops the lock however the process ends; the file's content only tells people who holds it."""
+def lock_home(home: Path) -> Iterator[None]:
+    """Hold the lock file. The kernel releases the lock whenever the process ends; the process id in the file is for people."""
     with open(os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -10,14 +10,14 @@ from typing import Final, Protocol, Self
 
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
-from api.cli.looking_on import PAUSE, patiently
+from api.cli.polling import INTERVAL, retry_unavailable
 from api.cli.printable import printable
 from domain.job.values import TERMINAL, UNDER_WAY, JobState, TaskState
 from projections.job.board import BoardQueries, TaskProgress
 from projections.job.queries import JobFilter, JobQueries, JobRow
 
-_MOST: Final = 100
-"""Running jobs that are shown at most: no terminal has room for more bars."""
+_MAX_SHOWN: Final = 100
+"""The maximum of running jobs on the screen."""
 
 Rows = Sequence[JobRow]
 Tasks = Sequence[TaskProgress]
@@ -37,14 +37,14 @@ class Lines:
         self._before: dict[tuple[int, int], str] = {}
 
     def show(self, rows: Rows, tasks: Tasks) -> None:
-        for line in self.news(rows, [(one, percent(one)) for one in tasks]):
+        for line in self.changed_lines(rows, [(one, progress_text(one)) for one in tasks]):
             print(line, flush=True)
 
-    def news(self, rows: Rows, tasks: Sequence[tuple[TaskProgress, str]]) -> list[str]:
-        """The lines that are new. `tasks`: each with the text of its progress."""
+    def changed_lines(self, rows: Rows, tasks: Sequence[tuple[TaskProgress, str]]) -> list[str]:
+        """The lines that differ from the last call. `tasks`: each with the text of its progress."""
         now: dict[tuple[int, int], str] = {}
         for row in rows:
-            own = {(row.id, one.task): _task_line(one, far) for one, far in tasks if one.job == row.id and _is_told(one)}
+            own = {(row.id, one.task): _task_line(one, progress) for one, progress in tasks if one.job == row.id and _is_shown(one)}
             job = {(row.id, 0): _job_line(row)}
             now |= {**own, **job} if row.state in TERMINAL else {**job, **own}
         new = [line for key, line in now.items() if self._before.get(key) != line]
@@ -70,7 +70,7 @@ class Bars:
         self._progress.stop()
 
     def show(self, rows: Rows, tasks: Tasks) -> None:
-        for line in self._lines.news(rows, [(one, "") for one in tasks]):
+        for line in self._lines.changed_lines(rows, [(one, "") for one in tasks]):
             self._progress.console.print(line, markup=False, highlight=False, emoji=False)
         running = {(one.job, one.task): one for one in tasks if one.state in UNDER_WAY}
         for key in self._bars.keys() - running.keys():
@@ -90,18 +90,18 @@ class Watch:
         self._boards = boards
         self._followed = set(ids)
         self._until_ended = bool(ids)
-        self._running = JobFilter(limit=_MOST, state=JobState.STARTED, client=client, descending=False)
+        self._running = JobFilter(limit=_MAX_SHOWN, state=JobState.STARTED, client=client, descending=False)
 
     async def run(self, screen: Screen) -> None:
         while True:
-            rows, tasks = await patiently(self._look)
+            rows, tasks = await retry_unavailable(self._read)
             screen.show(rows, tasks)
-            self._followed = {row.id for row in rows if self._goes_on(row)}
+            self._followed = {row.id for row in rows if self._is_followed(row)}
             if self._until_ended and not self._followed:
                 return
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(INTERVAL)
 
-    async def _look(self) -> tuple[Rows, Tasks]:
+    async def _read(self) -> tuple[Rows, Tasks]:
         """A job that was running the last time is read once more, to show how it ended."""
         if not self._until_ended:
             self._followed |= {row.id for row in await self._jobs.search(self._running)}
@@ -111,7 +111,7 @@ class Watch:
         rows = await self._jobs.search(JobFilter(limit=len(ids), job_ids=ids, descending=False))
         return rows, await self._boards.tasks(ids)
 
-    def _goes_on(self, row: JobRow) -> bool:
+    def _is_followed(self, row: JobRow) -> bool:
         return row.state not in TERMINAL if self._until_ended else row.state is JobState.STARTED
 
 
@@ -124,12 +124,12 @@ async def watch(jobs: JobQueries, boards: BoardQueries, *, ids: Sequence[int], c
         await watching.run(Lines())
 
 
-def percent(one: TaskProgress) -> str:
+def progress_text(one: TaskProgress) -> str:
     """The progress of a running task; empty for any other task."""
-    return "  ".join(_far(one)) if one.state in UNDER_WAY else ""
+    return "  ".join(_progress_parts(one)) if one.state in UNDER_WAY else ""
 
 
-def _far(one: TaskProgress) -> Iterator[str]:
+def _progress_parts(one: TaskProgress) -> Iterator[str]:
     yield f"{one.fraction:.0%}"
     if one.message:
         yield printable(one.message)
@@ -139,7 +139,7 @@ def state_of(row: JobRow) -> str:
     return "failed" if row.failed and row.state is JobState.COMPLETED else row.state.name.lower()
 
 
-def _is_told(one: TaskProgress) -> bool:
+def _is_shown(one: TaskProgress) -> bool:
     return one.state not in _NOT_BEGUN or one.attempts > 0
 
 
@@ -147,6 +147,6 @@ def _job_line(row: JobRow) -> str:
     return f"{row.id}  {printable(row.workflow)} of {printable(row.client)} is {state_of(row)}"
 
 
-def _task_line(one: TaskProgress, far: str) -> str:
-    state = "waits to be tried again" if one.state in _NOT_BEGUN else f"is {one.state.name.lower()}"
-    return f"{one.job}  {printable(one.name)} {state}, attempt {one.attempts}{far and '  '}{far}"
+def _task_line(one: TaskProgress, progress: str) -> str:
+    state = "waits for the next attempt" if one.state in _NOT_BEGUN else f"is {one.state.name.lower()}"
+    return f"{one.job}  {printable(one.name)} {state}, attempt {one.attempts}{progress and '  '}{progress}"

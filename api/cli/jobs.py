@@ -7,11 +7,11 @@ from argparse import Namespace
 from collections.abc import Iterator
 from functools import partial
 
-from api.cli.job_progress import percent, state_of, watch
-from api.cli.looking_on import PAUSE, looking_on, patiently
-from api.cli.opened import opened
+from api.cli.job_progress import progress_text, state_of, watch
+from api.cli.open_core import open_core
+from api.cli.open_vault import open_vault
+from api.cli.polling import INTERVAL, retry_unavailable, until_interrupted
 from api.cli.printable import printable
-from api.cli.vault import unlocked
 from api.engine.job_log_text import record
 from api.engine.log import LogFollower
 from api.wiring.catalogue import RECORDS
@@ -41,27 +41,27 @@ async def run(args: Namespace, settings: Settings) -> int:
         if args.action == "rerun":
             await _rerun(args, settings)
         else:
-            async with opened(settings) as wired:
+            async with open_core(settings) as wired:
                 await _ACTIONS[args.action](wired, args)
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
     return 0
 
 
-# --- reading
+# --- queries
 
 
 async def _list(wired: Core, args: Namespace) -> None:
     """A failed job that was broken or run again since is not listed as failed: an operator has handled it."""
     state = None if args.state is None else JobState[args.state.upper()]
-    wanted = JobFilter(
+    query = JobFilter(
         limit=min(args.items, LARGEST),
         state=JobState.COMPLETED if args.failed and state is None else state,
         failed=True if args.failed else None,
         search=args.search,
         client=args.client,
     )
-    for row in await JobQueries(wired.database).search(wanted):
+    for row in await JobQueries(wired.database).search(query):
         print("  ".join(_summary(row)))
 
 
@@ -78,7 +78,7 @@ def _summary(row: JobRow) -> Iterator[str]:
 
 
 async def _show(wired: Core, args: Namespace) -> None:
-    row = await _known(JobQueries(wired.database), args.id)
+    row = await _existing(JobQueries(wired.database), args.id)
     job = await wired.streams.load(Job.stream(args.id))
     assert isinstance(job, Job), "a job in the view is in the log"
     tasks = {one.task: one for one in await BoardQueries(wired.database).tasks([row.id])}
@@ -98,8 +98,8 @@ def _facts(row: JobRow, job: Job) -> Iterator[tuple[str, str]]:
     yield "changed", iso(row.updated_at)
     if row.run_at is not None:
         yield "run at", iso(row.run_at)
-    if row.gate is not None:
-        yield "semaphore", row.gate.url
+    if row.semaphore is not None:
+        yield "semaphore", row.semaphore.url
     yield "parameters", row.parameters or ""
     if job.reason:
         yield "reason", job.reason
@@ -114,18 +114,18 @@ def _task(task: Task, seen: TaskProgress | None) -> Iterator[str]:
         yield f"on {printable(task.worker)}"
     if task.due_at is not None and not task.under_way:
         yield f"not before {iso(task.due_at)}"
-    if seen is not None and percent(seen):
-        yield percent(seen)
+    if seen is not None and progress_text(seen):
+        yield progress_text(seen)
 
 
 async def _logs(wired: Core, args: Namespace) -> None:
     jobs, history = JobQueries(wired.database), JobHistory(wired.database, EventMapper(wired.catalogue))
-    await _known(jobs, args.id)
+    await _existing(jobs, args.id)
     if not args.follow:
-        for told in await history.since(args.id):
-            _tell(told, args.id)
+        for entry in await history.since(args.id):
+            _print_entry(entry, args.id)
         return
-    with looking_on():
+    with until_interrupted():
         await _follow(LogFollower(jobs, history), args.id)
 
 
@@ -133,17 +133,17 @@ async def _follow(follower: LogFollower, job: int) -> None:
     """Until the job has ended and nothing new is found."""
     seen = BEGINNING
     while True:
-        ended, news = await patiently(partial(follower.poll, job, seen))
-        for told in news:
-            seen = seen.after(told)
-            _tell(told, job)
+        ended, news = await retry_unavailable(partial(follower.poll, job, seen))
+        for entry in news:
+            seen = seen.after(entry)
+            _print_entry(entry, job)
         if ended and not news:
             return
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(INTERVAL)
 
 
-def _tell(told: LogEvent | LogLine, job: int) -> None:
-    shown = record(told, job)
+def _print_entry(entry: LogEvent | LogLine, job: int) -> None:
+    shown = record(entry, job)
     task = "" if shown.task_id is None else f"  task {shown.task_id}"
     head = f"{iso(shown.created_at)}  {shown.severity_description:<5}  {shown.progname}{task}"
     first, *more = map(printable, shown.message.splitlines() or [""])
@@ -153,41 +153,41 @@ def _tell(told: LogEvent | LogLine, job: int) -> None:
 async def _watch(wired: Core, args: Namespace) -> None:
     jobs = JobQueries(wired.database)
     for number in args.ids:
-        await _known(jobs, number, client=args.client)
-    with looking_on():
+        await _existing(jobs, number, client=args.client)
+    with until_interrupted():
         await watch(jobs, BoardQueries(wired.database), ids=args.ids, client=args.client)
 
 
-async def _known(jobs: JobQueries, number: int, *, client: str | None = None) -> JobRow:
+async def _existing(jobs: JobQueries, number: int, *, client: str | None = None) -> JobRow:
     row = await jobs.by_id(number, client)
     if row is None:
         raise NotFound(Job.KIND, str(number) if client is None else f"{number} of the client {client}")
     return row
 
 
-# --- changing
+# --- commands
 
 
 async def _pause(wired: Core, args: Namespace) -> None:
-    await _steer(wired, UpdateJob(args.id, {"queue_state": JobState.PAUSED}))
+    await _execute(wired, UpdateJob(args.id, {"queue_state": JobState.PAUSED}))
 
 
 async def _resume(wired: Core, args: Namespace) -> None:
-    await _steer(wired, UpdateJob(args.id, {"queue_state": JobState.QUEUED}))
+    await _execute(wired, UpdateJob(args.id, {"queue_state": JobState.QUEUED}))
 
 
 async def _break(wired: Core, args: Namespace) -> None:
-    await _steer(wired, BreakJob(args.id))
+    await _execute(wired, BreakJob(args.id))
 
 
-async def _steer(wired: Core, command: JobCommand) -> None:
+async def _execute(wired: Core, command: JobCommand) -> None:
     job = (await wired.executor.execute(command, invocation=Invocation.by("system"))).aggregate
     print(f"job {job.number} is {job.state.name.lower()}")
 
 
 async def _rerun(args: Namespace, settings: Settings) -> None:
     """It needs the master key: the secrets among the parameters are in the vault."""
-    async with unlocked(settings) as (wired, vault):
+    async with open_vault(settings) as (wired, vault):
         records = RecordQueries(wired.database, RECORDS)
         handlers = job_handlers(wired.database, wired.executor, streams=wired.streams, records=records, vault=vault)
         outcome = await handlers.rerun_job(args.id, invocation=Invocation.by("system"))

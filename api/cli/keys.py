@@ -10,8 +10,8 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from api.cli.database import at_hand
-from api.cli.vault import unlocked
+from api.cli.database import open_database
+from api.cli.open_vault import open_vault
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run
 from api.speke.key_document import InvalidKeyDocument, document_of, keys_of
@@ -57,7 +57,7 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 async def _import(args: Namespace, settings: Settings) -> int:
     keys = keys_of(read_secret_file(args.file).encode(), client=args.client)
-    async with unlocked(settings) as (wired, vault):
+    async with open_vault(settings) as (wired, vault):
         if await wired.directory.find(args.client) is None:
             raise NotFound(Client.KIND, args.client)
         new = await _handlers(wired, vault).import_keys(keys, invocation=Invocation.by("system"))
@@ -67,7 +67,7 @@ async def _import(args: Namespace, settings: Settings) -> int:
 
 async def _export(args: Namespace, settings: Settings) -> int:
     """An export is recorded in the log as a use of each key."""
-    async with unlocked(settings) as (wired, vault):
+    async with open_vault(settings) as (wired, vault):
         page = await ContentKeyQueries(wired.database).of_content(args.content_id, client=args.client, window=Window(LARGEST))
         if not page.results:
             raise NotFound(ContentKey.KIND, f"of the content {args.content_id} for the client {args.client}")
@@ -88,7 +88,7 @@ async def _export(args: Namespace, settings: Settings) -> int:
 async def _rotate(args: Namespace, settings: Settings) -> int:
     """The files change first, then the database: a process killed between two steps leaves files that can decrypt everything."""
     path: Path = settings.master_key_file
-    async with at_hand(settings) as found:
+    async with open_database(settings) as found:
         await prepared(found.url, master_key(path), previous=previous_master_key(path))
         new = master_key(args.new_key_file)
         replace_master_key(path, new)
@@ -117,7 +117,7 @@ def _handlers(wired: Core, vault: Vault) -> ContentKeyHandlers:
 
 
 async def _dry_run(args: Namespace, settings: Settings) -> int:
-    """Only the document is checked; the database is not needed."""
+    """Check a document. The database is not needed."""
     try:
         body = args.file.read_bytes()
     except OSError as error:

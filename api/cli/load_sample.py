@@ -1,4 +1,4 @@
-"""`medialedger load-sample`: a schedule of ten thousand Events, written through the same commands that the API sends."""
+"""`medialedger load-sample`: writes a sample schedule with the handlers of the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from api.cli import sample
-from api.cli.opened import opened
+from api.cli.open_core import open_core
 from api.cli.sample import SampleEvent
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
@@ -29,25 +29,25 @@ from projections.media_event.queries import EventQueries
 from projections.records.history import RecordHistory
 from projections.records.queries import RecordQueries
 
-_AT_ONCE = 64
+_CONCURRENT = 64
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with opened(settings) as wired:
+    async with open_core(settings) as wired:
         started = time.perf_counter()
         rooms, events = sample.rooms(), list(sample.events(args.events))
         with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as progress:
             task = progress.add_task("loading", total=len(rooms) + len(events))
-            loading = _Loading(wired, lambda: progress.advance(task))
-            await loading.all(loading.room(room.id, room.values) for room in rooms)
-            await loading.all(loading.event(event) for event in events)
+            loader = _Loader(wired, lambda: progress.advance(task))
+            await loader.all(loader.room(room.id, room.values) for room in rooms)
+            await loader.all(loader.event(event) for event in events)
         seconds = time.perf_counter() - started
     print(f"{len(rooms)} rooms and {len(events)} Events in {seconds:.1f} s; look at /api/event/?pageSize=5&search=final")
     return 0
 
 
-class _Loading:
-    """Calls the handlers, so many at a time: the log writes those that wait together in one commit."""
+class _Loader:
+    """Calls the handlers, up to 64 at a time: appends that wait together share one commit."""
 
     def __init__(self, wired: Core, done: Callable[[], None]) -> None:
         self._wired = wired
@@ -58,18 +58,18 @@ class _Loading:
         self._events = EventHandlers(wired.executor, records, events=EventQueries(wired.database), notes=logbook)
 
     async def all(self, loads: Iterable[Awaitable[None]]) -> None:
-        places = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_CONCURRENT)
         async with asyncio.TaskGroup() as group:
             for load in loads:
-                await places.acquire()
-                group.create_task(self._one(load, places))
+                await limit.acquire()
+                group.create_task(self._one(load, limit))
 
-    async def _one(self, load: Awaitable[None], places: asyncio.Semaphore) -> None:
+    async def _one(self, load: Awaitable[None], limit: asyncio.Semaphore) -> None:
         try:
             await load
             self._done()
         finally:
-            places.release()
+            limit.release()
 
     async def room(self, key: UUID, values: dict[str, object]) -> None:
         await self._rooms.register(Room, values, key=str(key), invocation=_invocation())

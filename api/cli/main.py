@@ -1,4 +1,4 @@
-"""The console script `medialedger`: finds the command, reads the settings, and turns refusals into one line and an exit code."""
+"""The console script `medialedger`: runs a command with the settings, and prints an expected error as one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from domain.kernel.errors import Unavailable
 from workers.adapters.embedded_postgres import EmbeddedPostgresError
 from workers.adapters.keyfiles import KeyFileError
 
-REFUSALS = (StartError, Unavailable, SettingsError, KeyFileError, EmbeddedPostgresError)
+EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, EmbeddedPostgresError)
 
 # A command is a line here, its arguments in api/cli/arguments.py and `async def run(args, settings) -> int` in the module of
 # its name (`load-sample`: api/cli/load_sample.py), which is imported only when it is called.
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module: Any = importlib.import_module(f"api.cli.{args.command.replace('-', '_')}")
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             code: int = runner.run(module.run(args, settings))
-    except REFUSALS as error:
+    except EXPECTED_ERRORS as error:
         print(f"medialedger: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -93,20 +93,20 @@ def _warn_of_unknown(settings: Settings) -> None:
 
 
 def _log(level: str) -> None:
-    """To stderr, one JSON object a line. uvicorn's own account of its start and end says nothing that we do not."""
+    """Log to stderr, one JSON object a line. The messages of uvicorn about its start and end repeat ours."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler])
     if level != "DEBUG":
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it tells of each attempt; that it fails we say ourselves, once
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every attempt; the product logs the failure once
     server = logging.getLogger("uvicorn.error")
-    server.addFilter(_is_no_cut_off)
+    server.addFilter(_is_not_a_cancelled_request)
     if level == "INFO":
         server.setLevel(logging.WARNING)
 
 
-def _is_no_cut_off(record: logging.LogRecord) -> bool:
-    """A request that is cut off when the time to drain is over is no fault of the application."""
+def _is_not_a_cancelled_request(record: logging.LogRecord) -> bool:
+    """False for the traceback of a request that was cancelled at the end of the shutdown time: it is no error."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 

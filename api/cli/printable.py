@@ -1,4 +1,4 @@
-"""Texts of others on a terminal: what would steer it (escape sequences, line breaks, marks of direction) is spelled out."""
+"""Text for a terminal: control characters (escape sequences, line breaks, direction marks) are escaped, as users wrote the text."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How far a long command has come: one line that is written over, for people only."""
+"""The progress of a long command: one line that is overwritten, on a terminal only."""
 
 from __future__ import annotations
 
 import sys
 
 
-def tell_events(events: int) -> None:
+def show_event_count(events: int) -> None:
     if sys.stderr.isatty():
         print(f"\r{events} events", end="", file=sys.stderr, flush=True)

@@ -1,11 +1,11 @@
-"""`medialedger projections`: the views, and how to build one again. All of them are written with the log, so none is ever run."""
+"""`medialedger projections`: lists the views, and rebuilds one. The append writes all views, so there is no process for them."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
-from api.cli.database import at_hand
-from api.cli.progress import tell_events
+from api.cli.database import open_database
+from api.cli.progress import show_event_count
 from api.wiring.catalogue import catalogue, views
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
@@ -18,7 +18,7 @@ from projections.log.streams import Streams
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with at_hand(settings) as found:
+    async with open_database(settings) as found:
         role = await prepare(found.url)
         async with Database(found.url, size=4) as database:
             if args.action == "list":
@@ -42,5 +42,5 @@ async def _rebuild(database: Database, name: str, *, role: str | None) -> None:
     if view is None:
         raise StartError(f"there is no view {name}; there are {', '.join(known)}")
     rebuilder = Rebuilder(database, Streams(database, EventMapper(catalogue())), app_role=role)
-    done = await rebuilder.rebuild(view, progress=tell_events)
+    done = await rebuilder.rebuild(view, progress=show_event_count)
     print(f"{view.name}: {done.rows} rows from {done.events} events, at position {done.position}")

@@ -1,4 +1,4 @@
-"""What a person sees when the product is ready: one screen, enough to send the first request and to stop it again."""
+"""The text that is printed when the product is ready: its addresses, its database, and how to stop it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from api.kernel.version import product_version
 from api.wiring.settings import Settings
 
-ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not listened on
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
 def ready_text(settings: Settings, *, port: int, database: str, summary: Sequence[tuple[str, str]]) -> str:
@@ -32,6 +32,6 @@ def ready_text(settings: Settings, *, port: int, database: str, summary: Sequenc
 
 
 def base_url(host: str, *, port: int) -> str:
-    """An address to click: a server that listens everywhere is shown where this machine finds it."""
+    """A URL to open: a server that listens on all addresses is shown with the loopback address."""
     shown = ANY_ADDRESS.get(host, host)
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"

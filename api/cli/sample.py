@@ -1,4 +1,4 @@
-"""A made-up schedule to look at: rooms, and live Events with titles and references that real life spells awkwardly.
+"""A generated schedule: rooms, and live Events whose titles and references contain special characters.
 
 The same seed gives the same schedule, with the same ids, so that loading it twice changes nothing.
 """
@@ -31,7 +31,7 @@ class SampleRoom:
 
 @dataclass(frozen=True, slots=True)
 class SampleEvent:
-    """`played`: its live phase is over, so it gets a history of states too."""
+    """An Event of the sample. `played`: its live phase has ended, so it gets a history of states."""
 
     id: UUID
     values: dict[str, Any]

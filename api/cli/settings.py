@@ -1,4 +1,4 @@
-"""`medialedger settings`: what is set, to what, and why."""
+"""`medialedger settings`: the settings with their values, origins and meanings."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from api.kernel.auth import WRITE, Role
 from api.kernel.request import Request
 from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers
-from domain.job.values import Gate, JobState
+from domain.job.values import JobState, Semaphore
 from domain.kernel.clock import iso
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
@@ -102,7 +102,7 @@ async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> None:
 def _updates(before: Job, job: Job) -> list[str]:
     pairs: list[tuple[str, Any, Any]] = [
         ("priority", before.priority, job.priority),
-        ("sempahore_url", before.gate, job.gate),
+        ("sempahore_url", before.semaphore, job.semaphore),
         ("run_at", before.run_at, job.run_at),
         ("queue_state", before.state, job.state),
     ]
@@ -114,6 +114,6 @@ def _text(value: Any) -> str:
         return "null"
     if isinstance(value, JobState):
         return value.name.lower()
-    if isinstance(value, Gate):
+    if isinstance(value, Semaphore):
         return value.url
     return str(value) if isinstance(value, int) else iso(value)

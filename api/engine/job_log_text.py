@@ -63,8 +63,8 @@ def _accepted(event: events.Accepted, actor: str) -> LogMessage:
     job: dict[str, Any] = {"workflow": event.submission.workflow, "priority": event.priority}
     if event.run_at is not None:
         job["run_at"] = iso(event.run_at)
-    if event.gate is not None:
-        job["sempahore_url"] = event.gate.url
+    if event.semaphore is not None:
+        job["sempahore_url"] = event.semaphore.url
     request: dict[str, Any] = {"client": event.submission.client, "job": job, "parameters": event.submission.parameters}
     if event.rerun_of is not None:
         request["rerun_of"] = event.rerun_of
@@ -83,8 +83,8 @@ def _priority_changed(event: events.PriorityChanged, actor: str) -> LogMessage:
     return _by_client(f"{actor} changed the priority from {event.previous} to {event.priority}")
 
 
-def _gate_changed(event: events.GateChanged, actor: str) -> LogMessage:
-    change = "took the semaphore away" if event.gate is None else f"set the semaphore to {event.gate.url}"
+def _semaphore_changed(event: events.SemaphoreChanged, actor: str) -> LogMessage:
+    change = "took the semaphore away" if event.semaphore is None else f"set the semaphore to {event.semaphore.url}"
     return _by_client(f"{actor} {change}")
 
 
@@ -155,7 +155,7 @@ _RENDERERS: Final[Mapping[type[DomainEvent], Callable[[Any, str], LogMessage]]] 
     events.Scheduled: _scheduled,
     events.RunTimeChanged: _run_time_changed,
     events.PriorityChanged: _priority_changed,
-    events.GateChanged: _gate_changed,
+    events.SemaphoreChanged: _semaphore_changed,
     events.Queued: _queued,
     events.Started: _started,
     events.Paused: _paused,

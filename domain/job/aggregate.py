@@ -15,10 +15,10 @@ from domain.job.state import JobBase
 from domain.job.task import Task
 from domain.job.values import (
     Fenced,
-    Gate,
     JobState,
     Output,
     Result,
+    Semaphore,
     Submission,
     TaskState,
     check_graph,
@@ -53,13 +53,13 @@ class Job(JobBase):
         priority: int,
         at: datetime,
         run_at: datetime | None = None,
-        gate: Gate | None = None,
+        semaphore: Semaphore | None = None,
         rerun_of: int | None = None,
         headers: dict[str, str] | None = None,
         transaction_id: str = "",
     ) -> Self:
         check_graph(submission.tasks)
-        facts: dict[str, Any] = {"run_at": run_at, "gate": gate, "rerun_of": rerun_of, "headers": headers}
+        facts: dict[str, Any] = {"run_at": run_at, "semaphore": semaphore, "rerun_of": rerun_of, "headers": headers}
         facts["transaction_id"] = transaction_id
         given = {name: value for name, value in facts.items() if value}
         return cls._begin(events.Accepted, key, at, submission=submission, priority=priority, **given)
@@ -74,11 +74,11 @@ class Job(JobBase):
         self._must_be_open("run_at")
         self._trigger(events.Scheduled if run_at > at else events.RunTimeChanged, at=at, run_at=run_at)
 
-    def set_gate(self, gate: Gate | None, *, at: datetime) -> None:
-        if (gate and gate.mark) == (self.gate and self.gate.mark):
+    def set_semaphore(self, semaphore: Semaphore | None, *, at: datetime) -> None:
+        if (semaphore and semaphore.mark) == (self.semaphore and self.semaphore.mark):
             return
         self._must_be_open("sempahore_url")
-        self._trigger(events.GateChanged, at=at, gate=gate)
+        self._trigger(events.SemaphoreChanged, at=at, semaphore=semaphore)
 
     def pause(self, *, at: datetime) -> None:
         if self.state is not JobState.PAUSED:
@@ -95,9 +95,9 @@ class Job(JobBase):
 
     # --- decisions: commands of the engine
 
-    def queue(self, *, run_at: datetime | None, gate: Gate | None, at: datetime) -> None:
-        """`run_at` and `gate` are those that the scheduler checked. If they changed since, nothing happens: it checks again."""
-        if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, gate) == (self.run_at, self.gate):
+    def queue(self, *, run_at: datetime | None, semaphore: Semaphore | None, at: datetime) -> None:
+        """`run_at` and `semaphore` are those that the scheduler checked. If they changed since, nothing happens."""
+        if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, semaphore) == (self.run_at, self.semaphore):
             self._trigger(events.Queued, at=at)
 
     def start(self, *, priority: int, slot: int, low_slot: int | None, at: datetime) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from domain.job.aggregate import Job, Retries
-from domain.job.values import DEFAULT_PRIORITY, Gate, JobState, Output, Result, Submission
+from domain.job.values import DEFAULT_PRIORITY, JobState, Output, Result, Semaphore, Submission
 from domain.kernel.command import Command
 from domain.kernel.encryption import EncryptedSecret
 
@@ -29,7 +29,7 @@ class AcceptJob(JobCommand):
     submission: Submission
     priority: int = DEFAULT_PRIORITY
     run_at: datetime | None = None
-    gate: Gate | None = None
+    semaphore: Semaphore | None = None
     rerun_of: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     transaction_id: str = ""
@@ -48,7 +48,7 @@ class AcceptJob(JobCommand):
             priority=self.priority,
             at=at,
             run_at=self.run_at,
-            gate=self.gate,
+            semaphore=self.semaphore,
             rerun_of=self.rerun_of,
             headers=dict(self.headers),
             transaction_id=self.transaction_id,
@@ -57,7 +57,7 @@ class AcceptJob(JobCommand):
 
 @dataclass(frozen=True)
 class UpdateJob(JobCommand):
-    """`changes` may hold `queue_state` (a JobState), `run_at`, `priority` and `gate` (None removes it)."""
+    """`changes` may hold `queue_state` (a JobState), `run_at`, `priority` and `semaphore` (None removes it)."""
 
     changes: Mapping[str, object]
     sealed: Sequence[EncryptedSecret] = field(default=(), kw_only=True)
@@ -66,10 +66,10 @@ class UpdateJob(JobCommand):
         match self.changes.get("priority"):
             case int(priority):
                 root.prioritise(priority, at=at)
-        if "gate" in self.changes:
-            gate = self.changes["gate"]
-            assert gate is None or isinstance(gate, Gate), "a gate"
-            root.set_gate(gate, at=at)
+        if "semaphore" in self.changes:
+            semaphore = self.changes["semaphore"]
+            assert semaphore is None or isinstance(semaphore, Semaphore), "a semaphore"
+            root.set_semaphore(semaphore, at=at)
         match self.changes.get("run_at"):
             case datetime() as run_at:
                 root.reschedule(run_at, at=at)
@@ -94,13 +94,13 @@ class BreakJob(JobCommand):
 
 @dataclass(frozen=True)
 class QueueJob(JobCommand):
-    """The job's time has come and its semaphore is open. `run_at` and `gate` are those that were checked."""
+    """The job's time has come and its semaphore is open. `run_at` and `semaphore` are those that were checked."""
 
     run_at: datetime | None
-    gate: Gate | None
+    semaphore: Semaphore | None
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.queue(run_at=self.run_at, gate=self.gate, at=at)
+        root.queue(run_at=self.run_at, semaphore=self.semaphore, at=at)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from domain.job.values import Gate, Output, Result, Submission
+from domain.job.values import Output, Result, Semaphore, Submission
 from domain.kernel.event import DomainEvent, FirstEvent
 
 
@@ -23,7 +23,7 @@ class Accepted(FirstEvent):
     submission: Submission
     priority: int
     run_at: datetime | None = None
-    gate: Gate | None = None
+    semaphore: Semaphore | None = None
     rerun_of: int | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     transaction_id: str = ""
@@ -52,10 +52,10 @@ class PriorityChanged(DomainEvent):
     priority: int
 
 
-class GateChanged(DomainEvent):
-    TOPIC: ClassVar[str] = "job.gate_changed"
+class SemaphoreChanged(DomainEvent):
+    TOPIC: ClassVar[str] = "job.semaphore_changed"
 
-    gate: Gate | None
+    semaphore: Semaphore | None
 
 
 class Queued(DomainEvent):
@@ -173,7 +173,7 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     Scheduled,
     RunTimeChanged,
     PriorityChanged,
-    GateChanged,
+    SemaphoreChanged,
     Queued,
     Started,
     Paused,

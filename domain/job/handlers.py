@@ -83,12 +83,12 @@ class JobHandlers:
     async def submit_job(self, job: NewJob, *, invocation: Invocation) -> Outcome[Job]:
         """The job is in its queue when this returns. Webhooks of its callbacks that do not exist are made in the same append."""
         checked = self._workflows.checked_job(job.workflow, job.parameters)
-        semaphore = semaphore_address(job.semaphore_url, field="job.sempahore_url")
+        address = semaphore_address(job.semaphore_url, field="job.sempahore_url")
         named = [(f"parameters.callback_urls[{index}]", url) for index, url in enumerate(checked.callback_urls)]
         number = await self._numbers.draw()
         job_secrets = JobSecrets(self._vault, number)
         submission = job_secrets.submission(job.client, checked)
-        gate = None if semaphore is None else job_secrets.semaphore(semaphore.whole, shown=semaphore.shown)
+        semaphore = None if address is None else job_secrets.semaphore(address.whole, shown=address.shown)
 
         async def plan() -> Plan:
             webhooks, commands = await self._callbacks.of(job.client, named, content_id=checked.content_id)
@@ -97,7 +97,7 @@ class JobHandlers:
                 _with_callbacks(submission, webhooks),
                 job.priority,
                 run_at=job.run_at,
-                gate=gate,
+                semaphore=semaphore,
                 headers=masked_headers(job.headers),
                 transaction_id=invocation.cause.correlation_id,
                 sealed=tuple(job_secrets.encrypted),
@@ -112,9 +112,9 @@ class JobHandlers:
         given: dict[str, object] = {"priority": changes.priority, "run_at": changes.run_at, "queue_state": changes.state}
         values = {name: value for name, value in given.items() if value is not None}
         if changes.semaphore is not None:
-            values["gate"] = job_secrets.semaphore(changes.semaphore.whole, shown=changes.semaphore.shown)
+            values["semaphore"] = job_secrets.semaphore(changes.semaphore.whole, shown=changes.semaphore.shown)
         elif changes.remove_semaphore:
-            values["gate"] = None
+            values["semaphore"] = None
         command = UpdateJob(number, values, sealed=tuple(job_secrets.encrypted))
         return await self._executor.execute(command, invocation=invocation)
 

@@ -6,7 +6,7 @@ from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.ports import CheckedJob
-from domain.job.values import Gate, Submission
+from domain.job.values import Semaphore, Submission
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.masking import masked
 from domain.kernel.ports import Vault
@@ -20,9 +20,9 @@ class JobSecrets:
         self._owner = Job.stream(job)
         self.encrypted: list[EncryptedSecret] = []
 
-    def semaphore(self, url: str, *, shown: str) -> Gate:
+    def semaphore(self, url: str, *, shown: str) -> Semaphore:
         """`shown` is the URL without user info and query."""
-        return Gate(url=shown, sealed_url=None if shown == url else self._encrypt(url))
+        return Semaphore(url=shown, sealed_url=None if shown == url else self._encrypt(url))
 
     def submission(self, client: str, checked: CheckedJob) -> Submission:
         """What the event log stores of a request, without its callbacks."""

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from domain.job import events
 from domain.job.task import Task
-from domain.job.values import TERMINAL, Gate, JobState, Submission, TaskState
+from domain.job.values import TERMINAL, JobState, Semaphore, Submission, TaskState
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
 from domain.kernel.event import DomainEvent
 
@@ -37,7 +37,7 @@ class JobBase(AggregateRoot):
     state: JobState
     priority: int
     run_at: datetime | None
-    gate: Gate | None
+    semaphore: Semaphore | None
     transaction_id: str
     tasks: dict[int, Task]
 
@@ -73,13 +73,13 @@ class JobBase(AggregateRoot):
         self.submission = event.submission
         self.priority = event.priority
         self.run_at = event.run_at
-        self.gate = event.gate
+        self.semaphore = event.semaphore
         self.transaction_id = event.transaction_id
         self.tasks = {plan.id: Task(plan) for plan in event.submission.tasks}
         if event.run_at is not None and event.run_at > event.timestamp:
             self.state = JobState.SCHEDULED
         else:
-            self.state = JobState.QUEUED if event.gate is None else JobState.PENDING
+            self.state = JobState.QUEUED if event.semaphore is None else JobState.PENDING
 
     def _when_scheduled(self, event: events.Scheduled) -> None:
         self.run_at = event.run_at
@@ -91,11 +91,11 @@ class JobBase(AggregateRoot):
     def _when_priority_changed(self, event: events.PriorityChanged) -> None:
         self.priority = event.priority
 
-    def _when_gate_changed(self, event: events.GateChanged) -> None:
-        self.gate = event.gate
-        if self.state is JobState.QUEUED and event.gate is not None:
+    def _when_semaphore_changed(self, event: events.SemaphoreChanged) -> None:
+        self.semaphore = event.semaphore
+        if self.state is JobState.QUEUED and event.semaphore is not None:
             self.state = JobState.PENDING
-        elif self.state is JobState.PENDING and event.gate is None:
+        elif self.state is JobState.PENDING and event.semaphore is None:
             self.state = JobState.QUEUED
 
     def _when_paused(self, event: events.Paused) -> None:
@@ -189,7 +189,7 @@ class JobBase(AggregateRoot):
         return frozenset(held)
 
     def secrets(self) -> frozenset[UUID]:
-        refs = (self.submission.sealed_parameters, None if self.gate is None else self.gate.sealed_url)
+        refs = (self.submission.sealed_parameters, None if self.semaphore is None else self.semaphore.sealed_url)
         return frozenset(ref.reference for ref in refs if ref is not None)
 
     # --- snapshot
@@ -200,7 +200,7 @@ class JobBase(AggregateRoot):
             "state": int(self.state),
             "priority": self.priority,
             "run_at": self.run_at and self.run_at.isoformat(),
-            "gate": self.gate and self.gate.model_dump(mode="json"),
+            "semaphore": self.semaphore and self.semaphore.model_dump(mode="json"),
             "transaction_id": self.transaction_id,
             "ended": (self.failed, self.reason),
             "slots": (self.slot, self.low_slot),
@@ -212,7 +212,7 @@ class JobBase(AggregateRoot):
         self.state = JobState(details["state"])
         self.priority = details["priority"]
         self.run_at = details["run_at"] and datetime.fromisoformat(details["run_at"])
-        self.gate = details["gate"] and Gate.model_validate(details["gate"])
+        self.semaphore = details["semaphore"] and Semaphore.model_validate(details["semaphore"])
         self.transaction_id = details["transaction_id"]
         self.failed, self.reason = details["ended"]
         self.slot, self.low_slot = details["slots"]

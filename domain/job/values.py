@@ -103,9 +103,9 @@ class Submission(Value):
     callbacks: tuple[UUID, ...] = ()
 
 
-class Gate(Value):
-    """A semaphore: an address that must answer 2xx or 3xx before a job may be queued. `url` is shown; `sealed_url` is the secret of
-    the whole URL, if that has more."""
+class Semaphore(Value):
+    """The precondition of a job: an address that must answer 2xx or 3xx before the job is queued. It is called as in the HTTP API
+    (`sempahore_url`). `url` is shown; `sealed_url` is the secret of the whole URL, if that has more."""
 
     url: str
     sealed_url: SecretRef | None = None

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from domain.job.values import Gate
+from domain.job.values import Semaphore
 from projections.job.view import DUE_FROM, WAITING
 from projections.kernel.arrays import bigints, texts
 from projections.kernel.database import Database
@@ -21,7 +21,7 @@ AT_ONCE: Final = 200
 _CLIENTS = distinct("client", table="job_view", where=f"state IN {WAITING}")
 _DUE = f"""
 SELECT j.* FROM unnest(%(clients)s::text[]) AS a (client) CROSS JOIN LATERAL (
-    SELECT id, version, client, run_at, gate, transaction_id FROM job_view v
+    SELECT id, version, client, run_at, semaphore, transaction_id FROM job_view v
     WHERE v.client = a.client AND v.state IN {WAITING} AND {DUE_FROM} <= now() AND NOT EXISTS (
         SELECT FROM unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS k (id, version) WHERE k.id = v.id AND k.version = v.version
     )
@@ -29,7 +29,8 @@ SELECT j.* FROM unnest(%(clients)s::text[]) AS a (client) CROSS JOIN LATERAL (
 ) AS j
 """
 _STILL = f"""
-SELECT id, version, client, run_at, gate, transaction_id FROM job_view WHERE id = %s AND state IN {WAITING} AND {DUE_FROM} <= now()
+SELECT id, version, client, run_at, semaphore, transaction_id FROM job_view
+WHERE id = %s AND state IN {WAITING} AND {DUE_FROM} <= now()
 """
 _NEXT = f"""
 SELECT extract(epoch FROM min(j.due) - clock_timestamp())::float8 FROM unnest(%s::text[]) AS a (client) CROSS JOIN LATERAL (
@@ -46,7 +47,7 @@ class Due(NamedTuple):
     version: int
     client: str
     run_at: datetime | None
-    gate: Gate | None
+    semaphore: Semaphore | None
     transaction_id: str
 
 
@@ -83,6 +84,6 @@ class DueJobs:
 def _found(rows: Iterable[tuple[Any, ...]]) -> list[Due]:
     """Times in UTC: in the session's time zone, times of the hour that a change of clocks repeats would compare as different."""
     return [
-        Due(job, version, client, run_at and run_at.astimezone(UTC), gate and Gate.model_validate_json(gate), transaction_id)
-        for job, version, client, run_at, gate, transaction_id in rows
+        Due(job, version, client, run_at and run_at.astimezone(UTC), text and Semaphore.model_validate_json(text), transaction_id)
+        for job, version, client, run_at, text, transaction_id in rows
     ]

@@ -14,14 +14,14 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from domain.job.aggregate import Job
-from domain.job.values import Gate, JobState
+from domain.job.values import JobState, Semaphore
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
 from projections.kernel.where import Part, where
 
 _ROW: Final = "id, version, client, workflow, state, failed, priority, run_at, created_at, updated_at"
-WHOLE: Final = f"{_ROW}, gate, parameters"
-SUMMARY: Final = f"{_ROW}, NULL::text AS gate, NULL::text AS parameters"
+WHOLE: Final = f"{_ROW}, semaphore, parameters"
+SUMMARY: Final = f"{_ROW}, NULL::text AS semaphore, NULL::text AS parameters"
 
 _RANKED = (
     "LEFT JOIN (SELECT id, row_number() OVER (PARTITION BY client ORDER BY priority, id) AS place"
@@ -47,7 +47,7 @@ ORDERS: Final[Mapping[str, str]] = {
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """A job. `position` is 1 for the client's next job to start, and 0 while a job is not queued. `parameters` is JSON;
-    it is None in a summary, and so is `gate_text`."""
+    it is None in a summary, and so is `semaphore_text`."""
 
     id: int
     version: int
@@ -59,7 +59,7 @@ class JobRow:
     run_at: datetime | None
     created_at: datetime
     updated_at: datetime
-    gate_text: str | None
+    semaphore_text: str | None
     parameters: str | None
     position: int
 
@@ -82,14 +82,14 @@ class JobRow:
             job.run_at,
             job.created_on,
             job.modified_on,
-            None if job.gate is None else job.gate.model_dump_json(),
+            None if job.semaphore is None else job.semaphore.model_dump_json(),
             to_json(job.submission.parameters).decode(),
             0,
         )
 
     @property
-    def gate(self) -> Gate | None:
-        return None if self.gate_text is None else Gate.model_validate_json(self.gate_text)
+    def semaphore(self) -> Semaphore | None:
+        return None if self.semaphore_text is None else Semaphore.model_validate_json(self.semaphore_text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ WITH RECURSIVE page AS ({page}), asked AS (
             AND (q.priority, q.id) > (a.past_priority, a.past_id) AND (q.priority, q.id) <= (a.priority, a.id)
     ) AS n
 )
-SELECT {_ROW}, gate, parameters, coalesce(position, 0) FROM page LEFT JOIN places USING (id) ORDER BY turn
+SELECT {_ROW}, semaphore, parameters, coalesce(position, 0) FROM page LEFT JOIN places USING (id) ORDER BY turn
 """
 
 

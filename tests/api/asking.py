@@ -1,4 +1,4 @@
-"""What the API tests ask again and again: of the product over HTTP, and of its log."""
+"""Requests and assertions of the API tests: over HTTP, and on the log."""
 
 from __future__ import annotations
 

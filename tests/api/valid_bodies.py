@@ -1,4 +1,4 @@
-"""For each route that takes a body, one that would be carried out; and the things that those bodies and paths are about."""
+"""A valid body for each route that has one, and the resources that those bodies and paths need."""
 
 from __future__ import annotations
 

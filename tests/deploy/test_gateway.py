@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from deploy.gateway.fill import DEFINITION, Unfit, filled, main
+from deploy.gateway.fill import DEFINITION, InvalidValue, fill_definition, main
 
 KEY = "mlk_0123_verysecret-"
 
@@ -54,11 +54,11 @@ SWAGGER: dict[str, Any] = {
 
 def definition(**changed: str) -> dict[str, Any]:
     values = {"base_url": "https://keys.example.com/", "client": "packager", "api_key": KEY, **changed}
-    read: dict[str, Any] = yaml.safe_load(filled(values["base_url"], values["client"], api_key=values["api_key"]))
+    read: dict[str, Any] = yaml.safe_load(fill_definition(values["base_url"], values["client"], api_key=values["api_key"]))
     return read
 
 
-def test_it_is_swagger_2_filled_or_not() -> None:
+def test_it_is_swagger_2_with_and_without_values() -> None:
     for one in (definition(), yaml.safe_load(DEFINITION.read_text())):
         jsonschema_rs.validate(SWAGGER, one)
 
@@ -99,7 +99,7 @@ def test_it_says_what_document_1_says() -> None:
     ],
 )
 def test_what_would_break_out_of_the_definition_is_refused_and_not_shown(changed: dict[str, str], about: str) -> None:
-    with pytest.raises(Unfit, match=about) as refused:
+    with pytest.raises(InvalidValue, match=about) as refused:
         definition(**changed)
     assert changed.get("api_key") in (None, "") or changed["api_key"] not in str(refused.value)
 

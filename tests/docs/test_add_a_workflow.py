@@ -71,7 +71,7 @@ async def test_the_refusal_of_the_page(http: httpx.AsyncClient) -> None:
 
 
 def test_every_member_of_the_context_on_the_page_is_there() -> None:
-    table = _PAGE.partition("It gets a `StepContext`:")[2].partition("\n\nWhat it returns")[0]
+    table = _PAGE.partition("A step gets a `StepContext`:")[2].partition("\n\nThe result goes")[0]
     rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     names = [name for row in rows for name in re.findall(r"`(\w+)", row)]
     assert names[:3] == ["parameters", "job", "task"]

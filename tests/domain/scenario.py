@@ -1,4 +1,4 @@
-"""given / when / then for aggregates: what had happened, what is asked, what happens of it. No I/O.
+"""given / when / then for aggregates: earlier events, a command, the new events. No I/O.
 
 Histories pass through stored bytes, so every scenario also proves that what was written can be read.
 """

@@ -1,4 +1,4 @@
-"""The product as processes: started as a person or a supervisor starts it, and none left behind, whatever the test came to."""
+"""The product as processes, started as by a person or a supervisor, and ended after every test."""
 
 from __future__ import annotations
 

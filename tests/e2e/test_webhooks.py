@@ -19,7 +19,7 @@ import pytest
 from pydantic_core import from_json
 
 from faults.processes import Supervised
-from faults.receivers import Mood, Receiver
+from faults.receivers import Behaviour, Receiver
 from projections.deliveries.keys import delivery_id
 from tests.e2e.product import Product, Products, client
 from tests.platform.waiting import until
@@ -35,7 +35,7 @@ LOOPBACK = "127.0.0.0/8"
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
     """It answers slowly, so that something is in flight whenever the product ends."""
-    made = Receiver("receiver", mood=Mood.SLOW, dice=random.Random(5))
+    made = Receiver("receiver", behaviour=Behaviour.SLOW, dice=random.Random(5))
     await made.start()
     yield made
     await made.stop()

@@ -12,7 +12,7 @@ from domain.job import events
 from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.event import DomainEvent
 from faults.jobs_load import Fate, Submitted
-from faults.jobs_log import Fact, Limits, Phase, Reckoning, Rule
+from faults.jobs_log import Fact, Limits, LogCheck, Phase, Rule
 from faults.jobs_verdict import judged
 from tests.domain.scenario import NOW, THEN
 
@@ -59,8 +59,8 @@ class Log:
     def whole(self, job: int = 1) -> Log:
         return self.accepted(job).started(job).run(1, job=job).done(1, job=job).run(2, job=job).done(2, job=job).completed(job)
 
-    def reckoned(self) -> Reckoning:
-        return Reckoning({"studio": LIMITS}).take_all(self.facts)
+    def reckoned(self) -> LogCheck:
+        return LogCheck({"studio": LIMITS}).take_all(self.facts)
 
     def breaches(self) -> dict[Rule, int]:
         return dict(self.reckoned().breaches)
@@ -71,7 +71,7 @@ def test_a_log_as_it_should_be_breaks_no_rule() -> None:
     log.accepted(2).started(2).run(1, job=2).lost(1, 1, job=2).run(1, 2, job=2).done(1, 2, job=2)
     log.add(events.Paused, 2).add(events.Queued, 2, resumed=True).started(2).run(2, job=2).done(2, job=2).completed(2)
     reckoned = log.reckoned()
-    assert reckoned.told == []
+    assert reckoned.violations == []
     assert {job.phase for job in reckoned.jobs.values()} == {Phase.COMPLETED}
     assert (reckoned.most["studio"], reckoned.most_low["studio"]) == (1, 1)
 
@@ -178,7 +178,7 @@ def published(root: Path, job: int, run: int = 1) -> Path:
 def test_jobs_that_came_to_what_was_asked_are_well(tmp_path: Path) -> None:
     log = Log().whole().add(events.Broken, 1, rerun_as=2).accepted(2).add(events.Broken, 2)
     verdict = judged([submitted(fate=Fate.BROKEN), submitted(2, Fate.BROKEN)], log.reckoned(), media_root=published(tmp_path, 1))
-    assert (verdict.faults, verdict.told) == (0, [])
+    assert (verdict.faults, verdict.messages) == (0, [])
 
 
 def test_an_answered_job_that_the_log_does_not_know_is_lost(tmp_path: Path) -> None:
@@ -199,8 +199,8 @@ def test_a_rerun_is_accepted_once_and_completes(tmp_path: Path) -> None:
     assert (verdict.unended, verdict.twice, verdict.otherwise, verdict.faults) == (1, 1, 1, 3)
 
 
-def test_a_job_that_nobody_asked_for_is_strange(tmp_path: Path) -> None:
-    assert judged([], Log().whole().reckoned(), media_root=published(tmp_path, 1)).strange == 1
+def test_a_job_that_nobody_asked_for_is_unknown(tmp_path: Path) -> None:
+    assert judged([], Log().whole().reckoned(), media_root=published(tmp_path, 1)).unknown == 1
 
 
 def test_a_job_that_does_not_end_or_ends_otherwise_is_found(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awai
     await park(inner, "other", (2, "room:a"))
     await ParkedRecords(inner.database).request_replay("webhooks")
     one = (
-        f"webhooks         1  {EVENT}  event.described  tried 1  parked 2031-01-02T12:00:01.000Z  to be tried again\n"
+        f"webhooks         1  {EVENT}  event.described  tried 1  parked 2031-01-02T12:00:01.000Z  replay requested\n"
         "          ValueError: no\n"
     )
     two = "other         2  room:a  room.described  tried 1  parked 2031-01-02T12:00:02.000Z\n          ValueError: no\n"
@@ -72,9 +72,13 @@ async def test_all_parked_records_are_listed_however_many(inner: Core, call: Cal
 async def test_parked_records_are_tried_again(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
     await consumer(inner, "webhooks", 0)
     await park(inner, "webhooks", (1, EVENT), (2, "room:a"))
-    assert await call(f"replay webhooks --stream {EVENT}") == (0, "1 records are tried again by whoever runs webhooks\n", "")
+    assert await call(f"replay webhooks --stream {EVENT}") == (
+        0,
+        "1 records will be processed again by the workers that run webhooks\n",
+        "",
+    )
     assert await wanted(inner, "webhooks") == [1]
-    assert (await call("replay webhooks"))[1] == "2 records are tried again by whoever runs webhooks\n"
+    assert (await call("replay webhooks"))[1] == "2 records will be processed again by the workers that run webhooks\n"
     assert await wanted(inner, "webhooks") == [1, 2]
 
 

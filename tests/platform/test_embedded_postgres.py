@@ -1,4 +1,4 @@
-"""The embedded server against real processes: what a person's machine may do to it, it must come back from."""
+"""The embedded server with real processes: it recovers from kills, stale files and interrupted starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from tests.platform.waiting import first_line, python, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 
-STARTER = """
+PARENT = """
 import sys, signal
 from pathlib import Path
 from workers.adapters.embedded_postgres import EmbeddedPostgres
@@ -27,9 +27,9 @@ signal.pause()
 
 ACCOUNT = """
 import sys
-from workers.adapters import embedded_postgres
-embedded_postgres.SYSTEM_USER = sys.argv[1]
-print(embedded_postgres._account())
+from workers.adapters.embedded_postgres import account
+account.SYSTEM_USER = sys.argv[1]
+print(account.server_account())
 """
 
 
@@ -58,19 +58,19 @@ def used(home: Path, initialised: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedPostgres, str]]:
-    """For tests that only look."""
+    """A running server, for tests that only read."""
     postgres = EmbeddedPostgres(tmp_path_factory.mktemp("shared"))
     yield postgres, postgres.start()
     postgres.stop()
 
 
-def ask(url: str, question: str) -> object:
+def query(url: str, question: str) -> object:
     with psycopg.connect(url) as connection:
         row = connection.execute(question.encode()).fetchone()
     return row[0] if row else None
 
 
-def note(url: str, text: str) -> None:
+def insert(url: str, text: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS note (text text)")
         connection.execute("INSERT INTO note VALUES (%s)", [text])
@@ -87,13 +87,13 @@ def works_in(pid: int, directory: Path) -> bool:
         return False
 
 
-def killed_with_its_starter(home: Path) -> str:
-    """A server whose starter and which itself are gone without a word; its address."""
-    starter = python("-c", STARTER, str(home))
-    url = first_line(starter)
-    note(url, "before")
-    starter.kill()
-    starter.communicate()
+def killed_with_its_parent(home: Path) -> str:
+    """The URL of a server that was killed together with its parent process."""
+    parent = python("-c", PARENT, str(home))
+    url = first_line(parent)
+    insert(url, "before")
+    parent.kill()
+    parent.communicate()
     os.kill(postmaster(home), signal.SIGKILL)
     until(lambda: not works_in(postmaster(home), home / "postgres"))
     return url
@@ -118,15 +118,15 @@ def killed_with_its_starter(home: Path) -> str:
         ("TimeZone", "UTC"),
     ],
 )
-def test_it_is_set_up_to_keep_what_it_is_given(shared: tuple[EmbeddedPostgres, str], name: str, value: str) -> None:
-    assert str(ask(shared[1], f"SELECT current_setting('{name}')")).startswith(value)
+def test_the_settings_of_the_server(shared: tuple[EmbeddedPostgres, str], name: str, value: str) -> None:
+    assert str(query(shared[1], f"SELECT current_setting('{name}')")).startswith(value)
 
 
 def test_text_folds_case_beyond_ascii_and_sorts_by_code_point(shared: tuple[EmbeddedPostgres, str]) -> None:
-    assert ask(shared[1], "SELECT 'Ärger' ILIKE 'äRGER' AND 'Z' < 'a'")
+    assert query(shared[1], "SELECT 'Ärger' ILIKE 'äRGER' AND 'Z' < 'a'")
 
 
-def test_nobody_comes_in_without_the_password(shared: tuple[EmbeddedPostgres, str]) -> None:
+def test_connections_need_the_password(shared: tuple[EmbeddedPostgres, str]) -> None:
     postgres, url = shared
     password = urlsplit(url).password
     assert password is not None
@@ -143,45 +143,45 @@ def test_another_process_attaches_to_it(shared: tuple[EmbeddedPostgres, str]) ->
     assert EmbeddedPostgres(shared[0].home).attach() == shared[1]
 
 
-def test_what_was_written_is_there_after_a_stop_and_a_start(used: Path) -> None:
+def test_data_is_kept_over_a_stop_and_a_start(used: Path) -> None:
     postgres = EmbeddedPostgres(used)
-    note(postgres.start(), "kept")
+    insert(postgres.start(), "kept")
     postgres.stop()
     assert not postgres.running
     with pytest.raises(EmbeddedPostgresError, match="medialedger up"):
         postgres.attach()
-    assert ask(postgres.start(), "SELECT text FROM note") == "kept"
+    assert query(postgres.start(), "SELECT text FROM note") == "kept"
 
 
-def test_a_server_that_outlives_its_killed_starter_is_taken_over(used: Path) -> None:
-    starter = python("-c", STARTER, str(used))
-    url = first_line(starter)
-    note(url, "before")
+def test_a_server_that_outlives_its_killed_parent_is_taken_over(used: Path) -> None:
+    parent = python("-c", PARENT, str(used))
+    url = first_line(parent)
+    insert(url, "before")
     pid = postmaster(used)
-    starter.kill()
-    starter.communicate()
+    parent.kill()
+    parent.communicate()
     successor = EmbeddedPostgres(used)
     assert successor.start() == url
     assert postmaster(used) == pid
-    assert ask(url, "SELECT text FROM note") == "before"
+    assert query(url, "SELECT text FROM note") == "before"
     successor.stop()
     assert not works_in(pid, used / "postgres")
 
 
 def test_a_killed_server_recovers_what_was_committed(used: Path) -> None:
-    url = killed_with_its_starter(used)
+    url = killed_with_its_parent(used)
     assert EmbeddedPostgres(used).start() == url
-    assert ask(url, "SELECT text FROM note") == "before"
+    assert query(url, "SELECT text FROM note") == "before"
 
 
-def test_a_stale_number_that_now_belongs_to_another_program_is_no_obstacle(used: Path) -> None:
-    killed_with_its_starter(used)
-    numbers = used / "postgres" / "postmaster.pid"
-    sockets = Path(numbers.read_text().splitlines()[4])  # elsewhere, where the path of the home is too long for a socket
-    for path in (numbers, sockets / ".s.PGSQL.5432.lock"):
+def test_a_stale_pid_of_another_program_is_ignored(used: Path) -> None:
+    killed_with_its_parent(used)
+    pid_file = used / "postgres" / "postmaster.pid"
+    sockets = Path(pid_file.read_text().splitlines()[4])  # elsewhere, where the path of the home is too long for a socket
+    for path in (pid_file, sockets / ".s.PGSQL.5432.lock"):
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join([f"{os.getpid()}\n", *lines[1:]]))
-    assert ask(EmbeddedPostgres(used).start(), "SELECT text FROM note") == "before"
+    assert query(EmbeddedPostgres(used).start(), "SELECT text FROM note") == "before"
 
 
 def test_its_own_server_that_was_killed_is_started_again(used: Path) -> None:
@@ -190,11 +190,11 @@ def test_its_own_server_that_was_killed_is_started_again(used: Path) -> None:
     os.kill(postmaster(used), signal.SIGKILL)
     until(lambda: not postgres.running)
     assert postgres.start() == url
-    assert ask(url, "SELECT 1") == 1
+    assert query(url, "SELECT 1") == 1
 
 
 def test_its_own_server_that_was_killed_and_is_not_yet_reaped_is_started_again(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine it has left its directory a moment before its number is free."""
+    """On a busy machine it leaves its directory a moment before its process id is free."""
     postgres = EmbeddedPostgres(used)
     url = postgres.start()
     os.kill(postmaster(used), signal.SIGKILL)
@@ -202,13 +202,13 @@ def test_its_own_server_that_was_killed_and_is_not_yet_reaped_is_started_again(u
     poll, still_there = subprocess.Popen.poll, [None, None]
     monkeypatch.setattr(subprocess.Popen, "poll", lambda process: still_there.pop() if still_there else poll(process))
     assert postgres.start() == url
-    assert ask(url, "SELECT 1") == 1
+    assert query(url, "SELECT 1") == 1
 
 
 def test_an_interrupted_first_start_leaves_nothing_to_repair(home: Path) -> None:
     (home / "postgres.new" / "data").mkdir(parents=True)
     (home / "postgres.new" / "data" / "PG_VERSION").write_text("18\n")
-    assert ask(EmbeddedPostgres(home).start(), "SELECT 1") == 1
+    assert query(EmbeddedPostgres(home).start(), "SELECT 1") == 1
     assert not (home / "postgres.new").exists()
 
 
@@ -216,7 +216,7 @@ def test_a_home_too_deep_for_a_socket_gets_a_private_directory_elsewhere(tmp_pat
     home = tmp_path / ("deep" * 20) / "home"
     postgres = EmbeddedPostgres(home)
     try:
-        assert ask(postgres.start(), "SELECT 1") == 1
+        assert query(postgres.start(), "SELECT 1") == 1
         directory = Path((postgres.data / "postmaster.pid").read_text().splitlines()[4])
         assert not directory.is_relative_to(home)
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
@@ -246,23 +246,23 @@ def test_a_start_can_be_abandoned_from_another_thread(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "complaint"),
+    ("prepare", "reason"),
     [
         (lambda home: (home / "postgres" / "PG_VERSION").write_text("16\n"), "belongs to PostgreSQL 16"),
         (lambda home: (home / "postgres" / "notes.txt").write_text("mine"), "is neither empty nor"),
     ],
 )
-def test_a_directory_that_is_not_its_own_is_left_alone(home: Path, prepare: object, complaint: str) -> None:
+def test_a_directory_of_another_program_is_not_changed(home: Path, prepare: object, reason: str) -> None:
     (home / "postgres").mkdir()
     assert callable(prepare)
     prepare(home)
-    with pytest.raises(EmbeddedPostgresError, match=complaint):
+    with pytest.raises(EmbeddedPostgresError, match=reason):
         EmbeddedPostgres(home).start()
     assert len(list((home / "postgres").iterdir())) == 1
 
 
 def test_processes_that_make_the_system_user_at_once_all_get_it() -> None:
-    """The files of users are locked by one `useradd` at a time. Who is not root makes none."""
+    """One `useradd` at a time may lock the files of users. Without root no user is created."""
     name = f"medialedger-{os.getpid()}"
     try:
         found = {first_line(process) for process in [python("-c", ACCOUNT, name) for _ in range(6)]}

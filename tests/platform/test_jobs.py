@@ -11,8 +11,8 @@ import pytest
 from pydantic_core import from_json
 
 from api.cli.arguments import JOB_STATES
-from api.cli.looking_on import patiently
 from api.cli.main import main
+from api.cli.polling import retry_unavailable
 from api.cli.printable import printable
 from api.wiring.core import Core
 from domain.job.commands import AcceptJob, CompleteTask, FailTask, StartTask
@@ -346,5 +346,5 @@ async def test_a_database_that_is_away_is_waited_for(capsys: pytest.CaptureFixtu
             raise faults.pop()
         return "seen"
 
-    assert await patiently(look) == "seen"
+    assert await retry_unavailable(look) == "seen"
     assert capsys.readouterr().err == "medialedger: the database does not answer; waiting for it\n"

@@ -133,8 +133,8 @@ def test_without_java_or_maven_it_says_what_to_install(tmp_path: Path, present: 
     with pytest.raises(KafkaUnavailable) as caught:
         Broker(tmp_path / "kafka", environment=environment).start()
     assert str(caught.value) == (
-        f"Kafka needs {missing}, which is not here: apt-get install openjdk-17-jre-headless maven, "
-        "or name a broker of your own by MEDIALEDGER_TEST_KAFKA=host:port"
+        f"Kafka needs {missing}, which is not installed: apt-get install openjdk-17-jre-headless maven, "
+        "or set MEDIALEDGER_TEST_KAFKA=host:port"
     )
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import uvloop
 
-from api.cli.database import kept
-from api.cli.home import locked, prepare
+from api.cli.database import start_database
+from api.cli.home import create_home, lock_home
 from api.cli.serving import serve
 from api.http.response import Response
 from api.http.streaming import EVENT_STREAM, OpenStreams
@@ -67,9 +67,9 @@ async def build(settings: Settings, database: str, master_key: bytes) -> TinyPro
 
 async def main() -> int:
     settings = Settings.from_process()
-    prepare(settings.home)
-    with locked(settings.home):
-        return await serve(settings, database=kept, build=build)
+    create_home(settings.home)
+    with lock_home(settings.home):
+        return await serve(settings, database=start_database, build=build)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tests here watch other processes; what they wait for is always a condition, never a length of time."""
+"""Waiting for other processes: always for a condition, never for a fixed time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows with which the job engine is tried: installed by putting this folder on the path of modules, as third parties install
+"""Workflows for tests of the job engine: installed by putting this folder on the path of modules, as third parties install
 theirs."""
 
 from __future__ import annotations

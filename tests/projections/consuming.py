@@ -1,4 +1,4 @@
-"""Consumers as their tables say that they are."""
+"""The state of consumers, read from their tables."""
 
 from __future__ import annotations
 

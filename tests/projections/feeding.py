@@ -1,4 +1,4 @@
-"""Short ways to write to the log and to look at tables."""
+"""Functions that write to the log and read tables."""
 
 from __future__ import annotations
 

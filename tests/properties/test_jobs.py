@@ -26,7 +26,7 @@ from domain.job.commands import (
     StartTask,
     UpdateJob,
 )
-from domain.job.values import Gate, JobState, Output, Result, Submission, TaskPlan, TaskState
+from domain.job.values import JobState, Output, Result, Semaphore, Submission, TaskPlan, TaskState
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
 from domain.kernel.event import DomainEvent
@@ -39,7 +39,7 @@ ENDS = (events.TaskCompleted, events.TaskFailed, events.TaskLeaseExpired, events
 WORKERS = ("first", "second")
 
 moments = st.none() | st.integers(-2, 4).map(lambda hours: START + timedelta(hours=hours))
-gates = st.none() | st.sampled_from([Gate(url="https://gate.test/a"), Gate(url="https://gate.test/b")])
+semaphores = st.none() | st.sampled_from([Semaphore(url="https://semaphore.test/a"), Semaphore(url="https://semaphore.test/b")])
 retries = st.builds(Retries, st.integers(0, 3), st.sampled_from([timedelta(0), timedelta(seconds=5)]))
 slots = st.integers(1, 3)
 offsets = st.sampled_from([-1, 0, 0, 0, 0, 1])
@@ -90,7 +90,7 @@ class Dice:
     yes: bool
     slot: int
     run_at: datetime | None
-    gate: Gate | None
+    semaphore: Semaphore | None
     retries: Retries
 
 
@@ -110,7 +110,7 @@ class Life:
         """As things should."""
         job = self.job
         if job.state in (JobState.SCHEDULED, JobState.PENDING):
-            self.do(QueueJob(NUMBER, job.run_at, job.gate))
+            self.do(QueueJob(NUMBER, job.run_at, job.semaphore))
         elif job.state is JobState.QUEUED:
             self.do(StartJob(NUMBER, dice.slot, dice.slot if dice.yes else None, job.priority))
         elif ready := self.tasks_in(TaskState.READY):
@@ -135,7 +135,7 @@ class Life:
     def stray(self, dice: Dice) -> None:
         """A scheduler, a controller or a worker that looked a while ago."""
         strays: list[JobCommand] = [
-            QueueJob(NUMBER, dice.run_at, dice.gate),
+            QueueJob(NUMBER, dice.run_at, dice.semaphore),
             StartJob(NUMBER, dice.slot, None, 1 + dice.which % 10),
             StartTask(NUMBER, 1 + dice.which % 4, dice.slot, WORKERS[dice.yes]),
         ]
@@ -146,7 +146,7 @@ class Life:
         self.do(UpdateJob(NUMBER, {"queue_state": JobState.QUEUED if self.job.state is JobState.PAUSED else wanted}))
 
     def update(self, dice: Dice) -> None:
-        changes = {"priority": 1 + dice.which % 10, "gate": dice.gate, **({"run_at": dice.run_at} if dice.run_at else {})}
+        changes = {"priority": 1 + dice.which % 10, "semaphore": dice.semaphore, **({"run_at": dice.run_at} if dice.run_at else {})}
         name = list(changes)[dice.which % len(changes)]
         self.do(BreakJob(NUMBER, 18) if dice.slot == 3 and dice.yes else UpdateJob(NUMBER, {name: changes[name]}))
 
@@ -197,17 +197,17 @@ class Life:
 
 
 accepts = st.builds(
-    lambda tasks, run_at, gate: AcceptJob(
+    lambda tasks, run_at, semaphore: AcceptJob(
         NUMBER,
         Submission(client="studio", workflow="any", content_id="a", parameters={}, tasks=tasks),
         run_at=run_at,
-        gate=gate,
+        semaphore=semaphore,
     ),
     plans(),
     moments,
-    gates,
+    semaphores,
 )
-dice = st.builds(Dice, st.integers(0, 60), offsets, st.booleans(), slots, moments, gates, retries)
+dice = st.builds(Dice, st.integers(0, 60), offsets, st.booleans(), slots, moments, semaphores, retries)
 moves = st.tuples(
     st.sampled_from(
         [*[Life.go_on] * 8, *[Life.word] * 6, Life.stray, Life.steer, Life.update, Life.again, Life.again],

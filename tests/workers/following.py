@@ -1,4 +1,4 @@
-"""The log, page by page, as a follower in another process sees it."""
+"""The log, page by page, as a reader in another process sees it."""
 
 from __future__ import annotations
 

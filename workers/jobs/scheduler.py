@@ -78,9 +78,9 @@ class Scheduler(LeasedWorker):
         if not active:
             return POLL
         due = await self._jobs.due(active, self._semaphores.known())
-        await self._queue([item for item in due if item.gate is None])
+        await self._queue([item for item in due if item.semaphore is None])
         for one in due:
-            if one.gate is not None:
+            if one.semaphore is not None:
                 self._semaphores.add(one)
         known = await self._settings.of(active)
         self._semaphores.ask({client: known[client].schedule_interval for client in active})
@@ -112,7 +112,7 @@ class Scheduler(LeasedWorker):
 
     async def _queue_one(self, one: Due) -> None:
         try:
-            queue = QueueJob(one.job, one.run_at, one.gate)
+            queue = QueueJob(one.job, one.run_at, one.semaphore)
             await self._executor.execute(queue, invocation=Invocation.by("system", correlation_id=one.transaction_id))
         except Conflict as fault:
             _log.info("the job %d was not queued: %s; it is tried again", one.job, fault)

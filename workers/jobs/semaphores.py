@@ -14,7 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final
 
-from domain.job.values import Gate, Severity
+from domain.job.values import Semaphore, Severity
 from domain.kernel.clock import Clock
 from domain.kernel.encryption import DecryptionFailed
 from domain.kernel.errors import Unavailable
@@ -44,10 +44,10 @@ class SemaphoreProbe:
         self._vault = vault
         self._clock = clock
 
-    async def check(self, gate: Gate) -> str | None:
+    async def check(self, semaphore: Semaphore) -> str | None:
         """Why the semaphore is closed, in one sentence without secrets; None when it is open."""
         try:
-            url = await self._address(gate)
+            url = await self._address(semaphore)
             answer = await self._outbound.request("GET", url, seconds=SECONDS, most=1)
         except DecryptionFailed:
             return "The address cannot be opened with the present master key."
@@ -55,16 +55,16 @@ class SemaphoreProbe:
             return str(fault)
         return None if 200 <= answer.status < 400 else f"The answer was {answer.status}."
 
-    async def say(self, job: int, gate: Gate, *, why: str) -> None:
-        message = f"Waiting for the gate {gate.url}: {why}"
+    async def say(self, job: int, semaphore: Semaphore, *, why: str) -> None:
+        message = f"Waiting for the semaphore {semaphore.url}: {why}"
         await write(self._database, lines=[Line(job, NO_TASK, Severity.INFO, message, self._clock())], progress=())
 
-    async def _address(self, gate: Gate) -> str:
-        if gate.sealed_url is None:
-            return gate.url
-        opened = await self._vault.read(gate.sealed_url.reference)
+    async def _address(self, semaphore: Semaphore) -> str:
+        if semaphore.sealed_url is None:
+            return semaphore.url
+        opened = await self._vault.read(semaphore.sealed_url.reference)
         if opened is None:
-            raise DecryptionFailed(str(gate.sealed_url.reference))
+            raise DecryptionFailed(str(semaphore.sealed_url.reference))
         return opened
 
 
@@ -99,7 +99,7 @@ class SemaphorePoller:
     def add(self, due: Due) -> None:
         """A new or changed job. A changed one is requested at once."""
         before = self._closed.get(due.job)
-        self._closed[due.job] = _Closed(due, why=before.why if before is not None and before.due.gate == due.gate else "")
+        self._closed[due.job] = _Closed(due, why=before.why if before is not None and before.due.semaphore == due.semaphore else "")
 
     def ask(self, intervals: Mapping[str, float]) -> None:
         """Request due semaphores, the longest waiting first, within the limits of connections. `intervals` are seconds by client;
@@ -140,15 +140,15 @@ class SemaphorePoller:
     async def _ask_once(self, one: _Closed) -> None:
         """A job that changed meanwhile is added again with its new version."""
         now = await self._jobs.still(one.due.job)
-        if now is None or now.gate is None or now.version != one.due.version:
+        if now is None or now.semaphore is None or now.version != one.due.version:
             self._drop(one)
             return
-        why = await self._probe.check(now.gate)
+        why = await self._probe.check(now.semaphore)
         if why is None:
             await self._opened(now)
             self._drop(one)
         elif why != one.why:
-            await self._probe.say(now.job, now.gate, why=why)
+            await self._probe.say(now.job, now.semaphore, why=why)
             one.why = why
 
     def _drop(self, one: _Closed) -> None:

@@ -82,7 +82,7 @@ async def fail(inner: Core, job: int, *, slot: int = 1) -> Job:
 
 async def bring(engine: httpx.AsyncClient, inner: Core, state: JobState, **fields: Any) -> int:
     """A job in this state."""
-    waits = {JobState.SCHEDULED: {"run_at": FUTURE}, JobState.PENDING: {"sempahore_url": "https://gate.test/open"}}
+    waits = {JobState.SCHEDULED: {"run_at": FUTURE}, JobState.PENDING: {"sempahore_url": "https://semaphore.test/open"}}
     job = await submit(engine, **{**waits.get(state, {}), **fields})
     if state is JobState.STARTED:
         await start(inner, job, slot=job)
@@ -98,4 +98,4 @@ async def bring(engine: httpx.AsyncClient, inner: Core, state: JobState, **field
 async def come_due(inner: Core, job: int) -> Job:
     root = await inner.streams.load(Job.stream(job))
     assert isinstance(root, Job)
-    return await do(inner, QueueJob(job, root.run_at, root.gate))
+    return await do(inner, QueueJob(job, root.run_at, root.semaphore))

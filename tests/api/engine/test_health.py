@@ -69,7 +69,7 @@ async def test_queues_count_workers_and_waiting_work(engine: httpx.AsyncClient, 
     await submit(engine)
     await start(inner, await submit(engine))
     await submit(engine, run_at="2031-06-01")
-    await submit(engine, sempahore_url="https://gate.test/")
+    await submit(engine, sempahore_url="https://semaphore.test/")
     await inner.database.execute("UPDATE job_view SET run_at = '2020-01-01' WHERE state = 5")
     await inner.database.execute(
         "INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, due_at, created_at)"

@@ -76,8 +76,8 @@ async def test_ids_are_numbers_in_the_order_of_acceptance(engine: httpx.AsyncCli
         ({"run_at": "2031-01-02T11:00:00Z"}, "queued", "2031-01-02T11:00:00.000Z"),
         ({"run_at": "2031-01-02T13:00:00.000+02:00"}, "queued", "2031-01-02T11:00:00.000Z"),
         ({"run_at": None, "priority": "10", "sempahore_url": ""}, "queued", None),
-        ({"sempahore_url": "https://gate.test/open"}, "pending", None),
-        ({"sempahore_url": "http://gate.test/", "run_at": FUTURE}, "scheduled", FUTURE),
+        ({"sempahore_url": "https://semaphore.test/open"}, "pending", None),
+        ({"sempahore_url": "http://semaphore.test/", "run_at": FUTURE}, "scheduled", FUTURE),
     ],
 )
 async def test_a_job_with_a_time_or_a_semaphore_waits(
@@ -128,14 +128,16 @@ async def test_invalid_input_is_refused_with_its_field(engine: httpx.AsyncClient
 
 
 async def test_no_secret_is_in_an_event_a_row_or_a_response(engine: httpx.AsyncClient, inner: Core) -> None:
-    gate = f"https://u:{SECRET}@gate.test/open?key={SECRET}"
+    semaphore = f"https://u:{SECRET}@semaphore.test/open?key={SECRET}"
     headers = {
         "authorization": f"Bearer {SECRET}",
         "cookie": SECRET,
         "x-auth-key": SECRET,
         "referer": f"https://a.test/?t={SECRET}",
     }
-    job = await submit(engine, {**WITH_SECRETS, "callback_urls": [f"https://hooks.test/a?t={SECRET}"]}, headers, sempahore_url=gate)
+    job = await submit(
+        engine, {**WITH_SECRETS, "callback_urls": [f"https://hooks.test/a?t={SECRET}"]}, headers, sempahore_url=semaphore
+    )
     await engine.post(f"/engine/jobs/{job}/rerun", headers=headers)
     views = ("job_view", "job_task_view", "record_view")
     told = [str(await logged(inner)), *[str(await inner.database.rows(f"SELECT * FROM {view}")) for view in views]]
@@ -145,7 +147,7 @@ async def test_no_secret_is_in_an_event_a_row_or_a_response(engine: httpx.AsyncC
     assert (await single(engine, job))["parameters"] == {**SHOWN, "callback_urls": ["https://hooks.test/a"]}
     assert (await engine.get("/engine/jobs", params={"search": SECRET})).json() == []
     recorded = json.loads((await engine.get(f"/engine/logs/{job}")).json()[0]["message"])
-    assert recorded["job"]["sempahore_url"] == "https://gate.test/open"
+    assert recorded["job"]["sempahore_url"] == "https://semaphore.test/open"
     assert {name: recorded["headers"][name] for name in headers} == {
         **dict.fromkeys(("authorization", "cookie", "x-auth-key"), "****"),
         "referer": "https://a.test/",
@@ -154,13 +156,13 @@ async def test_no_secret_is_in_an_event_a_row_or_a_response(engine: httpx.AsyncC
 
 
 async def test_masked_values_are_encrypted_in_the_vault(engine: httpx.AsyncClient, inner: Core) -> None:
-    gate = f"https://gate.test/open?key={SECRET}"
-    job = await submit(engine, WITH_SECRETS, sempahore_url=gate)
+    semaphore = f"https://semaphore.test/open?key={SECRET}"
+    job = await submit(engine, WITH_SECRETS, sempahore_url=semaphore)
     data = (await logged(inner, f"job:{job}"))[0].data
     vault = Vault(inner.database, SecretCipher(bytes(32)))
     opened = await vault.read(data["submission"]["sealed_parameters"]["reference"])
     assert json.loads(opened or "") == WITH_SECRETS
-    assert await vault.read(data["gate"]["sealed_url"]["reference"]) == gate
+    assert await vault.read(data["semaphore"]["sealed_url"]["reference"]) == semaphore
     plain = (await logged(inner, f"job:{await submit(engine)}"))[0].data
     assert plain["submission"].get("sealed_parameters") is None
     assert await inner.database.row("SELECT count(*) FROM vault") == (2,)

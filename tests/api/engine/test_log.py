@@ -78,8 +78,8 @@ def test_every_event_has_a_log_message() -> None:
 
 async def test_the_first_record_is_the_masked_request(engine: httpx.AsyncClient) -> None:
     parameters = {**FETCH, "custom_data": {"token": "very-secret"}}
-    gate = "https://gate.test/open?token=very-secret"
-    answer = await engine.post("/engine/job", json=request(parameters, priority=2, run_at=FUTURE, sempahore_url=gate))
+    semaphore = "https://semaphore.test/open?token=very-secret"
+    answer = await engine.post("/engine/job", json=request(parameters, priority=2, run_at=FUTURE, sempahore_url=semaphore))
     first = (await records(engine, answer.json()["id"]))[0]
     assert (first["severity"], first["severity_description"], first["progname"]) == (1, "INFO", "api")
     assert (first["task_id"], first["visible"]) == (None, True)
@@ -87,7 +87,7 @@ async def test_the_first_record_is_the_masked_request(engine: httpx.AsyncClient)
     assert told.pop("headers")["api-key"] == "****"
     assert told == {
         "client": "admin",
-        "job": {"workflow": "http_fetch_verify", "priority": 2, "run_at": FUTURE, "sempahore_url": "https://gate.test/open"},
+        "job": {"workflow": "http_fetch_verify", "priority": 2, "run_at": FUTURE, "sempahore_url": "https://semaphore.test/open"},
         "parameters": {**FETCH, "custom_data": {"token": "****"}},
     }
 
@@ -98,7 +98,7 @@ async def test_actions_of_clients_are_logged_with_their_names(engine: httpx.Asyn
         {"priority": 1},
         {"run_at": "2031-05-01"},
         {"run_at": "2031-01-01"},
-        {"sempahore_url": "https://gate.test/?x=very-secret"},
+        {"sempahore_url": "https://semaphore.test/?x=very-secret"},
         {"sempahore_url": None},
         {"queue_state": "paused"},
         {"queue_state": "queued"},
@@ -111,7 +111,7 @@ async def test_actions_of_clients_are_logged_with_their_names(engine: httpx.Asyn
         "admin changed the priority from 5 to 1",
         "admin scheduled the job for 2031-05-01T00:00:00.000Z",
         "admin set run_at to 2031-01-01T00:00:00.000Z, which is past: the job is due",
-        "admin set the semaphore to https://gate.test/",
+        "admin set the semaphore to https://semaphore.test/",
         "admin took the semaphore away",
         "admin paused the job",
         "admin resumed the job",

@@ -14,7 +14,7 @@ from tests.api.asking import engine_error, last, logged, topics
 from tests.api.engine.jobs_given import FUTURE, bring, single, start, submit
 from tests.conftest import introduce
 
-GATE = "https://gate.test/open"
+SEMAPHORE = "https://semaphore.test/open"
 
 
 async def put(engine: httpx.AsyncClient, job: int, **body: Any) -> list[str]:
@@ -33,8 +33,8 @@ async def test_each_update_is_listed_with_old_and_new_value(engine: httpx.AsyncC
         f"run_at updated from null to {FUTURE}",
         "queue_state updated from queued to scheduled",
     ]
-    assert await put(engine, job, sempahore_url=GATE) == [f"sempahore_url updated from null to {GATE}"]
-    assert await put(engine, job, sempahore_url="") == [f"sempahore_url updated from {GATE} to null"]
+    assert await put(engine, job, sempahore_url=SEMAPHORE) == [f"sempahore_url updated from null to {SEMAPHORE}"]
+    assert await put(engine, job, sempahore_url="") == [f"sempahore_url updated from {SEMAPHORE} to null"]
     assert await put(engine, job, queue_state="paused", priority="1") == [
         "priority updated from 8 to 1",
         "queue_state updated from scheduled to paused",
@@ -46,8 +46,8 @@ async def test_each_update_is_listed_with_old_and_new_value(engine: httpx.AsyncC
         "job.accepted",
         "job.priority_changed",
         "job.scheduled",
-        "job.gate_changed",
-        "job.gate_changed",
+        "job.semaphore_changed",
+        "job.semaphore_changed",
         "job.priority_changed",
         "job.paused",
         "job.broken",
@@ -55,13 +55,13 @@ async def test_each_update_is_listed_with_old_and_new_value(engine: httpx.AsyncC
 
 
 async def test_a_change_that_changes_nothing_leaves_no_event(engine: httpx.AsyncClient, inner: Core) -> None:
-    gate = f"{GATE}?token=very-secret"
-    job = await submit(engine, priority=3, run_at=FUTURE, sempahore_url=gate)
+    semaphore = f"{SEMAPHORE}?token=very-secret"
+    job = await submit(engine, priority=3, run_at=FUTURE, sempahore_url=semaphore)
     before = await last(inner)
     for body in (
         {"priority": 3},
         {"run_at": "2031-06-01T02:00:00+02:00"},
-        {"sempahore_url": gate},
+        {"sempahore_url": semaphore},
         {"priority": 3, "run_at": FUTURE},
     ):
         assert await put(engine, job, **body) == []
@@ -72,10 +72,12 @@ async def test_a_change_that_changes_nothing_leaves_no_event(engine: httpx.Async
 
 
 async def test_a_new_secret_of_the_semaphore_replaces_the_old_one(engine: httpx.AsyncClient, inner: Core) -> None:
-    job = await submit(engine, sempahore_url=f"{GATE}?token=very-secret")
-    assert await put(engine, job, sempahore_url=f"{GATE}?token=other-secret") == [f"sempahore_url updated from {GATE} to {GATE}"]
+    job = await submit(engine, sempahore_url=f"{SEMAPHORE}?token=very-secret")
+    assert await put(engine, job, sempahore_url=f"{SEMAPHORE}?token=other-secret") == [
+        f"sempahore_url updated from {SEMAPHORE} to {SEMAPHORE}"
+    ]
     assert await inner.database.row("SELECT count(*) FROM vault") == (1,)
-    assert "secret" not in str((await logged(inner))[-1].data["gate"]["url"])
+    assert "secret" not in str((await logged(inner))[-1].data["semaphore"]["url"])
     await put(engine, job, sempahore_url=None)
     assert await inner.database.row("SELECT count(*) FROM vault") == (0,)
     assert (await single(engine, job))["queue_state"] == "queued"
@@ -133,7 +135,7 @@ async def test_one_bad_field_changes_nothing(engine: httpx.AsyncClient, inner: C
 async def test_time_and_semaphore_change_only_before_a_job_starts(engine: httpx.AsyncClient, inner: Core) -> None:
     for state in (JobState.STARTED, JobState.COMPLETED, JobState.BROKEN):
         job = await bring(engine, inner, state)
-        for body in ({"run_at": FUTURE}, {"sempahore_url": GATE}):
+        for body in ({"run_at": FUTURE}, {"sempahore_url": SEMAPHORE}):
             assert engine_error(await engine.put(f"/engine/job/{job}", json=body), 400)
         assert await put(engine, job, priority=1) == ["priority updated from 5 to 1"]
 

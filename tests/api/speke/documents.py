@@ -54,7 +54,7 @@ def version_2(*kids: UUID, content_id: str = "match-17", scheme: str = "cbcs", v
 
 
 @dataclass(frozen=True)
-class Told:
+class ParsedResponse:
     """A parsed response."""
 
     root: etree._Element
@@ -83,15 +83,15 @@ class Told:
         return self.value(f".//cpix:DRMSystem[@systemId='{system}']/{child}")
 
 
-async def asked(http: httpx.AsyncClient, body: bytes, *, path: str = "/admin/speke", **headers: str) -> httpx.Response:
+async def post_document(http: httpx.AsyncClient, body: bytes, *, path: str = "/admin/speke", **headers: str) -> httpx.Response:
     return await http.post(path, content=body, headers={**XML, **headers})
 
 
-async def told(http: httpx.AsyncClient, body: bytes, *, path: str = "/admin/speke", **headers: str) -> Told:
-    answer = await asked(http, body, path=path, **headers)
+async def post_and_parse(http: httpx.AsyncClient, body: bytes, *, path: str = "/admin/speke", **headers: str) -> ParsedResponse:
+    answer = await post_document(http, body, path=path, **headers)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/xml"
-    return Told(etree.fromstring(answer.content), answer.text)
+    return ParsedResponse(etree.fromstring(answer.content), answer.text)
 
 
 def refusal(answer: httpx.Response, status: int, code: str) -> str:

@@ -19,7 +19,17 @@ from api.wiring.core import Core
 from domain.content_key.handlers import ContentKeyHandlers
 from domain.kernel.errors import Unavailable
 from tests.api.asking import assert_problem, engine_error, last, logged
-from tests.api.speke.documents import FAIRPLAY, PLAYREADY, WIDEVINE, XML, asked, document_1, refusal, told, version_2
+from tests.api.speke.documents import (
+    FAIRPLAY,
+    PLAYREADY,
+    WIDEVINE,
+    XML,
+    document_1,
+    post_and_parse,
+    post_document,
+    refusal,
+    version_2,
+)
 from tests.conftest import assembled, introduce
 
 BOTH = document_1(PLAYREADY, WIDEVINE)
@@ -42,34 +52,34 @@ async def nobody(http: httpx.AsyncClient) -> AsyncIterator[httpx.AsyncClient]:
 async def test_missing_wrong_and_for_nobody_are_the_same_401(nobody: httpx.AsyncClient, inner: Core) -> None:
     key = await introduce(inner, "packager", "keys")
     answers = [
-        await asked(nobody, BOTH, path="/packager/speke"),
-        await asked(nobody, BOTH, path="/packager/speke", **{"API-KEY": ""}),
-        await asked(nobody, BOTH, path="/packager/speke", **{"API-KEY": key + "x"}),
-        await asked(nobody, BOTH, path="/nobody/speke", **{"API-KEY": key + "x"}),
-        await asked(nobody, BOTH, path="/nobody/speke", **{"API-KEY": key}),
-        await asked(nobody, BOTH, path="/Packager/speke", **{"API-KEY": key}),
-        await asked(nobody, BOTH, path="/%ff%00/speke", **{"API-KEY": key}),
-        await asked(nobody, BOTH, path="/packager/speke", **{"API-KEY": key, "client": "admin"}),
-        await asked(nobody, BOTH, path="/packager/speke", Authorization=f"Bearer {key}"),
+        await post_document(nobody, BOTH, path="/packager/speke"),
+        await post_document(nobody, BOTH, path="/packager/speke", **{"API-KEY": ""}),
+        await post_document(nobody, BOTH, path="/packager/speke", **{"API-KEY": key + "x"}),
+        await post_document(nobody, BOTH, path="/nobody/speke", **{"API-KEY": key + "x"}),
+        await post_document(nobody, BOTH, path="/nobody/speke", **{"API-KEY": key}),
+        await post_document(nobody, BOTH, path="/Packager/speke", **{"API-KEY": key}),
+        await post_document(nobody, BOTH, path="/%ff%00/speke", **{"API-KEY": key}),
+        await post_document(nobody, BOTH, path="/packager/speke", **{"API-KEY": key, "client": "admin"}),
+        await post_document(nobody, BOTH, path="/packager/speke", Authorization=f"Bearer {key}"),
         await nobody.get("/packager/speke/heartbeat"),
     ]
     assert len({answer.content for answer in answers}) == 1
     for answer in answers:
         refusal(answer, 401, "SPEKE-4010")
         assert answer.headers["www-authenticate"] == "ApiKey"
-    assert (await asked(nobody, BOTH, path="/packager/speke", **{"X-Auth-Key": key})).status_code == 200
+    assert (await post_document(nobody, BOTH, path="/packager/speke", **{"X-Auth-Key": key})).status_code == 200
 
 
 async def test_the_key_of_another_client_is_as_good_as_a_wrong_one(nobody: httpx.AsyncClient, inner: Core) -> None:
     boss, _ = await introduce(inner, "boss", "admin"), await introduce(inner, "guest", "operator")
-    answers = [await asked(nobody, BOTH, path=f"/{name}/speke", **{"API-KEY": boss}) for name in ("guest", "nobody")]
+    answers = [await post_document(nobody, BOTH, path=f"/{name}/speke", **{"API-KEY": boss}) for name in ("guest", "nobody")]
     assert len({refusal(answer, 401, "SPEKE-4010") for answer in answers}) == 1
     refusal(await nobody.get("/guest/speke/heartbeat", headers={"API-KEY": boss}), 401, "SPEKE-4010")
 
 
 async def test_a_right_key_without_the_role_is_403(nobody: httpx.AsyncClient, inner: Core) -> None:
     guest = await introduce(inner, "guest", "viewer", "auditor")
-    refusal(await asked(nobody, BOTH, path="/guest/speke", **{"API-KEY": guest}), 403, "SPEKE-4030")
+    refusal(await post_document(nobody, BOTH, path="/guest/speke", **{"API-KEY": guest}), 403, "SPEKE-4030")
     refusal(await nobody.get("/guest/speke/heartbeat", headers={"API-KEY": guest}), 403, "SPEKE-4030")
 
 
@@ -86,8 +96,8 @@ class NeverRead:
 async def test_who_asks_is_known_before_the_body_is_read(http: httpx.AsyncClient, nobody: httpx.AsyncClient) -> None:
     refusal(await nobody.post("/admin/speke", content=NeverRead(), headers=XML), 401, "SPEKE-4010")
     for answer in (
-        await asked(nobody, b"x" * (KIB_256 + 1), **{"content-type": "image/png", "X-Transaction-ID": "\x7f"}),
-        await asked(nobody, b"<!DOCTYPE"),
+        await post_document(nobody, b"x" * (KIB_256 + 1), **{"content-type": "image/png", "X-Transaction-ID": "\x7f"}),
+        await post_document(nobody, b"<!DOCTYPE"),
     ):
         refusal(answer, 401, "SPEKE-4010")
     big = {"content-length": str(KIB_256 + 1), **XML}
@@ -96,10 +106,10 @@ async def test_who_asks_is_known_before_the_body_is_read(http: httpx.AsyncClient
 
 async def test_each_check_comes_before_the_next(http: httpx.AsyncClient) -> None:
     wrong = {"content-type": "image/png", "X-Transaction-ID": "\x7f"}
-    refusal(await asked(http, b"x" * (KIB_256 + 1), **wrong), 413, "SPEKE-4130")
-    refusal(await asked(http, b"x" * KIB_256, **wrong), 415, "SPEKE-4150")
-    refusal(await asked(http, b"x", **{"X-Transaction-ID": "\x7f"}), 400, "SPEKE-4000")
-    refusal(await asked(http, b"x"), 400, "SPEKE-4002")
+    refusal(await post_document(http, b"x" * (KIB_256 + 1), **wrong), 413, "SPEKE-4130")
+    refusal(await post_document(http, b"x" * KIB_256, **wrong), 415, "SPEKE-4150")
+    refusal(await post_document(http, b"x", **{"X-Transaction-ID": "\x7f"}), 400, "SPEKE-4000")
+    refusal(await post_document(http, b"x"), 400, "SPEKE-4002")
 
     async def in_pieces() -> AsyncIterator[bytes]:
         for _ in range(5):
@@ -107,8 +117,8 @@ async def test_each_check_comes_before_the_next(http: httpx.AsyncClient) -> None
 
     refusal(await http.post("/admin/speke", content=in_pieces(), headers=XML), 413, "SPEKE-4130")
     padded = BOTH + b" " * (KIB_256 - len(BOTH))
-    assert (await asked(http, padded)).status_code == 200
-    refusal(await asked(http, padded + b" "), 413, "SPEKE-4130")
+    assert (await post_document(http, padded)).status_code == 200
+    refusal(await post_document(http, padded + b" "), 413, "SPEKE-4130")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +133,7 @@ async def test_each_check_comes_before_the_next(http: httpx.AsyncClient) -> None
     ],
 )
 async def test_other_types_and_compressed_bodies_are_415(http: httpx.AsyncClient, headers: dict[str, str]) -> None:
-    refusal(await asked(http, BOTH, **headers), 415, "SPEKE-4150")
+    refusal(await post_document(http, BOTH, **headers), 415, "SPEKE-4150")
 
 
 async def test_other_methods_are_405_with_or_without_a_key(http: httpx.AsyncClient, nobody: httpx.AsyncClient) -> None:
@@ -137,7 +147,7 @@ async def test_other_methods_are_405_with_or_without_a_key(http: httpx.AsyncClie
 @pytest.mark.parametrize("name", ["api", "engine", "console", "livez", "metrics", "docs", "openapi.json", "favicon.ico", "%61pi"])
 async def test_the_first_segments_of_others_name_no_client(http: httpx.AsyncClient, name: str) -> None:
     refused = engine_error if name == "engine" else assert_problem
-    refused(await asked(http, BOTH, path=f"/{name}/speke"), 404)
+    refused(await post_document(http, BOTH, path=f"/{name}/speke"), 404)
     refused(await http.get(f"/{name}/speke/heartbeat"), 404)
 
 
@@ -174,31 +184,31 @@ async def test_a_document_that_cannot_be_answered(
     http: httpx.AsyncClient, inner: Core, body: bytes, status: int, code: str
 ) -> None:
     before = await last(inner)
-    text = refusal(await asked(http, body), status, code)
+    text = refusal(await post_document(http, body), status, code)
     assert "match-17" not in text
     assert await last(inner) == before
 
 
 async def test_the_unsupported_system_is_named(http: httpx.AsyncClient) -> None:
-    assert refusal(await asked(http, document_1(AES_128)), 400, "SPEKE-4004") == f"unsupported systemId {AES_128}"
+    assert refusal(await post_document(http, document_1(AES_128)), 400, "SPEKE-4004") == f"unsupported systemId {AES_128}"
 
 
 async def test_another_version_of_speke_is_422(http: httpx.AsyncClient) -> None:
-    refusal(await asked(http, version_2(uuid4(), uuid4()), **{"X-Speke-Version": "4.0"}), 422, "SPEKE-4207")
+    refusal(await post_document(http, version_2(uuid4(), uuid4()), **{"X-Speke-Version": "4.0"}), 422, "SPEKE-4207")
 
 
 async def test_a_kid_of_another_content_is_422(http: httpx.AsyncClient, inner: Core) -> None:
-    first = await told(http, document_1(WIDEVINE, kid=KID))
+    first = await post_and_parse(http, document_1(WIDEVINE, kid=KID))
     before = await last(inner)
-    text = refusal(await asked(http, document_1(WIDEVINE, content_id="other", kid=KID)), 422, "SPEKE-4221")
+    text = refusal(await post_document(http, document_1(WIDEVINE, content_id="other", kid=KID)), 422, "SPEKE-4221")
     assert text == f"the kid {KID} belongs to another content id"
-    assert (await last(inner), (await told(http, document_1(WIDEVINE, kid=KID))).keys) == (before, first.keys)
+    assert (await last(inner), (await post_and_parse(http, document_1(WIDEVINE, kid=KID))).keys) == (before, first.keys)
 
 
 @pytest.mark.parametrize("content_id", ["x" * 257, " ", "x" * 100_000])
 async def test_a_content_id_that_cannot_be_is_400(http: httpx.AsyncClient, inner: Core, content_id: str) -> None:
     before = await last(inner)
-    assert (await asked(http, document_1(WIDEVINE, content_id=content_id))).status_code == 400
+    assert (await post_document(http, document_1(WIDEVINE, content_id=content_id))).status_code == 400
     assert await last(inner) == before
 
 
@@ -220,13 +230,13 @@ async def with_services(http: httpx.AsyncClient, inner: Core, known: dict[Any, A
 async def test_too_many_are_429_and_told_when_to_come_again(with_services: Replaced, inner: Core) -> None:
     other = {"API-KEY": await introduce(inner, "packager", "keys")}
     async with with_services({RateLimit: RateLimit(1, monotonic=lambda: 7.0)}) as http:
-        statuses = [(await asked(http, BOTH)).status_code for _ in range(5)]
+        statuses = [(await post_document(http, BOTH)).status_code for _ in range(5)]
         assert statuses == [200, 200, 200, 200, 429]
-        answer = await asked(http, b"not even XML")
+        answer = await post_document(http, b"not even XML")
         refusal(answer, 429, "SPEKE-4290")
         assert answer.headers["retry-after"] == "1"
         assert (await http.get("/admin/speke/heartbeat")).status_code == 200
-        assert (await asked(http, BOTH, path="/packager/speke", **other)).status_code == 200
+        assert (await post_document(http, BOTH, path="/packager/speke", **other)).status_code == 200
 
 
 class Away:
@@ -245,11 +255,11 @@ class Broken:
 
 async def test_a_store_that_is_away_is_503_and_a_fault_of_ours_500(with_services: Replaced) -> None:
     async with with_services({ContentKeyHandlers: Away()}) as http:
-        answer = await asked(http, BOTH)
+        answer = await post_document(http, BOTH)
         assert refusal(answer, 503, "SPEKE-5030") == "the database does not answer"
         assert answer.headers["retry-after"] == "3"
     async with with_services({ContentKeyHandlers: Broken()}) as http:
-        assert "secret details" not in refusal(await asked(http, BOTH), 500, "SPEKE-5000")
+        assert "secret details" not in refusal(await post_document(http, BOTH), 500, "SPEKE-5000")
 
 
 async def test_no_key_is_in_any_log_event_or_table(
@@ -260,9 +270,9 @@ async def test_no_key_is_in_any_log_event_or_table(
     application._log = RequestLog(stream, clock=inner.clock, reads=True)
     caplog.set_level("DEBUG")
     documents = (BOTH, document_1(FAIRPLAY, kid=KID), version_2(uuid4(), uuid4()))
-    answers = [await told(http, body, **{"Idempotency-Key": f"k{n}"}) for n, body in enumerate(documents)]
+    answers = [await post_and_parse(http, body, **{"Idempotency-Key": f"k{n}"}) for n, body in enumerate(documents)]
     for body in (*(row[1] for row in DOCUMENTS), document_1(WIDEVINE, content_id="other", kid=KID)):
-        await asked(http, body)
+        await post_document(http, body)
     await known[UsageRecorder].stop()
     application._log.flush()
     paths = ("/metrics", "/api/audit/events/", "/api/contentkey/?contentId=match-17", "/api/audit/export")

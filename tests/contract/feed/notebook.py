@@ -1,4 +1,4 @@
-"""A handler that writes down, in the consumer's transaction, every record that it is given; and can be made to fail or to wait."""
+"""A handler that stores every record in the consumer's transaction, and can be made to fail or to wait."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from domain.job import events
 from domain.job.aggregate import Job, Retries
-from domain.job.values import Gate, JobState, Output, Result, Submission, TaskPlan
+from domain.job.values import JobState, Output, Result, Semaphore, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
@@ -17,8 +17,8 @@ PAST = THEN - timedelta(hours=1)
 DUE = THEN + timedelta(minutes=1)
 """Ahead when the job was accepted, and past when the command comes."""
 SOON = NOW + timedelta(hours=1)
-GATE = Gate(url="https://gate.test/open")
-ELSEWHERE = Gate(url="https://other.test/", sealed_url=SecretRef(reference=UUID(int=8), fingerprint="f8"))
+SEMAPHORE = Semaphore(url="https://semaphore.test/open")
+ELSEWHERE = Semaphore(url="https://other.test/", sealed_url=SecretRef(reference=UUID(int=8), fingerprint="f8"))
 SEALED = SecretRef(reference=UUID(int=7), fingerprint="f7")
 FETCH = TaskPlan(id=1, name="fetch")
 STORE = TaskPlan(id=2, name="store", after=(1,))
@@ -36,7 +36,7 @@ def submission(*tasks: TaskPlan, **more: Any) -> Submission:
 
 
 def accepted(*tasks: TaskPlan, priority: int = 5, **more: Any) -> Fact:
-    facts = {name: more.pop(name) for name in ("run_at", "gate", "rerun_of", "headers") if name in more}
+    facts = {name: more.pop(name) for name in ("run_at", "semaphore", "rerun_of", "headers") if name in more}
     return fact(events.Accepted, submission=submission(*tasks, **more), priority=priority, **facts)
 
 
@@ -90,7 +90,7 @@ IN_STATE = {
     JobState.QUEUED: a_job(),
     JobState.STARTED: a_job(STARTED),
     JobState.COMPLETED: running(done(), COMPLETED),
-    JobState.PENDING: a_job(first=accepted(gate=GATE)),
+    JobState.PENDING: a_job(first=accepted(semaphore=SEMAPHORE)),
     JobState.BROKEN: a_job(BROKEN),
     JobState.SCHEDULED: a_job(first=accepted(run_at=DUE)),
     JobState.PAUSED: a_job(PAUSED),

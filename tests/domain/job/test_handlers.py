@@ -123,15 +123,15 @@ class TestSubmit:
 
     async def test_secrets_are_masked_in_events_and_encrypted_in_the_vault(self, memory: Memory, handlers: JobHandlers) -> None:
         parameters = {"content_id": "film", "url": f"{URL}?token={SECRET}", "custom_data": {"password": SECRET}}
-        gate = f"https://u:{SECRET}@gate.test/open?key={SECRET}"
-        job = (await handlers.submit_job(new_job(parameters=parameters, semaphore_url=gate), invocation=ME)).aggregate
+        semaphore = f"https://u:{SECRET}@semaphore.test/open?key={SECRET}"
+        job = (await handlers.submit_job(new_job(parameters=parameters, semaphore_url=semaphore), invocation=ME)).aggregate
         assert job.state is JobState.PENDING
         assert job.submission.parameters == {"content_id": "film", "url": URL, "custom_data": {"password": "****"}}
-        assert job.gate is not None
-        assert job.gate.url == "https://gate.test/open"
+        assert job.semaphore is not None
+        assert job.semaphore.url == "https://semaphore.test/open"
         assert SECRET not in repr(memory.log.entries)
         decrypted = [await memory.vault.read(reference) for reference in job.secrets()]
-        assert sorted(decrypted, key=str) == sorted([json.dumps(parameters, separators=(",", ":")), gate])
+        assert sorted(decrypted, key=str) == sorted([json.dumps(parameters, separators=(",", ":")), semaphore])
 
     async def test_without_secrets_the_vault_stays_empty(self, memory: Memory, handlers: JobHandlers) -> None:
         await handlers.submit_job(new_job(semaphore_url=""), invocation=ME)
@@ -238,15 +238,15 @@ class TestCallbacks:
 class TestUpdate:
     async def test_all_fields_change_together(self, memory: Memory, handlers: JobHandlers) -> None:
         await handlers.submit_job(new_job(), invocation=ME)
-        gate = parse_callback_url(f"https://gate.test/?key={SECRET}", field="url")
-        changes = JobChanges(priority=8, run_at=LATER, semaphore=gate, state=JobState.PAUSED)
+        semaphore = parse_callback_url(f"https://semaphore.test/?key={SECRET}", field="url")
+        changes = JobChanges(priority=8, run_at=LATER, semaphore=semaphore, state=JobState.PAUSED)
         job = (await handlers.update_job(17, changes, invocation=ME)).aggregate
         assert (job.priority, job.run_at, job.state) == (8, LATER, JobState.PAUSED)
-        assert job.gate is not None
-        assert job.gate.sealed_url is not None
-        assert await memory.vault.read(job.gate.sealed_url.reference) == gate.whole
+        assert job.semaphore is not None
+        assert job.semaphore.sealed_url is not None
+        assert await memory.vault.read(job.semaphore.sealed_url.reference) == semaphore.whole
         job = (await handlers.update_job(17, JobChanges(remove_semaphore=True), invocation=ME)).aggregate
-        assert (job.gate, job.priority) == (None, 8)
+        assert (job.semaphore, job.priority) == (None, 8)
         assert memory.log.vault == {}
 
     async def test_nothing_to_change_appends_nothing(self, memory: Memory, handlers: JobHandlers) -> None:
@@ -264,13 +264,13 @@ class TestUpdate:
 class TestRerun:
     async def test_the_old_job_is_broken_and_a_new_one_accepted(self, memory: Memory, handlers: JobHandlers) -> None:
         parameters = {"content_id": "film", "password": SECRET, "callback_urls": [A]}
-        fields = {"parameters": parameters, "priority": 7, "run_at": LATER, "semaphore_url": "https://gate.test/"}
+        fields = {"parameters": parameters, "priority": 7, "run_at": LATER, "semaphore_url": "https://semaphore.test/"}
         old = (await handlers.submit_job(new_job(**fields), invocation=ME)).aggregate
         outcome = await handlers.rerun_job(17, invocation=Invocation.by("admin"), headers={"cookie": SECRET})
         new, broken = outcome.aggregates
         assert memory.topics == ["webhook.registered", "job.accepted", "job.accepted", "job.broken"]
         assert memory.happened[-1] == fact(facts.Broken, rerun_as=18)
-        assert (new.number, new.state, new.priority, new.run_at, new.gate) == (18, JobState.QUEUED, 7, None, None)
+        assert (new.number, new.state, new.priority, new.run_at, new.semaphore) == (18, JobState.QUEUED, 7, None, None)
         assert (broken.number, broken.state) == (17, JobState.BROKEN)
         assert (new.submission.client, new.submission.callbacks) == ("studio", old.submission.callbacks)
         references = [next(iter(job.secrets())) for job in (old, new)]

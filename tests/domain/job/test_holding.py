@@ -12,7 +12,7 @@ from domain.job import events
 from domain.job.aggregate import Job
 from domain.job.commands import StartJob, UpdateJob
 from domain.job.state import low_slots_of, slots_of
-from domain.job.values import Gate, JobState
+from domain.job.values import JobState, Semaphore
 from domain.kernel.aggregate import Claim
 from domain.kernel.encryption import SecretRef
 from tests.domain.job.jobs_given import (
@@ -20,13 +20,13 @@ from tests.domain.job.jobs_given import (
     COMPLETED,
     DUE,
     ELSEWHERE,
-    GATE,
     IN_STATE,
     LINE,
     NUMBER,
     PAUSED,
     RESUMED,
     SEALED,
+    SEMAPHORE,
     STARTED,
     a_job,
     abandoned,
@@ -118,9 +118,9 @@ def test_a_job_started_again_takes_its_new_slot() -> None:
     ("first", "expected"),
     [
         (accepted(), set()),
-        (accepted(gate=GATE), set()),
+        (accepted(semaphore=SEMAPHORE), set()),
         (accepted(sealed_parameters=SEALED), {SEALED.reference}),
-        (accepted(gate=ELSEWHERE, sealed_parameters=SEALED), {SEALED.reference, UUID(int=8)}),
+        (accepted(semaphore=ELSEWHERE, sealed_parameters=SEALED), {SEALED.reference, UUID(int=8)}),
     ],
 )
 def test_secrets_are_held(first: Fact, expected: set[UUID]) -> None:
@@ -132,13 +132,15 @@ def test_secrets_of_an_ended_job_are_kept_for_a_rerun() -> None:
 
 
 def test_the_secret_of_a_semaphore_is_erased_with_it() -> None:
-    job = a_job(first=accepted(gate=ELSEWHERE, sealed_parameters=SEALED))
-    other = Gate(url="https://gate.test/", sealed_url=SecretRef(reference=UUID(int=9), fingerprint="f9"))
-    assert job.when(UpdateJob(NUMBER, {"gate": other})).then(fact(events.GateChanged, gate=other)).secrets() == {
+    job = a_job(first=accepted(semaphore=ELSEWHERE, sealed_parameters=SEALED))
+    other = Semaphore(url="https://semaphore.test/", sealed_url=SecretRef(reference=UUID(int=9), fingerprint="f9"))
+    assert job.when(UpdateJob(NUMBER, {"semaphore": other})).then(fact(events.SemaphoreChanged, semaphore=other)).secrets() == {
         SEALED.reference,
         UUID(int=9),
     }
-    assert job.when(UpdateJob(NUMBER, {"gate": None})).then(fact(events.GateChanged, gate=None)).secrets() == {SEALED.reference}
+    assert job.when(UpdateJob(NUMBER, {"semaphore": None})).then(fact(events.SemaphoreChanged, semaphore=None)).secrets() == {
+        SEALED.reference
+    }
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_the_secret_of_a_semaphore_is_erased_with_it() -> None:
         running(lost(), begun(2), failed(2)),
         running(failed(retry_at=None), abandoned("no")),
         of_line(begun(), done(), begun(plan=LINE[1]), BROKEN),
-        a_job(first=accepted(*LINE, gate=ELSEWHERE, run_at=DUE, sealed_parameters=SEALED, callbacks=(UUID(int=1),))),
+        a_job(first=accepted(*LINE, semaphore=ELSEWHERE, run_at=DUE, sealed_parameters=SEALED, callbacks=(UUID(int=1),))),
     ],
 )
 def test_a_snapshot_leaves_nothing_out(scenario: Scenario[Job]) -> None:

@@ -10,20 +10,20 @@ import pytest
 from domain.job import events
 from domain.job.aggregate import Job
 from domain.job.commands import AcceptJob, BreakJob, JobCommand, QueueJob, StartJob, UpdateJob
-from domain.job.values import Gate, JobState, TaskPlan, TaskState
+from domain.job.values import JobState, Semaphore, TaskPlan, TaskState
 from domain.kernel.errors import NotFound, Refused
 from tests.domain.job.jobs_given import (
     BROKEN,
     COMPLETED,
     DUE,
     ELSEWHERE,
-    GATE,
     IN_STATE,
     NUMBER,
     OPEN,
     PAST,
     PAUSED,
     RESUMED,
+    SEMAPHORE,
     SHUT,
     SOON,
     STARTED,
@@ -61,28 +61,28 @@ def test_the_scenarios_are_in_the_states_that_they_are_named_after(state: JobSta
 class TestAccepting:
     def test_the_first_event_holds_the_whole_request(self) -> None:
         asked = submission()
-        told: dict[str, Any] = {"priority": 3, "run_at": SOON, "gate": GATE, "rerun_of": 4, "headers": {"host": "x"}}
+        told: dict[str, Any] = {"priority": 3, "run_at": SOON, "semaphore": SEMAPHORE, "rerun_of": 4, "headers": {"host": "x"}}
         job = given(Job, NUMBER).when(AcceptJob(NUMBER, asked, **told)).then(fact(events.Accepted, submission=asked, **told))
-        assert (job.number, job.priority, job.run_at, job.gate, job.failed) == (NUMBER, 3, SOON, GATE, False)
+        assert (job.number, job.priority, job.run_at, job.semaphore, job.failed) == (NUMBER, 3, SOON, SEMAPHORE, False)
 
     def test_absent_fields_are_not_in_the_first_event(self) -> None:
         job = given(Job, NUMBER).when(AcceptJob(NUMBER, submission())).then(accepted())
-        assert (job.state, job.priority, job.run_at, job.gate) == (JobState.QUEUED, 5, None, None)
+        assert (job.state, job.priority, job.run_at, job.semaphore) == (JobState.QUEUED, 5, None, None)
 
     @pytest.mark.parametrize(
-        ("run_at", "gate", "state"),
+        ("run_at", "semaphore", "state"),
         [
             (None, None, JobState.QUEUED),
             (PAST, None, JobState.QUEUED),
             (NOW, None, JobState.QUEUED),
             (SOON, None, JobState.SCHEDULED),
-            (SOON, GATE, JobState.SCHEDULED),
-            (None, GATE, JobState.PENDING),
-            (PAST, GATE, JobState.PENDING),
+            (SOON, SEMAPHORE, JobState.SCHEDULED),
+            (None, SEMAPHORE, JobState.PENDING),
+            (PAST, SEMAPHORE, JobState.PENDING),
         ],
     )
-    def test_time_and_semaphore_determine_the_first_state(self, run_at: Any, gate: Gate | None, state: JobState) -> None:
-        after = given(Job, NUMBER).when(AcceptJob(NUMBER, submission(), run_at=run_at, gate=gate)).after
+    def test_time_and_semaphore_determine_the_first_state(self, run_at: Any, semaphore: Semaphore | None, state: JobState) -> None:
+        after = given(Job, NUMBER).when(AcceptJob(NUMBER, submission(), run_at=run_at, semaphore=semaphore)).after
         assert after is not None
         assert after.state is state
 
@@ -171,13 +171,15 @@ class TestWhenItsTimeComes:
     @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
     def test_a_due_job_is_queued(self, state: JobState) -> None:
         seen = root(IN_STATE[state])
-        after = IN_STATE[state].when(QueueJob(NUMBER, seen.run_at, seen.gate)).then(fact(events.Queued))
+        after = IN_STATE[state].when(QueueJob(NUMBER, seen.run_at, seen.semaphore)).then(fact(events.Queued))
         assert after.state is JobState.QUEUED
 
     @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
-    @pytest.mark.parametrize(("run_at", "gate"), [(SOON, None), (SOON, GATE), (None, ELSEWHERE), (DUE, ELSEWHERE), (None, None)])
-    def test_a_job_changed_since_the_check_is_not_queued(self, state: JobState, run_at: Any, gate: Gate | None) -> None:
-        IN_STATE[state].when(QueueJob(NUMBER, run_at, gate)).then_nothing()
+    @pytest.mark.parametrize(
+        ("run_at", "semaphore"), [(SOON, None), (SOON, SEMAPHORE), (None, ELSEWHERE), (DUE, ELSEWHERE), (None, None)]
+    )
+    def test_a_job_changed_since_the_check_is_not_queued(self, state: JobState, run_at: Any, semaphore: Semaphore | None) -> None:
+        IN_STATE[state].when(QueueJob(NUMBER, run_at, semaphore)).then_nothing()
 
     @pytest.mark.parametrize("state", [state for state in JobState if state not in (JobState.SCHEDULED, JobState.PENDING)])
     def test_no_other_is_queued(self, state: JobState) -> None:
@@ -216,7 +218,7 @@ class TestRescheduling:
 
     def test_to_the_same_time_nothing_changes(self) -> None:
         a_job(first=accepted(run_at=SOON)).when(update(run_at=SOON)).then_nothing()
-        a_job(first=accepted(run_at=SOON, gate=GATE)).when(update(run_at=SOON)).then_nothing()
+        a_job(first=accepted(run_at=SOON, semaphore=SEMAPHORE)).when(update(run_at=SOON)).then_nothing()
 
     def test_a_job_that_was_resumed_before_its_time_can_be_sent_back_to_wait_for_it(self) -> None:
         resumed = a_job(PAUSED, RESUMED, first=accepted(run_at=SOON))
@@ -228,42 +230,44 @@ class TestRescheduling:
 
 class TestGates:
     @pytest.mark.parametrize(
-        ("before", "gate", "after"),
+        ("before", "semaphore", "after"),
         [
-            (JobState.QUEUED, GATE, JobState.PENDING),
+            (JobState.QUEUED, SEMAPHORE, JobState.PENDING),
             (JobState.PENDING, None, JobState.QUEUED),
             (JobState.PENDING, ELSEWHERE, JobState.PENDING),
-            (JobState.SCHEDULED, GATE, JobState.SCHEDULED),
-            (JobState.PAUSED, GATE, JobState.PAUSED),
+            (JobState.SCHEDULED, SEMAPHORE, JobState.SCHEDULED),
+            (JobState.PAUSED, SEMAPHORE, JobState.PAUSED),
         ],
     )
-    def test_a_semaphore_can_be_set_until_the_job_starts(self, before: JobState, gate: Gate | None, after: JobState) -> None:
-        job = IN_STATE[before].when(update(gate=gate)).then(fact(events.GateChanged, gate=gate))
-        assert (job.state, job.gate) == (after, gate)
+    def test_a_semaphore_can_be_set_until_the_job_starts(
+        self, before: JobState, semaphore: Semaphore | None, after: JobState
+    ) -> None:
+        job = IN_STATE[before].when(update(semaphore=semaphore)).then(fact(events.SemaphoreChanged, semaphore=semaphore))
+        assert (job.state, job.semaphore) == (after, semaphore)
 
     def test_the_same_semaphore_changes_nothing(self) -> None:
-        IN_STATE[JobState.PENDING].when(update(gate=GATE)).then_nothing()
-        a_job().when(update(gate=None)).then_nothing()
+        IN_STATE[JobState.PENDING].when(update(semaphore=SEMAPHORE)).then_nothing()
+        a_job().when(update(semaphore=None)).then_nothing()
 
     def test_the_same_secret_encrypted_again_is_the_same_semaphore(self) -> None:
         assert ELSEWHERE.sealed_url is not None
-        resealed = Gate(url=ELSEWHERE.url, sealed_url=ELSEWHERE.sealed_url.model_copy(update={"reference": NEW_REFERENCE}))
-        a_job(first=accepted(gate=ELSEWHERE)).when(update(gate=resealed)).then_nothing()
+        resealed = Semaphore(url=ELSEWHERE.url, sealed_url=ELSEWHERE.sealed_url.model_copy(update={"reference": NEW_REFERENCE}))
+        a_job(first=accepted(semaphore=ELSEWHERE)).when(update(semaphore=resealed)).then_nothing()
 
     @shut_states
     def test_not_afterwards(self, state: JobState) -> None:
-        refusal = IN_STATE[state].when(update(gate=GATE)).then_refused(Refused)
+        refusal = IN_STATE[state].when(update(semaphore=SEMAPHORE)).then_refused(Refused)
         assert refusal.rule == f"sempahore_url: the job is {state.name.lower()}"
 
 
-def test_changes_are_made_in_the_order_priority_gate_time_state() -> None:
-    changes = update(queue_state=JobState.PAUSED, run_at=SOON, gate=GATE, priority=1)
+def test_changes_are_made_in_the_order_priority_semaphore_time_state() -> None:
+    changes = update(queue_state=JobState.PAUSED, run_at=SOON, semaphore=SEMAPHORE, priority=1)
     job = (
         a_job()
         .when(changes)
         .then(
             fact(events.PriorityChanged, previous=5, priority=1),
-            fact(events.GateChanged, gate=GATE),
+            fact(events.SemaphoreChanged, semaphore=SEMAPHORE),
             fact(events.Scheduled, run_at=SOON),
             PAUSED,
         )

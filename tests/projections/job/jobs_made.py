@@ -24,7 +24,7 @@ def present() -> datetime:
 
 async def accept(inner: Core, number: int, *tasks: TaskPlan, client: str = "studio", priority: int = 5, **more: Any) -> Job:
     facts = {"workflow": "any", "content_id": "a", "parameters": {}, "tasks": tasks or ONE}
-    asked = {name: more.pop(name) for name in ("run_at", "gate", "sealed") if name in more}
+    asked = {name: more.pop(name) for name in ("run_at", "semaphore", "sealed") if name in more}
     return await do(inner, AcceptJob(number, Submission(client=client, **{**facts, **more}), priority, **asked))
 
 

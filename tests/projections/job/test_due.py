@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 
 from api.wiring.core import Core
-from domain.job.values import Gate, JobState
+from domain.job.values import JobState, Semaphore
 from projections.job.due import AT_ONCE, DueJobs
 from projections.job.view import DUE_FROM, WAITING
 from tests.conftest import HandClock
 from tests.projections.job.jobs_made import accept, present, update
 
-GATE = Gate(url="https://gate.test/")
+SEMAPHORE = Semaphore(url="https://semaphore.test/")
 NOTHING: Mapping[int, int] = {}
 
 
@@ -40,22 +40,22 @@ async def test_a_job_is_due_when_its_time_has_passed(inner: Core, clock: HandClo
 async def test_a_due_job_is_read_with_its_time_and_semaphore(inner: Core, clock: HandClock) -> None:
     """To the microsecond, so that the job knows it again."""
     run_at = clock.now + timedelta(microseconds=123_457) - timedelta(minutes=5)
-    job = await accept(inner, 1, run_at=run_at, gate=GATE)
+    job = await accept(inner, 1, run_at=run_at, semaphore=SEMAPHORE)
     [due] = await DueJobs(inner.database).due(["studio"], NOTHING)
-    assert (due.run_at, due.gate, due.version, due.client) == (job.run_at, job.gate, 1, "studio")
+    assert (due.run_at, due.semaphore, due.version, due.client) == (job.run_at, job.semaphore, 1, "studio")
     assert due == await DueJobs(inner.database).still(1)
 
 
-async def test_a_job_without_a_time_waits_for_its_gate_alone(inner: Core, clock: HandClock) -> None:
-    await accept(inner, 1, gate=GATE)
-    await accept(inner, 2, gate=GATE, run_at=clock.now + timedelta(hours=1))
+async def test_a_job_without_a_time_waits_for_its_semaphore_alone(inner: Core, clock: HandClock) -> None:
+    await accept(inner, 1, semaphore=SEMAPHORE)
+    await accept(inner, 2, semaphore=SEMAPHORE, run_at=clock.now + timedelta(hours=1))
     assert await jobs(inner) == [1]
     assert await DueJobs(inner.database).still(2) is None
 
 
 async def test_known_jobs_are_left_out_until_they_change(inner: Core) -> None:
     for number in (1, 2, 3):
-        await accept(inner, number, gate=GATE)
+        await accept(inner, number, semaphore=SEMAPHORE)
     assert await jobs(inner, known={1: 1, 3: 1}) == [2]
     await update(inner, 1, priority=1)
     assert await jobs(inner, known={1: 1, 3: 1}) == [1, 2]
@@ -63,7 +63,7 @@ async def test_known_jobs_are_left_out_until_they_change(inner: Core) -> None:
 
 async def test_only_of_the_clients_that_are_asked_for(inner: Core) -> None:
     for number, client in enumerate(["b", "a", "b", "c"], start=1):
-        await accept(inner, number, client=client, gate=GATE)
+        await accept(inner, number, client=client, semaphore=SEMAPHORE)
     await accept(inner, 5, client="d")
     assert await DueJobs(inner.database).clients() == ["a", "b", "c"]
     assert sorted(await jobs(inner, "b", "c")) == [1, 3, 4]
@@ -82,7 +82,7 @@ async def test_of_each_client_so_many_at_a_time(inner: Core) -> None:
 
 @pytest.mark.parametrize("state", [state for state in JobState if state not in (JobState.PENDING, JobState.SCHEDULED)])
 async def test_nothing_in_any_other_state_is_due(inner: Core, state: JobState) -> None:
-    await accept(inner, 1, gate=GATE)
+    await accept(inner, 1, semaphore=SEMAPHORE)
     await inner.database.execute("UPDATE job_view SET state = %s", (int(state),))
     assert await jobs(inner) == []
     assert await DueJobs(inner.database).clients() == []
@@ -92,8 +92,8 @@ async def test_nothing_in_any_other_state_is_due(inner: Core, state: JobState) -
 async def test_how_long_it_is_until_the_next(inner: Core, clock: HandClock) -> None:
     due = DueJobs(inner.database)
     assert await due.next_in(["studio"]) is None
-    await accept(inner, 1, gate=GATE)
-    assert await due.next_in(["studio"]) is None, "what is due already waits for nothing but its gate"
+    await accept(inner, 1, semaphore=SEMAPHORE)
+    assert await due.next_in(["studio"]) is None, "what is due already waits for nothing but its semaphore"
     await accept(inner, 2, run_at=clock.now + timedelta(hours=2))
     await accept(inner, 3, run_at=clock.now + timedelta(hours=1))
     await accept(inner, 4, run_at=clock.now + timedelta(minutes=1), client="other")

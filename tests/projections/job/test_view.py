@@ -11,7 +11,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.job.commands import StartTask
-from domain.job.values import Gate, JobState, TaskState
+from domain.job.values import JobState, Semaphore, TaskState
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
 from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, task_rows
@@ -46,7 +46,7 @@ async def some_traffic(inner: Core) -> None:
     await started(inner, 3)
     await begin(inner, 3)
     await complete(inner, 3)
-    await accept(inner, 4, gate=Gate(url="https://gate.test/"))
+    await accept(inner, 4, semaphore=Semaphore(url="https://semaphore.test/"))
     await started(inner, 5, *THREE)
     await begin(inner, 5)
     await update(inner, 5, queue_state=JobState.BROKEN)
@@ -62,13 +62,13 @@ async def some_traffic(inner: Core) -> None:
 
 
 async def test_the_row_of_a_job_has_a_column_for_every_question(inner: Core, clock: HandClock) -> None:
-    gate = Gate(url="https://gate.test/")
+    semaphore = Semaphore(url="https://semaphore.test/")
     parameters = {"url": "HTTPS://Host", "list": [1, {"deep": "Grüße"}], "n": None}
-    await accept(inner, 17, priority=3, run_at=LATER, gate=gate, workflow="Fetch", content_id="c", parameters=parameters)
+    await accept(inner, 17, priority=3, run_at=LATER, semaphore=semaphore, workflow="Fetch", content_id="c", parameters=parameters)
     clock.now = NOON + timedelta(minutes=1)
     await update(inner, 17, priority=2)
     [row] = await named(inner, JOB_VIEW)
-    assert Gate.model_validate_json(row.pop("gate")) == gate
+    assert Semaphore.model_validate_json(row.pop("semaphore")) == semaphore
     assert row == {
         "id": 17,
         "version": 2,

@@ -1,4 +1,4 @@
-"""Steps that behave well and badly, as workflows of another package."""
+"""Correct and faulty steps, as workflows of another package."""
 
 from __future__ import annotations
 

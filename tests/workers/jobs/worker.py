@@ -1,4 +1,4 @@
-"""A worker that is to be killed or frozen: it runs one step that never ends, and writes down which processes there are."""
+"""A worker for tests that kill or freeze it: it runs one step that never ends, and records its processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts to talk to: real sockets on loopback that behave well or badly, and resolvers that answer what a test wants."""
+"""Hosts for outbound requests: correct and faulty servers on loopback, and resolvers with given answers."""
 
 from __future__ import annotations
 

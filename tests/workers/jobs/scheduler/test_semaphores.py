@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from domain.job.aggregate import Job
-from domain.job.values import Gate, JobState
+from domain.job.values import JobState, Semaphore
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from tests.projections.job.jobs_made import update
 from tests.projections.log.helpers import rows
@@ -35,18 +35,18 @@ class Porter:
         return web.Response(status=self.by_path.get(got.path, self.status), headers={"location": "/elsewhere"})
 
 
-def gate(receiver: Receiver, path: str = "/gate") -> Gate:
-    return Gate(url=f"{receiver.url}{path}")
+def semaphore(receiver: Receiver, path: str = "/semaphore") -> Semaphore:
+    return Semaphore(url=f"{receiver.url}{path}")
 
 
 @pytest.mark.parametrize("status", [200, 204, 301, 302, 304, 399])
 async def test_an_open_semaphore_queues_the_job(keeping: Scheduling, status: int) -> None:
     porter = Porter(status)
     async with Receiver(porter.answer) as receiver, keeping.scheduler():
-        await keeping.accept(1, gate=gate(receiver))
+        await keeping.accept(1, semaphore=semaphore(receiver))
         await keeping.queued(1)
-        assert receiver.got[0].path == "/gate"
-    assert porter.asked == {"/gate": 1}, "a redirect says that it is open, and is not followed"
+        assert receiver.got[0].path == "/semaphore"
+    assert porter.asked == {"/semaphore": 1}, "a redirect says that it is open, and is not followed"
     assert keeping.lines(1) == []
     assert keeping.times_queued() == {1: 1}
 
@@ -55,15 +55,15 @@ async def test_a_closed_semaphore_is_requested_again_and_logged_once(keeping: Sc
     porter = Porter(503)
     await keeping.every(1)
     async with Receiver(porter.answer) as receiver, keeping.scheduler():
-        where = gate(receiver)
-        await keeping.accept(1, gate=where)
-        await until(lambda: porter.asked["/gate"] >= 3)
+        where = semaphore(receiver)
+        await keeping.accept(1, semaphore=where)
+        await until(lambda: porter.asked["/semaphore"] >= 3)
         assert keeping.in_state(JobState.PENDING) == [1]
         porter.status = 404
         await until(lambda: len(keeping.lines(1)) == 2)
         porter.status = 200
         await keeping.queued(1)
-    said = f"Waiting for the gate {where.url}: The answer was"
+    said = f"Waiting for the semaphore {where.url}: The answer was"
     assert keeping.lines(1) == [(NO_TASK, f"{said} 503."), (NO_TASK, f"{said} 404.")]
     assert keeping.times_queued() == {1: 1}
 
@@ -71,22 +71,22 @@ async def test_a_closed_semaphore_is_requested_again_and_logged_once(keeping: Sc
 async def test_a_changed_interval_counts_at_once(keeping: Scheduling) -> None:
     porter = Porter()
     async with Receiver(porter.answer) as receiver, keeping.scheduler():
-        await keeping.accept(1, gate=gate(receiver))
+        await keeping.accept(1, semaphore=semaphore(receiver))
         await until(lambda: keeping.lines(1))
-        await keeping.accept(2, gate=gate(receiver, "/other"), client="other")
+        await keeping.accept(2, semaphore=semaphore(receiver, "/other"), client="other")
         await until(lambda: keeping.lines(2))
         await keeping.every(1, client="other")
         await until(lambda: porter.asked["/other"] >= 3)
-        assert porter.asked["/gate"] == 1
+        assert porter.asked["/semaphore"] == 1
         await keeping.every(1)
-        await until(lambda: porter.asked["/gate"] >= 2)
+        await until(lambda: porter.asked["/semaphore"] >= 2)
 
 
 async def test_a_semaphore_is_not_requested_before_the_jobs_time(keeping: Scheduling) -> None:
     porter = Porter(200)
     async with Receiver(porter.answer) as receiver, keeping.scheduler():
-        await keeping.accept(1, gate=gate(receiver, "/later"), within=2.0)
-        await keeping.accept(2, gate=gate(receiver, "/much-later"), within=3600)
+        await keeping.accept(1, semaphore=semaphore(receiver, "/later"), within=2.0)
+        await keeping.accept(2, semaphore=semaphore(receiver, "/much-later"), within=3600)
         await keeping.queued(1)
     assert porter.asked == {"/later": 1}
     assert keeping.early() == []
@@ -96,7 +96,7 @@ async def test_a_semaphore_is_not_requested_before_the_jobs_time(keeping: Schedu
 async def test_a_scheduled_job_with_a_closed_semaphore_stays_scheduled(keeping: Scheduling) -> None:
     porter = Porter()
     async with Receiver(porter.answer) as receiver, keeping.scheduler():
-        await keeping.accept(1, gate=gate(receiver), within=0.001)
+        await keeping.accept(1, semaphore=semaphore(receiver), within=0.001)
         await until(lambda: keeping.lines(1))
         assert keeping.in_state(JobState.SCHEDULED) == [1]
 
@@ -106,26 +106,26 @@ class TestChanges:
         porter = Porter()
         porter.by_path["/open"] = 200
         async with Receiver(porter.answer) as receiver, keeping.scheduler():
-            await keeping.accept(1, gate=gate(receiver))
+            await keeping.accept(1, semaphore=semaphore(receiver))
             await until(lambda: keeping.lines(1))
-            await update(keeping.core, 1, gate=gate(receiver, "/open"))
+            await update(keeping.core, 1, semaphore=semaphore(receiver, "/open"))
             await keeping.queued(1)
 
     async def test_a_job_whose_semaphore_is_removed_is_queued(self, keeping: Scheduling) -> None:
         porter = Porter()
         async with Receiver(porter.answer) as receiver, keeping.scheduler():
-            await keeping.accept(1, gate=gate(receiver), within=0.001)
+            await keeping.accept(1, semaphore=semaphore(receiver), within=0.001)
             await until(lambda: keeping.lines(1))
-            await update(keeping.core, 1, gate=None)
+            await update(keeping.core, 1, semaphore=None)
             await keeping.queued(1)
 
     async def test_a_job_changed_during_a_request_is_checked_again(self, keeping: Scheduling) -> None:
         porter = Porter(200)
         async with Receiver(porter.answer) as receiver, keeping.scheduler():
-            await keeping.accept(1, gate=gate(receiver, "/hang"))
+            await keeping.accept(1, semaphore=semaphore(receiver, "/hang"))
             await until(lambda: porter.asked["/hang"] == 1)
             porter.by_path["/shut"] = 503
-            await update(keeping.core, 1, gate=gate(receiver, "/shut"))
+            await update(keeping.core, 1, semaphore=semaphore(receiver, "/shut"))
             porter.let_go.set()
             await until(lambda: keeping.lines(1))
         assert keeping.times_queued() == {}
@@ -135,13 +135,13 @@ class TestChanges:
         porter = Porter()
         await keeping.every(1)
         async with Receiver(porter.answer) as receiver, keeping.scheduler():
-            await keeping.accept(1, gate=gate(receiver))
-            await keeping.accept(2, gate=gate(receiver, "/other"))
+            await keeping.accept(1, semaphore=semaphore(receiver))
+            await keeping.accept(2, semaphore=semaphore(receiver, "/other"))
             await until(lambda: keeping.lines(1) and keeping.lines(2))
             await update(keeping.core, 1, queue_state=JobState.BROKEN)
-            asked = porter.asked["/gate"]
+            asked = porter.asked["/semaphore"]
             await until(lambda: porter.asked["/other"] >= 4)
-            assert porter.asked["/gate"] <= asked + 1
+            assert porter.asked["/semaphore"] <= asked + 1
 
 
 class TestSchedules:
@@ -149,8 +149,8 @@ class TestSchedules:
         porter = Porter(200)
         await keeping.switch(active=False)
         async with Receiver(porter.answer) as receiver, keeping.scheduler():
-            await keeping.accept(1, gate=gate(receiver))
-            await keeping.accept(2, gate=gate(receiver, "/other"), client="other")
+            await keeping.accept(1, semaphore=semaphore(receiver))
+            await keeping.accept(2, semaphore=semaphore(receiver, "/other"), client="other")
             await keeping.queued(2)
             assert porter.asked == {"/other": 1}
             await keeping.switch(active=True)
@@ -159,11 +159,11 @@ class TestSchedules:
     async def test_a_schedule_switched_off_during_a_request_keeps_the_job(self, keeping: Scheduling) -> None:
         porter = Porter(200)
         async with Receiver(porter.answer) as receiver, keeping.scheduler():
-            await keeping.accept(1, gate=gate(receiver, "/hang"))
+            await keeping.accept(1, semaphore=semaphore(receiver, "/hang"))
             await until(lambda: porter.asked["/hang"] == 1)
             await keeping.switch(active=False)
             porter.let_go.set()
-            await keeping.accept(2, gate=gate(receiver, "/other"), client="other")
+            await keeping.accept(2, semaphore=semaphore(receiver, "/other"), client="other")
             await keeping.queued(2)
             assert keeping.in_state(JobState.PENDING) == [1]
             await keeping.switch(active=True)
@@ -174,9 +174,9 @@ async def test_hanging_semaphores_of_one_client_do_not_delay_others(keeping: Sch
     porter = Porter(200)
     async with Receiver(porter.answer) as receiver, keeping.scheduler():
         for number in range(1, PLACES + 5):
-            await keeping.accept(number, gate=gate(receiver, f"/hang/{number}"), client="slow")
+            await keeping.accept(number, semaphore=semaphore(receiver, f"/hang/{number}"), client="slow")
         await until(lambda: len(porter.asked) == PLACES_EACH)
-        await keeping.accept(90, gate=gate(receiver, "/quick"), client="quick")
+        await keeping.accept(90, semaphore=semaphore(receiver, "/quick"), client="quick")
         await keeping.accept(91, within=0.001, client="slow")
         await keeping.queued(90, 91)
         assert len(porter.asked) == PLACES_EACH + 1
@@ -188,7 +188,7 @@ async def test_hanging_semaphores_of_one_client_do_not_delay_others(keeping: Sch
 async def test_the_scheduler_stops_during_a_request_and_the_next_one_repeats_it(keeping: Scheduling) -> None:
     porter = Porter(200)
     async with Receiver(porter.answer) as receiver:
-        await keeping.accept(1, gate=gate(receiver, "/hang"))
+        await keeping.accept(1, semaphore=semaphore(receiver, "/hang"))
         async with keeping.scheduler():
             await until(lambda: porter.asked["/hang"] == 1)
         assert keeping.times_queued() == {}
@@ -202,23 +202,23 @@ class TestOutbound:
     async def test_a_private_address_is_refused_and_says_so(self, keeping: Scheduling) -> None:
         porter = Porter(200)
         async with Receiver(porter.answer) as receiver, keeping.scheduler(allow=()):
-            await keeping.accept(1, gate=gate(receiver))
+            await keeping.accept(1, semaphore=semaphore(receiver))
             await until(lambda: keeping.lines(1))
             assert keeping.in_state(JobState.PENDING) == [1]
             assert receiver.got == []
         [(_, told)] = keeping.lines(1)
-        assert told.startswith("Waiting for the gate http://127.0.0.1:")
+        assert told.startswith("Waiting for the semaphore http://127.0.0.1:")
 
     async def test_a_semaphore_that_refuses_connections_is_closed(self, keeping: Scheduling) -> None:
         await keeping.every(1)
         porter = Porter(200)
         async with Receiver(porter.answer) as receiver:
-            where = gate(receiver)
+            where = semaphore(receiver)
         async with keeping.scheduler():
-            await keeping.accept(1, gate=where)
+            await keeping.accept(1, semaphore=where)
             await until(lambda: keeping.lines(1))
             assert keeping.in_state(JobState.PENDING) == [1]
-            await update(keeping.core, 1, gate=None)
+            await update(keeping.core, 1, semaphore=None)
             await keeping.queued(1)
 
 
@@ -230,8 +230,8 @@ class TestSecrets:
         porter = Porter()
         await keeping.every(1)
         async with Receiver(porter.answer) as receiver, keeping.scheduler():
-            box = self.sealed(keeping, f"{receiver.url}/gate?token=hush-hush")
-            await keeping.accept(1, gate=Gate(url=f"{receiver.url}/gate", sealed_url=box.ref), sealed=(box,))
+            box = self.sealed(keeping, f"{receiver.url}/semaphore?token=hush-hush")
+            await keeping.accept(1, semaphore=Semaphore(url=f"{receiver.url}/semaphore", sealed_url=box.ref), sealed=(box,))
             await until(lambda: keeping.lines(1))
             assert receiver.got[0].query == "token=hush-hush"
             porter.status = 200
@@ -241,17 +241,17 @@ class TestSecrets:
     async def test_a_url_that_cannot_be_decrypted_keeps_the_semaphore_closed(self, keeping: Scheduling) -> None:
         async with keeping.scheduler():
             lost = SecretRef(reference=UUID(int=5), fingerprint="00")
-            await keeping.accept(1, gate=Gate(url="https://gate.test/", sealed_url=lost))
+            await keeping.accept(1, semaphore=Semaphore(url="https://semaphore.test/", sealed_url=lost))
             await until(lambda: keeping.lines(1))
         told = "The address cannot be opened with the present master key."
-        assert keeping.lines(1) == [(NO_TASK, f"Waiting for the gate https://gate.test/: {told}")]
+        assert keeping.lines(1) == [(NO_TASK, f"Waiting for the semaphore https://semaphore.test/: {told}")]
 
 
 async def test_a_fault_of_one_semaphore_stops_no_other(keeping: Scheduling) -> None:
     """A row that no release of ours wrote."""
     porter = Porter(200)
     async with Receiver(porter.answer) as receiver, keeping.scheduler():
-        await keeping.accept(1, gate=Gate(url="not an address at all"))
-        await keeping.accept(2, gate=gate(receiver))
+        await keeping.accept(1, semaphore=Semaphore(url="not an address at all"))
+        await keeping.accept(2, semaphore=semaphore(receiver))
         await keeping.queued(2)
         assert rows(keeping.url, "SELECT count(*) FROM job_view WHERE state = 3") == [(1,)]

@@ -1,11 +1,11 @@
-"""The log for a short command that opens or makes secrets: as `opened`, with the vault. It needs the master key."""
+"""The core and the vault for a short command that decrypts or encrypts secrets. It needs the master key."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from api.cli.database import at_hand
+from api.cli.database import open_database
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from api.wiring.workers import prepared
@@ -15,10 +15,10 @@ from workers.adapters.keyfiles import master_key, previous_master_key
 
 
 @asynccontextmanager
-async def unlocked(settings: Settings) -> AsyncIterator[tuple[Core, Vault]]:
+async def open_vault(settings: Settings) -> AsyncIterator[tuple[Core, Vault]]:
     path = settings.master_key_file
     key, previous = master_key(path), previous_master_key(path)
-    async with at_hand(settings) as found:
+    async with open_database(settings) as found:
         wired = await prepared(found.url, key, previous=previous)
         try:
             await wired.start()

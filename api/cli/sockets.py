@@ -1,4 +1,4 @@
-"""The address to listen on: taken before anything slow starts, listened on only when requests can be answered."""
+"""The listening sockets: bound before anything slow starts, so that a used port is reported at once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from api.wiring.startup import StartError
 
-_NOT_ON_THIS_MACHINE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+_ADDRESS_UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 @contextmanager
-def bound(host: str, *, port: int) -> Iterator[list[socket.socket]]:
-    """One socket for each address of `host`, all with the same port, also when that is 0 for "any"."""
+def bound_sockets(host: str, *, port: int) -> Iterator[list[socket.socket]]:
+    """One socket for each address of `host`, all with the same port. Port 0 is any free one."""
     sockets: list[socket.socket] = []
     try:
         _bind_all(host, port, sockets=sockets)
@@ -26,25 +26,25 @@ def bound(host: str, *, port: int) -> Iterator[list[socket.socket]]:
 
 
 def _bind_all(host: str, port: int, *, sockets: list[socket.socket]) -> None:
-    """`localhost` may have an IPv6 address that the machine cannot use; one that works is enough."""
+    """Bind each usable address: `localhost` may have an IPv6 address that this machine has not. One address is enough."""
     missing: OSError | None = None
     for family, address in _addresses(host, port):
         chosen = sockets[0].getsockname()[1] if sockets else port
         try:
             sockets.append(_bind(family, (address[0], chosen, *address[2:])))
         except OSError as error:
-            if error.errno not in _NOT_ON_THIS_MACHINE:
-                raise _refusal(error, host, port=port) from error
+            if error.errno not in _ADDRESS_UNAVAILABLE:
+                raise _start_error(error, host, port=port) from error
             missing = error
     if missing is not None and not sockets:
-        raise _refusal(missing, host, port=port) from missing
+        raise _start_error(missing, host, port=port) from missing
 
 
 def _addresses(host: str, port: int) -> Sequence[tuple[socket.AddressFamily, Any]]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
-        raise StartError(f"MEDIALEDGER_HOST: {host} is no address of this machine") from error
+        raise StartError(f"MEDIALEDGER_HOST: {host} is not an address of this machine") from error
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
@@ -61,7 +61,7 @@ def _bind(family: socket.AddressFamily, address: tuple[Any, ...]) -> socket.sock
     return sock
 
 
-def _refusal(error: OSError, host: str, *, port: int) -> StartError:
+def _start_error(error: OSError, host: str, *, port: int) -> StartError:
     if error.errno == errno.EADDRINUSE:
         return StartError(f"port {port} on {host} is in use; stop the other program or set MEDIALEDGER_PORT")
     if error.errno == errno.EACCES:

@@ -1,0 +1,7 @@
+"""The error of the embedded server."""
+
+from __future__ import annotations
+
+
+class EmbeddedPostgresError(Exception):
+    """The embedded server does not run. The text is one line with the reason, and never holds the password."""

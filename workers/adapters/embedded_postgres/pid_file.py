@@ -1,0 +1,81 @@
+"""`postmaster.pid`: the file in which a PostgreSQL server writes its process id, its socket directory and its status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
+
+SOCKET_NAME = ".s.PGSQL.5432"
+"""The name of the socket in its directory. The port is only a part of this name."""
+_SOCKET_DIRECTORY, _STATUS = 4, 7
+"""Line numbers in the file, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postmaster:
+    """The main process of a running server."""
+
+    pid: int
+    socket_directory: Path
+    status: str
+
+    @property
+    def ready(self) -> bool:
+        return self.status == "ready"
+
+
+class PidFile:
+    """The pid file of a data directory."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._path = data / "postmaster.pid"
+
+    def postmaster(self) -> Postmaster | None:
+        """The running server of the data directory."""
+        lines = self._lines()
+        if not lines or not self.is_server(int(lines[0])):
+            return None
+        directory = Path(lines[_SOCKET_DIRECTORY]) if len(lines) > _SOCKET_DIRECTORY else self._data
+        return Postmaster(int(lines[0]), directory, lines[_STATUS].strip() if len(lines) > _STATUS else "starting")
+
+    def is_server(self, pid: int) -> bool:
+        """Whether the process is a server of this data directory. Its working directory is the data directory, which distinguishes
+        it from another program that has got the same process id."""
+        try:
+            return os.path.samefile(f"/proc/{pid}/cwd", self._data)
+        except OSError:
+            return False
+
+    def remove_stale(self) -> None:
+        """Remove the file of a server that has ended, when another program has its process id now: PostgreSQL would not start.
+        Raises when the server runs in another container, whose process ids are not visible here."""
+        lines = self._lines()
+        if not lines:
+            return
+        directory = Path(lines[_SOCKET_DIRECTORY]) if len(lines) > _SOCKET_DIRECTORY else None
+        if directory is not None and _accepts_connections(directory / SOCKET_NAME):
+            raise EmbeddedPostgresError(f"{self._data} is in use by a server outside this container (process {lines[0]} there)")
+        if Path(f"/proc/{lines[0]}").exists():
+            self._path.unlink(missing_ok=True)
+            if directory is not None:
+                (directory / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
+
+    def _lines(self) -> Sequence[str]:
+        try:
+            return self._path.read_text().splitlines()
+        except FileNotFoundError:
+            return []
+
+
+def _accepts_connections(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client, contextlib.suppress(OSError):
+        client.connect(str(path))
+        return True
+    return False

@@ -1,0 +1,180 @@
+"""The server process: starts, waits for recovery, takes over a running server, stops."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pwd
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+from workers.adapters.embedded_postgres.account import (
+    grant_traversal,
+    make_private_directory,
+    process_options,
+    server_account,
+)
+from workers.adapters.embedded_postgres.data_directory import SUPERUSER, DataDirectory
+from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
+from workers.adapters.embedded_postgres.pid_file import SOCKET_NAME, PidFile, Postmaster
+from workers.adapters.embedded_postgres.programs import error_line, program_directory
+
+DATABASE = "medialedger"
+START_SECONDS = 120.0  # a crash recovery replays up to max_wal_size of log
+STOP_SECONDS = 60.0
+QUIT_SECONDS = 10.0
+LOG_BYTES = 10 * 1024 * 1024
+_SOCKET_PATH_BYTES = 107
+_POLL = 0.02
+
+
+class EmbeddedPostgres:
+    """The server of one home. `start` and `stop` block; call them from a thread."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home.resolve()
+        self.log = self.home / "postgres.log"
+        self.programs = program_directory()
+        self._data_directory = DataDirectory(self.home, programs=self.programs)
+        self.data = self._data_directory.path
+        self._pid_file = PidFile(self.data)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._launched = False
+        self._log_start = 0
+        self._abandoned = threading.Event()
+
+    def start(self) -> str:
+        """Start the server, or take over the one that runs. Returns the URL of the product's database."""
+        deadline = time.monotonic() + START_SECONDS
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._launched = False  # a killed server of an earlier start may not have ended yet: that is no failure of this start
+        account = server_account()
+        if account is not None:
+            self.home.chmod(stat.S_IMODE(self.home.stat().st_mode) | stat.S_IXOTH)
+            grant_traversal(account, self.data, wheel=self.programs.parent)
+        self._data_directory.prepare(account)
+        postmaster = self._wait_until_ready(account, deadline=deadline)
+        self._create_database(postmaster)
+        return self._url(postmaster, database=DATABASE)
+
+    def attach(self) -> str:
+        """The URL of the product's database on the server that another process has started."""
+        postmaster = self._pid_file.postmaster()
+        if postmaster is None or not postmaster.ready:
+            raise EmbeddedPostgresError(f"no embedded database is running in {self.home}; start `medialedger up` first")
+        return self._url(postmaster, database=DATABASE)
+
+    @property
+    def running(self) -> bool:
+        return self._pid_file.postmaster() is not None
+
+    def abandon(self) -> None:
+        """Make a `start` in another thread raise. The caller must still call `stop`."""
+        self._abandoned.set()
+
+    def stop(self) -> None:
+        """Fast shutdown: transactions are rolled back, data is flushed. A server that does not end is then stopped without a flush;
+        its next start recovers from the write-ahead log.
+
+        Returns when the process has ended: a server removes its pid file a moment before."""
+        for number, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, QUIT_SECONDS)):
+            pid = self._pid()
+            if pid is None:
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+            deadline = time.monotonic() + seconds
+            while (self._pid() == pid or self._pid_file.is_server(pid)) and time.monotonic() < deadline:
+                time.sleep(_POLL)
+        if self._pid() is not None:
+            raise EmbeddedPostgresError(f"the embedded database (process {self._pid()}) does not stop; see {self.log}")
+
+    def _wait_until_ready(self, account: pwd.struct_passwd | None, *, deadline: float) -> Postmaster:
+        """Wait until the pid file has the status `ready`, which follows recovery. Launches the server when none is running."""
+        while time.monotonic() < deadline and not self._abandoned.is_set():
+            postmaster = self._pid_file.postmaster()
+            if postmaster is not None and postmaster.ready:
+                return postmaster
+            if postmaster is None and self._pid() is None:
+                self._launch(account)
+            self._abandoned.wait(_POLL)
+        if self._abandoned.is_set():
+            raise EmbeddedPostgresError("the start of the embedded database was interrupted")
+        raise EmbeddedPostgresError(f"the embedded database was not ready within {START_SECONDS:.0f} s; see {self.log}")
+
+    def _launch(self, account: pwd.struct_passwd | None) -> None:
+        """Start the process in its own session: Ctrl-C in the terminal must not stop it before the last request is answered."""
+        if self._launched and not self._old_backends_exist():
+            reason = error_line(self._read_server_log())
+            raise EmbeddedPostgresError(f"the embedded database did not start: {reason}; see {self.log}")
+        self._pid_file.remove_stale()
+        self._data_directory.configure(account)
+        sockets = str(self._socket_directory(account)).replace('"', '""')
+        arguments = [str(self.programs / "postgres"), "-D", str(self.data), "-c", f'unix_socket_directories="{sockets}"']
+        log = self._open_log()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the wheel's own program, no shell
+                arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **process_options(account)
+            )
+            self._launched = True
+        finally:
+            os.close(log)
+
+    def _open_log(self) -> int:
+        if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
+            self.log.replace(self.log.with_suffix(".log.1"))
+        log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._log_start = os.fstat(log).st_size
+        return log
+
+    def _read_server_log(self) -> str:
+        """The lines that the server has logged since it was launched."""
+        with self.log.open("rb") as file:
+            file.seek(self._log_start)
+            return file.read().decode(errors="replace")
+
+    def _old_backends_exist(self) -> bool:
+        """Whether the launch failed because backends of a killed server have not ended yet; they end within a moment."""
+        return "pre-existing shared memory block" in self._read_server_log()
+
+    def _socket_directory(self, account: pwd.struct_passwd | None) -> Path:
+        """The data directory; when its path is too long for a socket, a private directory named by the path's hash."""
+        name = "medialedger-" + hashlib.sha256(os.fsencode(self.data)).hexdigest()[:16]
+        runtime = [Path(f"/run/user/{os.geteuid()}")] if account is None else []
+        temporary = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 - see make_private_directory
+        elsewhere = [base / name for base in (*runtime, *temporary) if base.is_dir()]
+        for directory in (self.data, *elsewhere):
+            if len(os.fsencode(directory / SOCKET_NAME)) <= _SOCKET_PATH_BYTES:
+                if directory != self.data:
+                    make_private_directory(directory, account)
+                return directory
+        raise EmbeddedPostgresError(f"no directory is short enough for the database's socket; set TMPDIR (home: {self.home})")
+
+    def _create_database(self, postmaster: Postmaster) -> None:
+        try:
+            with psycopg.connect(self._url(postmaster, database="postgres"), autocommit=True, connect_timeout=10) as admin:
+                if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
+                    admin.execute(f'CREATE DATABASE "{DATABASE}"')
+        except psycopg.Error as error:
+            raise EmbeddedPostgresError(f"the embedded database cannot be opened: {error_line(str(error))}") from error
+
+    def _pid(self) -> int | None:
+        """The process id of the child process while it runs, else of the server that was taken over."""
+        if self._process is not None and self._process.poll() is None:
+            return self._process.pid
+        postmaster = self._pid_file.postmaster()
+        return postmaster.pid if postmaster else None
+
+    def _url(self, postmaster: Postmaster, *, database: str) -> str:
+        host = quote(str(postmaster.socket_directory), safe="")
+        password = quote(self._data_directory.password(), safe="")
+        return f"postgresql://{SUPERUSER}:{password}@/{database}?host={host}&port=5432"
