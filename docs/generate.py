@@ -102,7 +102,7 @@ def _routes() -> Iterator[str]:
         "Every route answers with and without its trailing slash, and HEAD wherever it answers GET. "
         "A role of the list is enough. `-` asks for no key.",
         "`/openapi.json` (OpenAPI 3.1) and `/docs` (the same for reading) describe these routes in full and need no key.",
-        "Statuses are those of the route itself; 404 for an unknown path, 405, 413, 500 and 503 may always happen: see "
+        "Statuses are those of the route itself; 404 for an unknown path, 405 and 500 may always happen: see "
         "[errors](errors.md). Required fields of a body are in bold.",
         "",
     )

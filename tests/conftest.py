@@ -28,6 +28,7 @@ from tests.distribution import pytest_collection_modifyitems as pytest_collectio
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
 from tests.kafka import kafka as kafka
 from tests.kafka import topics_prefix as topics_prefix
+from tests.listed_statuses import ListedStatuses
 from tests.postgres import database_url as database_url
 from tests.postgres import migrated as migrated
 from tests.postgres import postgres as postgres
@@ -97,7 +98,7 @@ async def introduce(wired: Core, name: str, *roles: str) -> str:
 
 
 def assembled(inner: Core, services: dict[Any, object], *, request_log: RequestLog, registry: CollectorRegistry) -> Application:
-    """The web on top of the rest, as the product has it."""
+    """The web on top of the rest, as the product has it; an unlisted status fails the test."""
     return build_application(
         ROUTES,
         services,
@@ -105,7 +106,7 @@ def assembled(inner: Core, services: dict[Any, object], *, request_log: RequestL
         idempotency=IdempotencyRecords(inner.database, inner.streams),
         fingerprint=KeyedHash(bytes(32)),
         registry=registry,
-        request_log=request_log,
+        request_log=ListedStatuses(request_log),
     )
 
 

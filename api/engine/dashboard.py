@@ -8,7 +8,7 @@ from api.engine.broadcast import DashboardBroadcast
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import DashboardQuery
 from api.engine.responses import Dashboard, DashboardCounts, LiveDashboard
-from api.engine.surface import ENGINE
+from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
 from api.http.response import Response
 from api.http.router import Router
@@ -57,7 +57,7 @@ class Dashboards:
         return (await self._settings.of([owner]))[owner]
 
 
-@routes.get("/dashboard", OPEN, response_model=Dashboard)
+@routes.get("/dashboard", OPEN, response_model=Dashboard, errors=UNAVAILABLE)
 async def get_dashboard(request: Request, dashboards: Dashboards, clients: ClientFilter) -> Response:
     """Started jobs in the order of their ids; queued jobs in the order in which they start; scheduled jobs by their time.
 
@@ -65,7 +65,7 @@ async def get_dashboard(request: Request, dashboards: Dashboards, clients: Clien
     return Response(200, await dashboards.read(await clients.of(request)), headers=(_NO_STORE,))
 
 
-@routes.get("/dashboard/stream", OPEN, media_type=EVENT_STREAM)
+@routes.get("/dashboard/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)
 async def stream_dashboard(
     request: Request, query: DashboardQuery, broadcast: DashboardBroadcast, clients: ClientFilter
 ) -> Response:

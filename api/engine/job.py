@@ -7,7 +7,7 @@ from typing import Any, Literal
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import ChangeJobRequest, JobsQuery, SubmitJobRequest, headers_for_log, job_changes, job_filter, new_job
 from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, SingleJob
-from api.engine.surface import ENGINE
+from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
 from api.http.errors import Forbidden
 from api.http.response import Response
@@ -70,7 +70,7 @@ async def rerun_job(request: Request, job_id: int, handlers: JobHandlers, jobs: 
     return await handlers.rerun_job(job_id, headers=headers_for_log(request), invocation=request.invocation)
 
 
-@routes.get("/jobs/{job_id}", OPEN, response_model=SingleJob)
+@routes.get("/jobs/{job_id}", OPEN, response_model=SingleJob, errors=UNAVAILABLE)
 async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: ClientFilter) -> Response:
     """One job. With the header client only a job of that client is found; an admin finds every job."""
     job = await jobs.by_id(job_id, await clients.of(request), place=True)
@@ -79,7 +79,7 @@ async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: Clie
     return Response(200, SingleJob.of(job), etag=job.version)
 
 
-@routes.get("/jobs", OPEN, response_model=list[FullJob])
+@routes.get("/jobs", OPEN, response_model=list[FullJob], errors=UNAVAILABLE)
 async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, clients: ClientFilter) -> Response:
     """Jobs that every filter finds, the latest first unless another order is asked for.
 

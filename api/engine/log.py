@@ -10,7 +10,7 @@ from typing import Final
 from api.engine.client_filter import ClientFilter
 from api.engine.job_log_text import record
 from api.engine.responses import LogRecord
-from api.engine.surface import ENGINE
+from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
 from api.http.response import Response
 from api.http.router import Router
@@ -66,7 +66,7 @@ class LogFollower:
         return row is None or row.state in TERMINAL, await self._history.since(job, cursor)
 
 
-@routes.get("/logs/{job_id}", OPEN, response_model=list[LogRecord])
+@routes.get("/logs/{job_id}", OPEN, response_model=list[LogRecord], errors=UNAVAILABLE)
 async def get_job_log(request: Request, job_id: int, jobs: JobQueries, history: JobHistory, clients: ClientFilter) -> Response:
     """Events of a job and the lines that its steps wrote, in the order of time.
 
@@ -75,7 +75,7 @@ async def get_job_log(request: Request, job_id: int, jobs: JobQueries, history: 
     return Response(200, [record(entry, job_id) for entry in await history.since(job_id)])
 
 
-@routes.get("/logs/{job_id}/stream", OPEN, media_type=EVENT_STREAM)
+@routes.get("/logs/{job_id}/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)
 async def stream_job_log(request: Request, job_id: int, jobs: JobQueries, follower: LogFollower, clients: ClientFilter) -> Response:
     """The same records as server-sent events, as they come; after the job's end a last event named `end`.
 

@@ -64,7 +64,7 @@ class SubmitJobRequest(EngineModel):
         json_schema_extra={
             "examples": [
                 {
-                    "job": {"workflow": "http_fetch_verify", "priority": 3, "run_at": "2031-01-01T00:00:00.000"},
+                    "job": {"workflow": "http_fetch_verify", "priority": 3, "run_at": "2031-01-01T00:00:00.000Z"},
                     "parameters": {"content_id": "match-17", "url": "https://origin.example/match.mp4", "size": 3000000},
                 }
             ]
@@ -79,7 +79,7 @@ class SubmitJobRequest(EngineModel):
 
 
 class ChangeJobRequest(EngineModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": 8, "run_at": "2031-02-01T00:00:00.000"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": 8, "run_at": "2031-02-01T00:00:00.000Z"}]})
 
     client: ClientName = None
     queue_state: Annotated[RequestedState, NamedInt(RequestedState)] | None = Field(

@@ -16,6 +16,8 @@ from api.http.request import Request
 from api.http.response import Response
 from api.http.surface import Surface
 
+UNAVAILABLE: Final = {503: "The database is not available"}
+"""For calls without a key that read the database."""
 _BAD_REQUEST: Final = ("not-found", "refused")
 _SUBMIT: Final = ("POST", "/engine/job")
 _UPDATE: Final = ("PUT", "/engine/job/{job_id}")

@@ -14,9 +14,9 @@ from api.http.body import Receive, check_length, read_body
 from api.http.errors import FailureOf, failure_of
 from api.http.metrics import Meter
 from api.http.parsing import JsonParser, parse_json
-from api.http.request import IDEMPOTENCY_KEY, Request
+from api.http.request import IDEMPOTENCY_KEY, IF_MATCH, Request
 from api.http.response import Response
-from api.http.router import Respond, RouteSpec
+from api.http.router import WRITES, Respond, RouteSpec
 
 Services = Mapping[Any, object]
 
@@ -58,6 +58,7 @@ class Endpoint:
         "_query",
         "_respond",
         "_roles",
+        "_writes",
         "meter",
         "spec",
         "surface",
@@ -76,6 +77,7 @@ class Endpoint:
         self._converters = parsed.converters
         self._query = parsed.query
         self._body = parsed.body
+        self._writes = spec.method in WRITES
         self._function = partial(spec.endpoint, **_provided(spec, read_signature(spec).services, services=services))
         self._respond = _responder(spec, services)
 
@@ -96,7 +98,10 @@ class Endpoint:
                 named=None if self._caller_at is None else values[self._caller_at],
                 quoted=surface.quoted_keys,
             )
-        check_length(headers, limit=surface.body_limit)
+        if self._writes:
+            check_length(headers, limit=surface.body_limit)
+        if not self.spec.if_match:
+            headers.pop(IF_MATCH, None)
         idempotency = self._idempotency if IDEMPOTENCY_KEY in headers else None
         media_type = ""
         if self._body is not None or idempotency is not None:

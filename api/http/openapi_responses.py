@@ -8,10 +8,9 @@ from typing import Any, Final, get_args, get_origin
 from api.http.binding import read_signature
 from api.http.openapi_schemas import reference
 from api.http.response import JSON_TYPE
-from api.http.router import RouteSpec
+from api.http.router import WRITES, RouteSpec
 from api.http.surface import Surface
 
-WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
 _PRINTABLE: Final = "^[ -~]+$"
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _REQUEST: Final = {
@@ -68,21 +67,26 @@ def request_headers(spec: RouteSpec) -> list[dict[str, Any]]:
             names.append("client")
     if spec.keeps_answer:
         names.append("Idempotency-Key")
-    if spec.method in ("PUT", "PATCH", "DELETE"):
+    if spec.if_match:
         names.append("If-Match")
     return [*required, *({"$ref": f"#/components/parameters/{name}"} for name in names)]
 
 
 def error_responses(spec: RouteSpec) -> dict[int | str, dict[str, Any]]:
-    """`default` stands for any other error; FastAPI adds a 422 where it is missing, which is never sent."""
+    """`default` stands for a fault of the server; FastAPI adds a 422 where it is missing, which is never sent."""
     found = {status: _ERRORS[status] for status in sorted(_usual_errors(spec) - spec.surface.never)}
-    found.update({**spec.surface.errors, **spec.errors})
+    found.update(spec.errors)
     content = _error_content(spec.surface)
     responses: dict[int | str, dict[str, Any]] = {status: {"description": text, **content} for status, text in found.items()}
     if spec.absent == 204:
         responses[204] = {"description": "Nothing was found"}
-    responses["default"] = {"description": "Any other error", **content}
+    responses["default"] = {"description": "A fault of the server: 500", **content}
     return responses
+
+
+def statuses(spec: RouteSpec) -> frozenset[int]:
+    """Every status that the operation can give, faults of the server apart. 405 and an unknown path are nobody's."""
+    return frozenset(status for status in (spec.status, *error_responses(spec)) if isinstance(status, int))
 
 
 def success_text(spec: RouteSpec) -> str:
@@ -128,17 +132,22 @@ def _parameter(name: str) -> dict[str, Any]:
 
 
 def _usual_errors(spec: RouteSpec) -> set[int]:
-    signature = read_signature(spec)
-    statuses = {400}
+    """What the declaration implies. 400: X-Transaction-ID is checked everywhere. 503: keys are looked up. 409: whatever is written
+    may lose a race, and an Idempotency-Key may be in use."""
+    found = {400}
     if spec.permission is not None:
-        statuses |= {401, 403, 503}
-    if signature.path and spec.absent == 404:
-        statuses.add(404)
+        found |= {401, 403, 503}
+    if spec.absent == 404:
+        found.add(404)
+    if spec.respond is not None:
+        found.add(409)
+    if spec.if_match:
+        found.add(412)
     if spec.method in WRITES:
-        statuses |= {409, 412}
-    if signature.body is not None:
-        statuses |= {413, 415}
-    return statuses
+        found.add(413)
+    if read_signature(spec).body is not None:
+        found.add(415)
+    return found
 
 
 def _error_content(surface: Surface) -> dict[str, Any]:

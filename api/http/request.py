@@ -11,6 +11,7 @@ from api.http.errors import BadRequest
 
 Scope = MutableMapping[str, Any]
 IDEMPOTENCY_KEY: Final = b"idempotency-key"
+IF_MATCH: Final = b"if-match"
 
 
 class Request:
@@ -83,12 +84,12 @@ class Request:
 
     @property
     def if_match(self) -> frozenset[int] | None:
-        """The versions of `If-Match`; `None` without the header, or for `*`: any version of an existing resource.
+        """The versions of `If-Match`; `None` without the header, where the route ignores it, or for `*`: any version.
 
         A tag that is not one of ours matches nothing, so it is left out; an empty set always gives 412."""
-        if b"if-match" not in self.headers:
+        if IF_MATCH not in self.headers:
             return None
-        tags = [tag.strip() for name, value in self.scope["headers"] if name == b"if-match" for tag in value.split(b",")]
+        tags = [tag.strip() for name, value in self.scope["headers"] if name == IF_MATCH for tag in value.split(b",")]
         if b"*" in tags:
             return None
         inner = (tag[1:-1] for tag in tags if len(tag) > 2 and tag.startswith(b'"') and tag.endswith(b'"'))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from api.http.auth import Permission
 from api.http.body import JSON, BodyType
@@ -16,6 +16,7 @@ EndpointFunction = Callable[..., Awaitable[Any]]
 """Gives a `Response`; with `respond`, what `respond` words the response from."""
 Respond = Callable[..., Awaitable[Response]]
 F = TypeVar("F", bound=EndpointFunction)
+WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,10 @@ class RouteSpec:
     name: str
     response_model: Any = None
     status: int = 200
-    absent: Literal[204, 404] = 404
+    absent: Literal[204, 404] | None = None
     body_types: tuple[BodyType, ...] = (JSON,)
     respond: Respond | None = None
+    if_match: bool = False
     media_type: str = JSON_TYPE
     documented: bool = True
     typed_body: bool = False
@@ -65,12 +67,15 @@ class Options(TypedDict, total=False):
     `response_model` is the documented model of the body, `status` the documented status (the endpoint's response has the real one).
     `typed_body`: without a Content-Type the body is refused, as on a surface with `typed_bodies`. `example` is a documented body;
     without it the examples of the body's model are. `errors` documents statuses that the framework does not know of.
+    `absent` is what a `NotFound` from the endpoint becomes; None: the endpoint raises none. By default 404 where the path names
+    something. `if_match`: the header If-Match counts; by default for every write. Elsewhere it is ignored.
     `respond(request, outcome, …)` makes the response of a write after the write, and again when the request is repeated under its
     Idempotency-Key."""
 
     response_model: Any
     status: int
-    absent: Literal[204, 404]
+    absent: Literal[204, 404] | None
+    if_match: bool
     body_types: tuple[BodyType, ...]
     respond: Respond
     name: str
@@ -91,7 +96,7 @@ class Router:
     specs: list[RouteSpec] = field(default_factory=list, init=False)
 
     def get(self, path: str, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
-        """HEAD is answered too. `absent=204`: a NotFound from the endpoint is 204 instead of 404."""
+        """HEAD is answered too."""
         return self._declare("GET", path, permission=permission, **options)
 
     def post(self, path: str, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
@@ -108,8 +113,9 @@ class Router:
 
     def _declare(self, method: str, path: str, *, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
         full = f"{self.surface.prefix}{self.prefix}{path}" or "/"
-        _check(method, full, permission=permission, absent=options.get("absent", 404))
-        given: dict[str, Any] = {"name": None, **options}
+        usual: dict[str, Any] = {"absent": 404 if "{" in full else None, "if_match": method in WRITES}
+        given: dict[str, Any] = {"name": None, **usual, **options}
+        _check(method, full, permission=permission, absent=given["absent"])
         name = given.pop("name")
         tag = self.tag or self.prefix.strip("/").split("/")[0] or self.surface.name
 
@@ -142,7 +148,7 @@ def with_doc(text: str) -> Callable[[F], F]:
     return decorate
 
 
-def _check(method: str, path: str, *, permission: Permission, absent: int) -> None:
+def _check(method: str, path: str, *, permission: Permission, absent: int | None) -> None:
     """A slip in a declaration is found at import, not by a caller."""
     if permission is not None and (not isinstance(permission, frozenset) or not permission):
         raise TypeError(f"{method} {path}: name a permission, or OPEN")

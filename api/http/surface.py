@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import BaseModel, Field
@@ -59,9 +59,9 @@ class Surface:
     `error_type` and `error_model` document it. `client_required`: protected calls must name their client.
 
     `caller_in_path` is the path parameter that must hold the caller's own name; `never_in_path` are first segments that a
-    parameter at the root leaves to others. `errors` describes statuses of its own, and `never` are usual statuses that its routes
-    do not have. `quoted_keys`: an API key may come in single quotes. `keeps_answers=False`: an
-    answer holds secrets, so none is kept for a repeat. `typed_bodies`: a body without a Content-Type is refused."""
+    parameter at the root leaves to others. `never` are usual statuses that `render` makes others of. `quoted_keys`: an API key may
+    come in single quotes. `keeps_answers=False`: an answer holds secrets, so none is kept for a repeat. `typed_bodies`: a body
+    without a Content-Type is refused."""
 
     name: str
     prefix: str = ""
@@ -72,7 +72,6 @@ class Surface:
     client_required: bool = False
     caller_in_path: str | None = None
     never_in_path: frozenset[str] = frozenset()
-    errors: Mapping[int, str] = field(default_factory=dict, hash=False)
     never: frozenset[int] = frozenset()
     quoted_keys: bool = False
     keeps_answers: bool = True

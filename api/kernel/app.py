@@ -31,7 +31,7 @@ def build(
     idempotency: IdempotencyStore,
     fingerprint: Callable[[bytes], bytes],
     registry: CollectorRegistry | None = None,
-    request_log: RequestLog | None = None,
+    request_log: http.RequestLog | None = None,
     on_start: Sequence[Hook] = (),
     on_stop: Sequence[Hook] = (),
     version: str = "0",

@@ -139,7 +139,7 @@ async def replay_requested(request: Request, outcome: Outcome[Any]) -> Response:
     return Response(200, RequestedReplay.model_construct(replaying=outcome.result["replaying"]))
 
 
-@routes.post("/{name}/parked/replay/", WRITE, response_model=RequestedReplay, respond=replay_requested)
+@routes.post("/{name}/parked/replay/", WRITE, response_model=RequestedReplay, if_match=False, respond=replay_requested)
 async def replay_parked_records(
     request: Request, name: str, query: ReplayQuery, consumers: ConsumerQueries, parked: ParkedRecords
 ) -> Outcome[Any]:

@@ -178,7 +178,7 @@ def property_routes(of: OwnedProperties) -> Router:
 def _declare_writes(router: Router, of: OwnedProperties) -> None:
     kind = of.kind
 
-    @router.post("/", WRITE, response_model=of.model, name=f"put_{kind.KIND}", respond=of.resource.respond)
+    @router.post("/", WRITE, response_model=of.model, name=f"put_{kind.KIND}", absent=404, respond=of.resource.respond)
     @with_annotations(body=of.request)
     async def put_property(request: Request, body: PutPropertyRequest, handlers: PropertyHandlers) -> Outcome[Record]:
         """Add a property, or change the one with this id or, without an id, with this category and key."""
@@ -186,7 +186,9 @@ def _declare_writes(router: Router, of: OwnedProperties) -> None:
             kind, change_of(body), owner=body.owner_id, owner_field=of.owner_field, invocation=request.invocation
         )
 
-    @router.post("/bulk/{id}", WRITE, response_model=of.list_model, name=f"put_{kind.KIND}_list", respond=of.respond_all)
+    @router.post(
+        "/bulk/{id}", WRITE, response_model=of.list_model, name=f"put_{kind.KIND}_list", if_match=False, respond=of.respond_all
+    )
     async def put_properties(request: Request, id: UUID, body: PropertyEntries, handlers: PropertyHandlers) -> Outcome[Record]:
         """Add or change up to 1000 properties of one owner, all or nothing.
 
@@ -196,7 +198,7 @@ def _declare_writes(router: Router, of: OwnedProperties) -> None:
 
 
 def _declare_clone(router: Router, of: OwnedProperties) -> None:
-    @router.get("/clone/", WRITE, response_model=of.clone, name=f"clone_{of.kind.KIND}_list", respond=of.respond_cloned)
+    @router.get("/clone/", WRITE, response_model=of.clone, absent=404, name=f"clone_{of.kind.KIND}_list", respond=of.respond_cloned)
     @with_annotations(query=of.clone_query)
     async def clone_properties(request: Request, query: CloneQuery, handlers: PropertyHandlers) -> Outcome[Record]:
         """Copy all properties of one owner to another; with removeSource, move them.
@@ -226,7 +228,9 @@ def _declare_routes_by_filter(router: Router, of: OwnedProperties) -> None:
         """The properties that match every filter; without a filter, all."""
         return of.resource.listed(await properties.matching(of.kind.KIND, query.filter))
 
-    @router.delete("/", WRITE, response_model=DeletedCount, name=f"delete_{of.kind.KIND}_list", respond=respond_count)
+    @router.delete(
+        "/", WRITE, response_model=DeletedCount, name=f"delete_{of.kind.KIND}_list", if_match=False, respond=respond_count
+    )
     @with_annotations(query=of.query)
     async def delete_properties(request: Request, query: PropertyQuery, handlers: PropertyHandlers) -> Outcome[Record]:
         """Delete the properties that match every filter. At least one filter is required."""

@@ -29,7 +29,7 @@ def events_of(kind: type[Record], *, path: str, tag: str) -> Router:
     router = Router(path, tag=tag, surface=MEDIA)
     noun = kind.KIND.replace("_", " ")
 
-    @router.get("/{id}/events/", READ, response_model=EventCollection, name=f"list_events_of_{kind.KIND}")
+    @router.get("/{id}/events/", READ, response_model=EventCollection, absent=None, name=f"list_events_of_{kind.KIND}")
     @with_doc(f"The Events of {'an' if noun[0] in 'aeiou' else 'a'} {noun}, by scheduled start.")
     async def events_of_record(
         request: Request, id: UUID, query: PageQuery, events: EventQueries, presenter: EventPresenter

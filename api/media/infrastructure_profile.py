@@ -82,7 +82,7 @@ PROFILES = Resource(ProfileKind, "/api/infrastructureprofile", InfrastructurePro
 StandardRoutes(routes, PROFILES, InfrastructureProfile).list().by_id()
 
 
-@routes.post("/", WRITE, response_model=InfrastructureProfile, respond=PROFILES.respond)
+@routes.post("/", WRITE, response_model=InfrastructureProfile, absent=404, respond=PROFILES.respond)
 async def add_or_update_infrastructure_profile(
     request: Request, body: AddOrUpdateInfrastructureProfileRequest, handlers: ProfileHandlers
 ) -> Outcome[Record]:
@@ -90,7 +90,7 @@ async def add_or_update_infrastructure_profile(
     return await handlers.add_or_update(body.id, PROFILES.values(body), invocation=request.invocation)
 
 
-@routes.delete("/{id}", WRITE, response_model=InfrastructureProfile, respond=PROFILES.respond)
+@routes.delete("/{id}", WRITE, response_model=InfrastructureProfile, absent=None, respond=PROFILES.respond)
 async def delete_infrastructure_profile(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
     """Delete an infrastructure profile that no Event uses; the answer is the profile as it last was."""
     try:
@@ -99,7 +99,7 @@ async def delete_infrastructure_profile(request: Request, id: UUID, handlers: Re
         raise Malformed.at("id", "there is no such infrastructure profile") from None
 
 
-@routes.get("/reference/", READ, response_model=InfrastructureProfile)
+@routes.get("/reference/", READ, response_model=InfrastructureProfile, absent=404)
 async def get_infrastructure_profile_by_reference(
     request: Request, query: ProfileReferenceQuery, records: RecordQueries
 ) -> Response:

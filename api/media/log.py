@@ -166,14 +166,21 @@ async def log_added(request: Request, outcome: Outcome[Any], logbook: Logbook) -
     return Response(201, LogEntry.of(entry), etag=_ETAG, location=f"/api/log/{entry.id}")
 
 
-@routes.post("/", WRITE, response_model=LogEntry, status=201, respond=log_added)
+@routes.post("/", WRITE, response_model=LogEntry, status=201, if_match=False, respond=log_added)
 async def add_log(request: Request, body: AddLogRequest, logbook: Logbook) -> Outcome[Any]:
     """Add a message."""
     return _added(await logbook.add(body.level, body.message, username=request.caller.name, idempotency=request.idempotency))
 
 
 @routes.post(
-    "/exception/", WRITE, response_model=LogEntry, status=201, body_types=(JSON, PLAIN), respond=log_added, example=_EXCEPTION
+    "/exception/",
+    WRITE,
+    response_model=LogEntry,
+    status=201,
+    body_types=(JSON, PLAIN),
+    if_match=False,
+    respond=log_added,
+    example=_EXCEPTION,
 )
 async def add_exception(request: Request, body: Any, query: ExceptionQuery, logbook: Logbook) -> Outcome[Any]:
     """Add an exception, as any JSON or as text; its level is Error."""
@@ -189,7 +196,7 @@ async def add_exception(request: Request, body: Any, query: ExceptionQuery, logb
     return _added(added)
 
 
-@routes.post("/loggable/", WRITE, response_model=LogEntry, status=201, respond=log_added)
+@routes.post("/loggable/", WRITE, response_model=LogEntry, status=201, if_match=False, respond=log_added)
 async def add_loggable(request: Request, body: AddLoggableRequest, logbook: Logbook) -> Outcome[Any]:
     """Add a message about something, such as an Event."""
     added = await logbook.add(

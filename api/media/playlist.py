@@ -85,7 +85,7 @@ ITEMS = Resource(PlaylistItemRecord, "/api/playlist/{id}/playlistItems", Playlis
 StandardRoutes(routes, PLAYLISTS, Playlist, absent=204).add(AddPlaylistRequest).by_id()
 
 
-@routes.put("/{id}", WRITE, response_model=Playlist, respond=PLAYLISTS.respond)
+@routes.put("/{id}", WRITE, response_model=Playlist, absent=None, respond=PLAYLISTS.respond)
 async def put_playlist(request: Request, id: UUID, body: PutPlaylistRequest, handlers: RecordHandlers) -> Outcome[Record]:
     """Rename a playlist; with an unknown id, add one with that id."""
     return await handlers.register(PlaylistRecord, PLAYLISTS.values(body), key=id, invocation=request.invocation)
@@ -114,7 +114,7 @@ async def add_playlist_item(
     return await handlers.add_item(id, body.event_id, start_time=body.start_time, invocation=request.invocation)
 
 
-@routes.get("/{id}/playlistItems/", READ, response_model=list[PlaylistItem], name="list_playlist_items")
+@routes.get("/{id}/playlistItems/", READ, response_model=list[PlaylistItem], absent=None, name="list_playlist_items")
 async def items_of_playlist(request: Request, id: UUID, records: RecordQueries) -> Response:
     """The items of a playlist, by start time; an empty list for an unknown playlist."""
     rows = await records.of_parent(PlaylistItemRecord.KIND, id)

@@ -63,7 +63,7 @@ class ProvisionComparison(Wire):
         )
 
 
-@routes.get("/", READ, response_model=ProvisionComparison)
+@routes.get("/", READ, response_model=ProvisionComparison, absent=404)
 async def compare_provision(request: Request, query: ComparisonQuery, records: RecordQueries) -> Response:
     """Compare a channel with one infrastructure profile."""
     channel = await records.known(Channel.KIND, query.channel_id)

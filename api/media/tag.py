@@ -60,7 +60,7 @@ async def add_or_rename_tag(request: Request, body: TagModel, handlers: TagHandl
     return await handlers.add_or_rename(body.id, body.name, invocation=request.invocation)
 
 
-@routes.get("/exists/{text}", READ, response_model=TagExistence, name="check_tag_exists")
+@routes.get("/exists/{text}", READ, response_model=TagExistence, absent=None, name="check_tag_exists")
 async def tag_exists(request: Request, text: str, records: RecordQueries) -> Response:
     """Whether there is a tag of exactly this name, percent-encoded."""
     exists = text in await records.named(TagRecord.KIND, [text])
@@ -77,7 +77,7 @@ async def replace_tags_of_event(request: Request, id: UUID, body: TagList, handl
     return await handlers.replace_tags(id, tag_names(body), invocation=request.invocation)
 
 
-@routes.get("/event/{id}", READ, response_model=list[Tag], name="list_tags_of_event")
+@routes.get("/event/{id}", READ, response_model=list[Tag], absent=None, name="list_tags_of_event")
 async def tags_of_event(request: Request, id: UUID, query: FreshQuery, events: EventQueries, records: RecordQueries) -> Response:
     """The tags of an Event; an empty list for an unknown Event."""
     event = await events.by_id(id)
@@ -85,7 +85,7 @@ async def tags_of_event(request: Request, id: UUID, query: FreshQuery, events: E
     return TAGS.listed(tags)
 
 
-@documents.get("/event/{id}", READ, response_model=list[dict[str, Any]], name="list_documents_of_event")
+@documents.get("/event/{id}", READ, response_model=list[dict[str, Any]], absent=None, name="list_documents_of_event")
 async def documents_of_event(request: Request, id: UUID) -> Response:
     """The documents of an Event. No Event has any yet, so the list is empty."""
     return Response(200, [])

@@ -40,7 +40,19 @@ _EXAMPLE: Final = """\
 """
 
 
-@routes.post("/{client_name}/speke", CONTENT_KEYS, body_types=(XML,), media_type="application/xml", example=_EXAMPLE)
+@routes.post(
+    "/{client_name}/speke",
+    CONTENT_KEYS,
+    absent=None,
+    if_match=False,
+    body_types=(XML,),
+    media_type="application/xml",
+    example=_EXAMPLE,
+    errors={
+        422: "The document is understood, but the keys that it asks for cannot be given; the line begins with a code",
+        429: "The client has asked for keys too often; see Retry-After",
+    },
+)
 async def issue_content_keys(
     request: Request,
     client_name: str,
@@ -97,7 +109,7 @@ def key_requests(document: CpixRequest, *, client: str) -> list[KeyRequest]:
     ]
 
 
-@routes.get("/{client_name}/speke/heartbeat", CONTENT_KEYS, media_type="text/plain")
+@routes.get("/{client_name}/speke/heartbeat", CONTENT_KEYS, absent=None, media_type="text/plain")
 async def check_key_provider(request: Request, client_name: str) -> Response:
     """Whether the key provider answers, and the API key is one of the client's."""
     return Response(200, b"OK\n", headers=(NEVER_STORED, ("speke-user-agent", _AGENT)), media_type="text/plain; charset=utf-8")

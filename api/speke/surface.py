@@ -45,11 +45,6 @@ KEY_PROVIDER: Final = Surface(
     body_limit=LARGEST_BODY,
     caller_in_path="client_name",
     never_in_path=RESERVED,
-    errors={
-        422: "The document is understood, but the keys that it asks for cannot be given; the line begins with a code",
-        429: "The client has asked for keys too often; see Retry-After",
-    },
-    never=frozenset({404, 409, 412}),
     quoted_keys=True,
     keeps_answers=False,
 )

@@ -12,9 +12,10 @@ from domain.kernel.command import Command
 from domain.kernel.errors import FieldError, Malformed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
+from domain.media_event.ports import EventLookup
 from domain.records.kinds.chapter_point import EVENT, ChapterPoint, check_times
 from domain.records.kinds.custom_property import ChapterPointProperty
-from domain.records.ports import EventLookup, PropertyLookup, RecordLookup
+from domain.records.ports import PropertyLookup, RecordLookup
 from domain.records.property_upserts import PropertyChange, upserts
 from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 from domain.records.row import RecordRow

@@ -8,9 +8,10 @@ from uuid import UUID
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome
+from domain.media_event.ports import EventLookup
 from domain.records.kinds.playlist import Playlist
 from domain.records.kinds.playlist_item import PlaylistItem
-from domain.records.ports import EventLookup, RecordLookup
+from domain.records.ports import RecordLookup
 from domain.records.record import DeleteRecord, Record, RegisterRecord
 
 

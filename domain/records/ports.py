@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID
 
 from domain.kernel.links import Link
 from domain.records.row import RecordRow
@@ -75,12 +74,6 @@ class PropertyLookup(Protocol):
     async def matching(self, kind: str, wanted: PropertyFilter) -> Sequence[RecordRow]:
         """The properties that match every part of the filter."""
         ...
-
-
-class EventLookup(Protocol):
-    """Events that are not deleted. Records refer to them without a link: an Event may be deleted and restored without them."""
-
-    async def by_id(self, key: UUID) -> object | None: ...
 
 
 class Numbers(Protocol):

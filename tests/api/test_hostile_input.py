@@ -368,3 +368,19 @@ async def test_headers_of_any_kind_break_nothing(http: httpx.AsyncClient, inner:
         answer = await http.get(f"/api/event/{ids['id']}", headers=[(b"api-key", key), (name, b"\xff\xfe")])
         assert answer.status_code in (200, 400)
     assert await last(inner) == before
+
+
+ODD_PATHS = [
+    "/%00", "//", "/api//room/", "/api/%2f", "/api/room/%2e%2e/x", "/api/event/%2F/%00/x", "/api/room%00",
+    "/engine/%00", "/engine/%2e%2e/api", "/%00/speke", "/%ff/speke/heartbeat", "/%2e/speke", "/" + "a/" * 5000,
+]  # fmt: skip
+
+
+async def test_odd_paths_and_methods_are_4xx(http: httpx.AsyncClient, inner: Core) -> None:
+    before = await last(inner)
+    for path in ODD_PATHS:
+        for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "TRACE", "ODD"):
+            url = http.base_url.copy_with(raw_path=path.encode())
+            answer = await http.send(http.build_request(method, url, headers={"client": "admin"}))
+            assert answer.status_code in (400, 401, 404, 405), (method, path[:30], answer.status_code)
+    assert await last(inner) == before

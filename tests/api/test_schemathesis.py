@@ -22,8 +22,10 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 from api.http.body import FORM, PLAIN
 from api.http.streaming import EVENT_STREAM
 from api.wiring.services import ROUTES
+from domain.client.aggregate import RESERVED
 from tests.api.product_thread import ProductThread
 from tests.domain.configuration.texts_given import FLOW, PROFILE
+from tests.listed_statuses import LISTED
 from tests.postgres import empty
 
 OPERATIONS = sorted(f"{one.method} {one.path}" for routes in ROUTES for one in routes.specs if one.media_type != EVENT_STREAM)
@@ -39,9 +41,12 @@ CONFIGURATION: dict[str, Any] = {
     # 412 is documented, and any If-Match fits the document.
     "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", "401", "403", "404", "409", "412"]}},
 }
-EMPTY_LISTS = {
+EMPTY_VALUES = {
     "GET /api/event/": "`skipEvents=` names none, which is no filter; of a list in a query OpenAPI knows entries only",
     "GET /api/event/deleted/": "the same",
+    "GET /api/event/{id}": "`streamSource=` is no source, which is no filter either",
+    "GET /api/event/reference": "the same",
+    "GET /api/event/external": "the same",
 }
 NOT_ALL_IN_THE_SCHEMA = {
     "POST /api/event/": "links must lead somewhere, and two texts must hold JSON",
@@ -209,12 +214,15 @@ def test_the_product_keeps_to_its_document(served: Served, name: str, mode: Gene
             return
         if mode is GenerationMode.POSITIVE and next(turn) % 2:
             case.path_parameters = {key: known.get(key, value) for key, value in case.path_parameters.items()}
+        if case.path_parameters.get("client_name") in RESERVED:  # another operation's path
+            case.path_parameters["client_name"] = "admin"
         if "client" in case.headers:  # any other is 401, which says nothing about the rest
             case.headers["client"] = "admin"
         excluded: list[CheckFunction] = [positive_data_acceptance] if name in NOT_ALL_IN_THE_SCHEMA else []
         # In a form, and in plain text, everything is text: 7 is a title, and `true` is one too.
-        if case.media_type in (*FORM.media_types, *PLAIN.media_types) or name in EMPTY_LISTS:
+        if case.media_type in (*FORM.media_types, *PLAIN.media_types) or name in EMPTY_VALUES:
             excluded.append(negative_data_rejection)
-        case.call_and_validate(base_url=served.address, headers=served.headers, excluded_checks=excluded)
+        answer = case.call_and_validate(base_url=served.address, headers=served.headers, excluded_checks=excluded)
+        assert answer.status_code in LISTED[method, path]  # schemathesis takes `default` for any status
 
     ask()

@@ -95,12 +95,12 @@ traffic = st.lists(of_events.filter(_unambiguous) | of_events.filter(_unambiguou
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
-@given(traffic, st.integers(1, 8), st.integers(1, 3))
-async def test_notifications_match_a_naive_comparison(inner: Core, commands: list[Command[Any]], at_once: int, keep: int) -> None:
+@given(traffic, st.integers(1, 8), st.integers(0, 10_000))
+async def test_notifications_match_a_naive_comparison(inner: Core, commands: list[Command[Any]], at_once: int, most: int) -> None:
     executor = afresh(inner)
     first = RegisterRecord(WEBHOOKS[0], Webhook, {"webhook_url": "https://hooks.test"})
     naive = [one for command in [first, *commands] for one in await _told(inner, executor, command)]
-    fan = fed(inner, keep=keep)
+    fan = fed(inner, most=most)
     await fan.feed(writes_at_once=at_once)
     found = await inner.database.rows(
         "SELECT webhook, position, ordering_key, payload, state FROM deliveries ORDER BY position, webhook"

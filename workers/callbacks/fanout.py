@@ -6,11 +6,12 @@ delivery is inserted, and again by the sender.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Final
 
+from cachetools import LRUCache
 from pydantic_core import to_json
 
 from domain.job.aggregate import Job
@@ -23,9 +24,9 @@ from projections.log.streams import Streams
 from projections.records.queries import RecordQueries
 from workers.callbacks.policy import payload
 from workers.deliveries.fanout import DISABLED, DeliveryFanout
-from workers.kernel.aggregate_cache import AggregateCache
+from workers.kernel.aggregate_cache import MIB, AggregateCache
 
-_MOST_WITHOUT_CALLBACKS: Final = 100_000
+_WITHOUT_CALLBACKS: Final = 8 * MIB
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class _Memory:
 
     position: int
     jobs: AggregateCache[Job]
-    without_callbacks: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    without_callbacks: LRUCache[str, str] = field(default_factory=lambda: LRUCache(_WITHOUT_CALLBACKS, getsizeof=getsizeof))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +48,23 @@ class _JobNotice:
 
 
 class CallbackFanout(DeliveryFanout[_Memory]):
-    """`keep` is the number of jobs in the cache; `wake` notifies the sender of this process."""
+    """`most` is the size of the cache of jobs, in bytes; `wake` notifies the sender of this process."""
 
     kinds: Final = frozenset({Job.KIND})
 
     def __init__(
-        self, streams: Streams, records: RecordQueries, *, mapper: EventMapper, wake: Callable[[], None], keep: int = 2_000
+        self, streams: Streams, records: RecordQueries, *, mapper: EventMapper, wake: Callable[[], None], most: int = 16 * MIB
     ) -> None:
         self._streams = streams
         self._records = records
-        self._keep = keep
+        self._most = most
         super().__init__(self._blank(0), mapper=mapper, wake=wake)
 
     async def _as_of(self, position: int) -> _Memory:
         return self._blank(position)
 
     def _blank(self, position: int) -> _Memory:
-        return _Memory(position, AggregateCache(Job, self._streams, keep=self._keep))
+        return _Memory(position, AggregateCache(Job, self._streams, most=self._most))
 
     async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
         notices = await self._notices(memory, records, start=start)
@@ -78,18 +79,16 @@ class CallbackFanout(DeliveryFanout[_Memory]):
             if job is not None and job.state in TERMINAL:
                 memory.jobs.forget(key)
         memory.jobs.tidy()
-        while len(memory.without_callbacks) > _MOST_WITHOUT_CALLBACKS:
-            memory.without_callbacks.popitem(last=False)
         return notices
 
     def _notices_of(self, memory: _Memory, record: LoggedEvent) -> Iterator[_JobNotice]:
         if record.key in memory.without_callbacks:
             return
         event = self._read(record)
-        job = memory.jobs.fold(event)
+        job = memory.jobs.fold(event, size=len(record.state))
         if not job.submission.callbacks:
             memory.jobs.forget(record.key)
-            memory.without_callbacks[record.key] = None
+            memory.without_callbacks[record.key] = record.key
             return
         body = payload(event, job)
         if body is not None:

@@ -6,9 +6,12 @@ sees all of its records: one that was loaded and had no record is not kept, beca
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from operator import itemgetter
+from typing import Final, Generic, TypeVar
+
+from cachetools import LRUCache
+from pydantic_core import to_json
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import DomainEvent
@@ -17,43 +20,62 @@ from projections.log.streams import Streams
 
 R = TypeVar("R", bound=AggregateRoot)
 
+MIB: Final = 1024 * 1024
+_OBJECT: Final = 2048
+"""About the bytes of an aggregate without its content."""
+
 
 class AggregateCache(Generic[R]):
-    """Aggregates of one kind by their keys; the most recently changed are kept."""
+    """Aggregates of one kind by their keys, up to `most` bytes; the most recently changed are kept.
 
-    def __init__(self, kind: type[R], streams: Streams, *, keep: int) -> None:
+    What a batch needs is held until its end, whatever it weighs. A weight is never too low: that of the state when it was loaded,
+    and of each event since."""
+
+    def __init__(self, kind: type[R], streams: Streams, *, most: int) -> None:
         self._kind = kind
         self._streams = streams
-        self._keep = keep
-        self._roots: OrderedDict[str, R] = OrderedDict()
+        self._kept = LRUCache[str, tuple[R, int]](most, getsizeof=itemgetter(1))
         self._loaded: dict[str, R] = {}
+        self._changed: dict[str, tuple[R, int]] = {}
 
     def get(self, key: str) -> R | None:
-        return self._roots.get(key) or self._loaded.get(key)
+        entry = self._changed.get(key) or self._kept.get(key)
+        return entry[0] if entry is not None else self._loaded.get(key)
 
     async def load(self, wanted: Mapping[str, bool], *, position: int) -> None:
         """Load those of these keys that are not in the cache, as of this position. True: the aggregate begins after it."""
-        asked = [self._kind.stream(key) for key, begins in wanted.items() if not begins and key not in self._roots]
-        found = await self._streams.as_of(asked, position)
+        missing = [key for key, begins in wanted.items() if not begins and key not in self._kept and key not in self._changed]
+        found = await self._streams.as_of([self._kind.stream(key) for key in missing], position)
         self._loaded = {root.key: root for root in found.values() if isinstance(root, self._kind)}
 
-    def fold(self, event: DomainEvent) -> R:
-        """Apply the next domain event of an aggregate."""
+    def fold(self, event: DomainEvent, *, size: int) -> R:
+        """Apply the next domain event of an aggregate. `size` is that of the stored event, in bytes."""
         key = StreamName.read(event.originator_id).key
-        root: R = event.mutate(self.get(key))  # type: ignore[assignment]
-        self._roots[key] = root
-        self._roots.move_to_end(key)
+        entry = self._changed.get(key) or self._kept.get(key)
+        if entry is not None:
+            before, weight = entry
+        else:
+            before = self._loaded.get(key)  # type: ignore[assignment]
+            weight = _OBJECT if before is None else _OBJECT + len(to_json(before.snapshot()))
+        root: R = event.mutate(before)  # type: ignore[assignment]
+        self._changed[key] = (root, weight + size)
         return root
 
     def forget(self, key: str) -> None:
-        self._roots.pop(key, None)
+        self._changed.pop(key, None)
+        self._kept.pop(key, None)
 
     def clear(self) -> None:
-        self._roots.clear()
+        self._kept.clear()
         self._loaded.clear()
+        self._changed.clear()
 
     def tidy(self) -> None:
         """After a batch: drop aggregates that were only loaded, and those without a record for the longest time."""
         self._loaded.clear()
-        while len(self._roots) > self._keep:
-            self._roots.popitem(last=False)
+        for key, entry in self._changed.items():
+            if entry[1] <= self._kept.maxsize:
+                self._kept[key] = entry
+            else:
+                self._kept.pop(key, None)
+        self._changed.clear()

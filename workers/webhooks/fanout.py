@@ -22,7 +22,7 @@ from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from projections.log.transactions import writes
 from workers.deliveries.fanout import DISABLED, DeliveryFanout
-from workers.kernel.aggregate_cache import AggregateCache
+from workers.kernel.aggregate_cache import MIB, AggregateCache
 from workers.webhooks.event_resolver import OWNED, EventResolver
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import effect
@@ -52,16 +52,16 @@ class _EventWrite:
 
 
 class NotificationFanout(DeliveryFanout[_Memory]):
-    """`keep` is the number of Events in the cache; `wake` notifies the sender of this process."""
+    """`most` is the size of the cache of Events, in bytes; `wake` notifies the sender of this process."""
 
     kinds: Final = frozenset({_EVENT, _WEBHOOK, *OWNED})
 
     def __init__(
-        self, database: Database, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None], keep: int = 20_000
+        self, database: Database, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None], most: int = 64 * MIB
     ) -> None:
         self._database = database
         self._streams = streams
-        self._keep = keep
+        self._most = most
         super().__init__(self._blank(0), mapper=mapper, wake=wake)
 
     def _outdates(self, records: Sequence[LoggedEvent]) -> bool:
@@ -82,7 +82,7 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         return memory
 
     def _blank(self, position: int) -> _Memory:
-        return _Memory(position, Subscribers(), AggregateCache(MediaEvent, self._streams, keep=self._keep))
+        return _Memory(position, Subscribers(), AggregateCache(MediaEvent, self._streams, most=self._most))
 
     async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
         if not memory.subscribers and all(record.kind != _WEBHOOK for record in records):
@@ -130,7 +130,7 @@ class NotificationFanout(DeliveryFanout[_Memory]):
             domain_event = owned.get(record.position) or self._read(record)
             domain_events.append(domain_event)
             if record.kind == _EVENT:
-                events.fold(domain_event)
+                events.fold(domain_event, size=len(record.state))
         event, changed = events.get(write.event_id), effect(domain_events)
         if event is None or changed is None or not write.subscribers:
             return []

@@ -58,7 +58,7 @@ async def chapter_point_written(request: Request, outcome: Outcome[Any], history
     return Response(200, await chapter_point_with_children(history.at(outcome.as_of), point), etag=point.version)
 
 
-@routes.post("/", WRITE, response_model=ChapterPoint, respond=chapter_point_written)
+@routes.post("/", WRITE, response_model=ChapterPoint, absent=404, respond=chapter_point_written)
 async def put_chapter_point(request: Request, body: PutChapterPointRequest, handlers: ChapterPointHandlers) -> Outcome[Record]:
     """Add a chapter point, or change the one with this id. Its propertyModels are added or changed with it; none is removed."""
     properties = [PropertyChange(None, model.model_dump(exclude_unset=True)) for model in body.property_models or ()]
@@ -74,7 +74,7 @@ async def chapter_point_by_id(
     return Response(200, await chapter_point_with_children(history.at(None), point), etag=point.version)
 
 
-@routes.get("/event/{eventId}", READ, response_model=list[ChapterPoint], name="list_chapter_points_of_event")
+@routes.get("/event/{eventId}", READ, response_model=list[ChapterPoint], absent=None, name="list_chapter_points_of_event")
 async def chapter_points_of_event(
     request: Request,
     event_id: UUID,
@@ -105,6 +105,7 @@ async def delete_chapter_point(request: Request, id: UUID, handlers: ChapterPoin
     "/customproperty/event/{eventId}",
     READ,
     response_model=list[ChapterPointProperty],
+    absent=None,
     name="list_chapter_point_properties_of_event",
 )
 async def chapter_point_properties_of_event(

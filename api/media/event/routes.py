@@ -66,7 +66,7 @@ async def set_dvr_window_length(
     return await handlers.set_dvr_window_length(id, body.dvr_window_length or None, invocation=request.invocation)
 
 
-@routes.post("/flow/add/", WRITE, response_model=Event, respond=event_written)
+@routes.post("/flow/add/", WRITE, response_model=Event, absent=404, respond=event_written)
 async def add_flow_task(request: Request, body: AddFlowTaskRequest, handlers: EventHandlers) -> Outcome[MediaEvent]:
     """Set the flow task of an Event; without an id, add an Event with it."""
     return await handlers.add_flow_task(

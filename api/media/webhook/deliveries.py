@@ -60,7 +60,9 @@ async def delivery_resent(request: Request, outcome: Outcome[Webhook]) -> Respon
     return _delivery(outcome.result["delivery"].encode())
 
 
-@routes.post("/{id}/deliveries/{deliveryId}/resend", WRITE, response_model=responses.Delivery, respond=delivery_resent)
+@routes.post(
+    "/{id}/deliveries/{deliveryId}/resend", WRITE, response_model=responses.Delivery, if_match=False, respond=delivery_resent
+)
 async def resend_delivery(
     request: Request, id: UUID, delivery_id: UUID, records: RecordQueries, deliveries: DeliveryQueries, redelivery: Redelivery
 ) -> Outcome[Webhook]:
@@ -78,7 +80,7 @@ async def deliveries_recovered(request: Request, outcome: Outcome[Webhook]) -> R
     return Response(200, responses.RecoveredDeliveries(**outcome.result))
 
 
-@routes.post("/{id}/recover/", WRITE, response_model=responses.RecoveredDeliveries, respond=deliveries_recovered)
+@routes.post("/{id}/recover/", WRITE, response_model=responses.RecoveredDeliveries, if_match=False, respond=deliveries_recovered)
 async def recover_deliveries(
     request: Request, id: UUID, query: RecoverQuery, records: RecordQueries, redelivery: Redelivery
 ) -> Outcome[Webhook]:
@@ -91,7 +93,7 @@ async def webhook_tested(request: Request, outcome: Outcome[Webhook]) -> Respons
     return Response(200, responses.WebhookTest.model_validate(outcome.result))
 
 
-@routes.post("/{id}/test/", WRITE, response_model=responses.WebhookTest, respond=webhook_tested)
+@routes.post("/{id}/test/", WRITE, response_model=responses.WebhookTest, if_match=False, respond=webhook_tested)
 async def test_webhook(request: Request, id: UUID, records: RecordQueries, probe: WebhookProbe) -> Outcome[Webhook]:
     """Send a sample notification at once, also to a disabled webhook.
 

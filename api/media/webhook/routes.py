@@ -47,7 +47,7 @@ async def webhook_added(request: Request, outcome: Outcome[Webhook]) -> Response
     return Response(200, body, etag=webhook.version, headers=_NO_STORE)
 
 
-@routes.post("/", WRITE, response_model=responses.AddedWebhook, respond=webhook_added)
+@routes.post("/", WRITE, response_model=responses.AddedWebhook, absent=404, respond=webhook_added)
 async def add_or_update_webhook(request: Request, body: AddOrUpdateWebhookRequest, handlers: WebhookHandlers) -> Outcome[Webhook]:
     """Add a system-wide webhook, or change the one with this id. The secret of a new one is shown in this answer only."""
     return await _add_or_update(request, body, handlers, family=WebhookFamily.SYSTEM_WIDE)
@@ -58,9 +58,10 @@ async def add_or_update_webhook(request: Request, body: AddOrUpdateWebhookReques
     WRITE,
     response_model=responses.AddedEventWebhook,
     name="add_or_update_event_webhook_misspelled",
+    absent=404,
     respond=webhook_added,
 )
-@routes.post("/event/", WRITE, response_model=responses.AddedEventWebhook, respond=webhook_added)
+@routes.post("/event/", WRITE, response_model=responses.AddedEventWebhook, absent=404, respond=webhook_added)
 async def add_or_update_event_webhook(
     request: Request, body: AddOrUpdateEventWebhookRequest, handlers: WebhookHandlers
 ) -> Outcome[Webhook]:

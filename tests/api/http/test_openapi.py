@@ -140,9 +140,9 @@ def test_two_models_of_one_name_are_refused() -> None:
 
 
 def test_surfaces_and_routes_have_errors_of_their_own() -> None:
-    router = Router("/shelf", surface=Surface("shelf", errors={422: "Unfit"}, never=frozenset({404})))
+    router = Router("/shelf", surface=Surface("shelf", never=frozenset({404})))
 
-    @router.get("/{id}", READ, errors={410: "Gone"})
+    @router.get("/{id}", READ, errors={410: "Gone", 422: "Unfit"})
     async def get_shelf(request: Request, id: int) -> Response:
         return Response()
 

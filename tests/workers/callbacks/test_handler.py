@@ -24,15 +24,16 @@ from tests.workers.callbacks.jobs_given import accept, complete, start, start_ta
 from tests.workers.webhooks.feeding import Fed, amend, delete, rows
 from workers.callbacks.fanout import CallbackFanout
 from workers.deliveries.fanout import DISABLED
+from workers.kernel.aggregate_cache import MIB
 
 A, B = UUID(int=201), UUID(int=202)
 WHOLE = ["started", "task_started", "task_completed", "task_started", "task_completed", "completed"]
 
 
-def fed(inner: Core, *, keep: int = 2_000) -> Fed:
+def fed(inner: Core, *, most: int = MIB) -> Fed:
     woken: list[int] = []
     records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
-    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: woken.append(1), keep=keep)
+    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: woken.append(1), most=most)
     return Fed(inner, handler, woken=woken)
 
 
@@ -68,13 +69,13 @@ async def test_a_job_has_notices_from_start_to_end_with_its_own_ordering_key(inn
     assert fan.woken == [1]
 
 
-@pytest.mark.parametrize("keep", [2_000, 0])
+@pytest.mark.parametrize("most", [MIB, 0])
 @pytest.mark.parametrize("at_once", [1, 2, 3, 1000])
-async def test_any_batches_of_the_log_give_the_same_notices(inner: Core, fan: Fed, at_once: int, keep: int) -> None:
+async def test_any_batches_of_the_log_give_the_same_notices(inner: Core, fan: Fed, at_once: int, most: int) -> None:
     await complete(inner, 17, A, slot=1)
     await complete(inner, 18, slot=2)
     await complete(inner, 19, B, slot=3)
-    small = fed(inner, keep=keep)
+    small = fed(inner, most=most)
     await small.begin(fan.at)
     await small.feed(writes_at_once=at_once)
     assert await statuses(inner, A) == await statuses(inner, B) == WHOLE

@@ -19,6 +19,7 @@ from projections.log.reader import head, read
 from projections.log.transactions import writes
 from tests.projections.feeding import do
 from workers.callbacks.fanout import CallbackFanout
+from workers.kernel.aggregate_cache import MIB
 from workers.webhooks.fanout import NotificationFanout
 
 ALL = UUID(int=101)
@@ -56,12 +57,12 @@ class Fed:
             self.fanout.wrote(effects)
 
 
-def fed(inner: Core, *, keep: int = 20_000) -> Fed:
+def fed(inner: Core, *, most: int = MIB) -> Fed:
     woken: list[int] = []
     mapper = EventMapper(inner.catalogue)
     return Fed(
         inner,
-        NotificationFanout(inner.database, inner.streams, mapper=mapper, wake=lambda: woken.append(1), keep=keep),
+        NotificationFanout(inner.database, inner.streams, mapper=mapper, wake=lambda: woken.append(1), most=most),
         woken=woken,
     )
 

@@ -177,7 +177,7 @@ async def test_repeated_feeding_in_any_batches_makes_the_same_rows(inner: Core, 
     once = await rows(inner.database)
     for start in range(await head(inner.database)):
         for size in (1, 3, 1000):
-            again = fed(inner, keep=1)
+            again = fed(inner, most=3000)
             await inner.database.execute("DELETE FROM deliveries WHERE position > %s", (start + 2,))
             await again.begin(start)
             await again.feed(writes_at_once=size)

@@ -1,0 +1,176 @@
+"""Every operation lists the statuses that it can give, and no other. That none is missing is compared in every test of the
+product, in `tests/listed_statuses.py`; that each listed one can come is asked here, of each operation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from api.http.app import Application
+from api.http.binding import read_signature
+from api.http.openapi_responses import statuses
+from api.http.router import RouteSpec
+from api.kernel.wire import wire_names
+from api.wiring.core import Core
+from api.wiring.services import ROUTES
+from tests.api.asking import UNKNOWN, add_profile, add_room, put_tag
+from tests.api.media.owners import OWNERS
+from tests.api.test_hostile_input import address, ids, wrapped
+from tests.api.valid_bodies import VALID
+from tests.listed_statuses import LISTED, UnlistedStatus
+
+__all__ = ["ids"]
+
+SPECS = {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.specs}
+NOWHERE = {
+    "referenceid": "unknown",
+    "name": "nobody",
+    "keyId": "unknown",
+    "aggregate": "event",
+    "text": "unknown",
+    "job_id": "987654",
+    "log": "987654",
+    "archiverstream": "987654",
+    "client_name": "admin",
+}
+"""Names and numbers that nothing has. Ids are new ones."""
+WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
+    "POST /api/event/flow/add/": {**VALID["POST /api/event/flow/add/"], "id": UNKNOWN},
+    "POST /api/chapterpoint/": {"eventId": UNKNOWN, "startTime": "00:00:00"},
+    "POST /api/category/customproperty/": {"id": UNKNOWN},
+    "POST /api/chapterpoint/customproperty/": {"id": UNKNOWN},
+    "POST /api/infrastructureprofile/": {**VALID["POST /api/infrastructureprofile/"], "id": UNKNOWN},
+    "POST /api/webhook/": {"id": UNKNOWN, "webhookUrl": "https://hooks.test/a"},
+    **{f"POST /api/{path}/event/": {"eventId": UNKNOWN, "webhookUrl": "https://hooks.test/a"} for path in ("webhook", "webook")},
+    **{name: {**VALID[name], "id": str(uuid4())} for name in ("POST /api/event/", "POST /api/flow/")},
+    "PUT /api/tag/": {"id": str(uuid4()), "name": "new"},
+}
+"""Bodies that name what is not there. The last of them make it."""
+REQUIRED = {
+    "since": "2031-01-02",
+    "id": "unknown",
+    "referenceId": "unknown",
+    "contentId": "unknown",
+    **dict.fromkeys(("channelId", "infrastructureProfileId"), UNKNOWN),
+    **dict.fromkeys((name for of in OWNERS for name in (of.source_id, of.target_id)), UNKNOWN),
+}
+"""Values of all query parameters that are required."""
+
+
+def body_of(name: str, bodies: Mapping[str, dict[str, Any]] = VALID) -> bytes:
+    body = bodies.get(name, VALID.get(name))
+    if name == "POST /api/log/exception/":
+        return b"{}"
+    return b"" if body is None else wrapped(SPECS[name], json.dumps(body).encode())
+
+
+async def ask(
+    http: httpx.AsyncClient, name: str, path: str, *, content: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> int:
+    spec = SPECS[name]
+    usual = {"client": "admin", "content-type": spec.body_types[0].media_types[0]}
+    body = body_of(name) if content is None else content
+    return (await http.request(spec.method, path, content=body, headers={**usual, **(headers or {})})).status_code
+
+
+def listing(status: int) -> set[str]:
+    return {name for name, spec in SPECS.items() if status in statuses(spec)}
+
+
+def nowhere() -> dict[str, str]:
+    return {**{name: str(uuid4()) for name in ("id", "contentId", "eventId", "channelId", "itemId", "deliveryId")}, **NOWHERE}
+
+
+def asked(spec: RouteSpec, ids: Mapping[str, str]) -> str:
+    """The address, with the query that the route requires."""
+    model = read_signature(spec).query
+    fields = {} if model is None else model.model_fields
+    required = [wire_names(model, name)[0] for name, field in fields.items() if model is not None and field.is_required()]
+    path = address(spec, dict(ids))
+    return str(httpx.URL(path, params={name: REQUIRED[name] for name in required})) if required else path
+
+
+@pytest.fixture
+async def existing(http: httpx.AsyncClient, ids: dict[str, str], application: Application) -> dict[str, str]:
+    """Ids of what is there, for every path. Streams that never end do so at once."""
+    application.drain()
+    key = (await http.post("/api/client/studio/keys/")).json()["keyId"]
+    entry = await http.post("/api/log/", json=VALID["POST /api/log/"])
+    return {
+        **ids,
+        "keyId": key,
+        "tag": await put_tag(http, "known"),
+        "infrastructureprofile": await add_profile(http),
+        "log": str(entry.json()["id"]),
+        "text": "known",
+        "client_name": "admin",
+    }
+
+
+async def test_412_is_listed_where_if_match_counts(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
+    existing = {**existing, "restore": existing["id"]}
+    found = {
+        name for name, spec in SPECS.items() if await ask(http, name, asked(spec, existing), headers={"If-Match": '"999"'}) == 412
+    }
+    assert found == listing(412)
+
+
+async def test_404_is_listed_where_what_is_named_must_exist(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
+    found = set()
+    for name, spec in SPECS.items():
+        if await ask(http, name, asked(spec, nowhere()), content=body_of(name, WITH_UNKNOWN)) == 404:
+            found.add(name)
+    assert found == listing(404)
+
+
+async def test_415_is_listed_where_a_body_is_read(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
+    found = {
+        name
+        for name, spec in SPECS.items()
+        if await ask(http, name, asked(spec, existing), content=b"x", headers={"content-type": "nonsense"}) == 415
+    }
+    assert found == listing(415)
+
+
+async def test_413_is_listed_for_every_write(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
+    huge = b"x" * (1024 * 1024 + 1)
+    found = {name for name, spec in SPECS.items() if await ask(http, name, asked(spec, nowhere()), content=huge) == 413}
+    assert found == listing(413) == {name for name in SPECS if not name.startswith("GET ")}
+
+
+async def test_503_is_listed_where_the_database_is_needed(http: httpx.AsyncClient, inner: Core, existing: dict[str, str]) -> None:
+    inner.directory.invalidate()
+    await inner.database.close()
+    found = {name for name, spec in SPECS.items() if await ask(http, name, asked(spec, existing)) == 503}
+    assert found == listing(503)
+
+
+async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
+    """For a POST by a key that is in use. Whatever else is written may lose a race."""
+    posts = [name for name, spec in SPECS.items() if spec.keeps_answer]
+    assert (await http.post("/api/room/", json={"name": "x"}, headers={"Idempotency-Key": "k"})).status_code == 201
+    for name in posts:
+        assert await ask(http, name, asked(SPECS[name], existing), headers={"Idempotency-Key": "k"}) == 409, name
+    assert listing(409) == {name for name, spec in SPECS.items() if spec.respond is not None}
+    writes = {name for name in SPECS if not name.startswith("GET ")}
+    clones = {name for name in SPECS if name.endswith("/clone/")}
+    assert listing(409) == writes - {"POST /{client_name}/speke"} | clones
+
+
+async def test_what_each_surface_adds(http: httpx.AsyncClient) -> None:
+    assert listing(422) == listing(429) == {"POST /{client_name}/speke"}
+    closed = {name for name, spec in SPECS.items() if spec.permission is not None}
+    assert listing(401) == listing(403) == closed
+    assert listing(400) == SPECS.keys()
+
+
+async def test_an_unlisted_status_fails_the_test_that_sees_it(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = await add_room(http)
+    monkeypatch.setitem(LISTED, ("GET", "/api/room/{id}"), frozenset({204}))
+    with pytest.raises(UnlistedStatus, match=r"/api/room/\{id\} gives 200 and lists \[204\]"):
+        await http.get(f"/api/room/{room}")
