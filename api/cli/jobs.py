@@ -25,7 +25,6 @@ from domain.job.task import Task
 from domain.job.values import JobState
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError, NotFound
-from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
 from projections.job.board import BoardQueries, TaskProgress
 from projections.job.history import BEGINNING, JobHistory, LogEvent, LogLine
@@ -119,7 +118,7 @@ def _task(task: Task, seen: TaskProgress | None) -> Iterator[str]:
 
 
 async def _logs(wired: Core, args: Namespace) -> None:
-    jobs, history = JobQueries(wired.database), JobHistory(wired.database, EventMapper(wired.catalogue))
+    jobs, history = JobQueries(wired.database), JobHistory(wired.database, wired.mapper)
     await _existing(jobs, args.id)
     if not args.follow:
         for entry in await history.since(args.id):

@@ -34,6 +34,7 @@ class Core:
     database: Database
     registry: CollectorRegistry
     catalogue: Catalogue
+    mapper: EventMapper
     views: Views
     streams: Streams
     appender: Appender
@@ -71,7 +72,9 @@ def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Cor
     )
     executor = CommandExecutor(appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock)
     directory = ClientDirectory(database, clock)
-    return Core(database, registry, known, shown, streams, appender, commit_notifier, executor, directory, log_watcher, clock)
+    return Core(
+        database, registry, known, mapper, shown, streams, appender, commit_notifier, executor, directory, log_watcher, clock
+    )
 
 
 def _append_metrics(registry: CollectorRegistry) -> Callable[[int, float], None]:

@@ -56,7 +56,7 @@ def _of_the_log(core: Core) -> dict[Any, Any]:
         ClientDirectory: core.directory,
         CollectorRegistry: core.registry,
         CommandExecutor: core.executor,
-        EventMapper: EventMapper(core.catalogue),
+        EventMapper: core.mapper,
         RecordQueries: RecordQueries(core.database, RECORDS),
         Streams: core.streams,
     }

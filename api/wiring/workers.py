@@ -11,7 +11,6 @@ from api.wiring.core import Core, core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.encryption import SecretCipher
-from domain.kernel.mapper import EventMapper
 from projections.kernel.database import Database
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
@@ -35,7 +34,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         database=core.database,
         log_watcher=core.log_watcher,
         streams=core.streams,
-        mapper=EventMapper(core.catalogue),
+        mapper=core.mapper,
         executor=core.executor,
         records=RecordQueries(core.database, RECORDS),
         vault=Vault(core.database, cipher),

@@ -35,7 +35,7 @@ class MediaEvent(AggregateRoot):
 
     def copy(self) -> Self:
         copy = super().copy()
-        copy.details = self.details.model_copy()
+        copy.details = self.details.copied()
         copy.__dict__.pop("left_unchanged", None)
         return copy
 

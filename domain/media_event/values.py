@@ -197,12 +197,16 @@ class EventDetails(Particulars):
     actual_live_end: datetime | None = None
     date_deleted: datetime | None = None
 
-    @classmethod
-    def blank(cls) -> Self:
+    @staticmethod
+    def blank() -> EventDetails:
         """The same as `EventDetails()`, without the validation of sixty defaults for every Event."""
-        details = cls.__new__(cls)
+        return _BLANK.copied()
+
+    def copied(self) -> Self:
+        """The same as `model_copy()`, at a fifth of its cost: every command copies the details. They hold no mutable value."""
+        details = object.__new__(type(self))
         set_attribute = object.__setattr__
-        set_attribute(details, "__dict__", _BLANK.__dict__.copy())
+        set_attribute(details, "__dict__", self.__dict__.copy())
         set_attribute(details, "__pydantic_fields_set__", set())
         set_attribute(details, "__pydantic_extra__", None)
         set_attribute(details, "__pydantic_private__", None)
