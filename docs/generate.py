@@ -9,12 +9,12 @@ import argparse
 import inspect
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, IntEnum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Final, Union, get_args, get_origin
 from uuid import UUID
 
 import yaml
@@ -56,23 +56,10 @@ _WORDS: Mapping[Any, str] = {
 }
 
 
-def pages() -> dict[str, str]:
-    """Every generated page by its file name."""
-    made = {
-        "routes.md": _routes(),
-        "events.md": _events(),
-        "settings.md": _settings(),
-        "cli.md": _commands(),
-        "views.md": _views(),
-    }
-    written = {name: "\n".join([_MARK, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
-    return {**written, "asyncapi.yaml": f"# {_SAID}\n{_asyncapi()}"}
-
-
 def main() -> int:
     REFERENCE.mkdir(parents=True, exist_ok=True)
-    for name, text in pages().items():
-        (REFERENCE / name).write_text(text, encoding="utf-8")
+    for name, made in PAGES.items():
+        (REFERENCE / name).write_text(made(), encoding="utf-8")
     return 0
 
 
@@ -350,7 +337,26 @@ def _asyncapi() -> str:
     """`/asyncapi.json` as YAML. Its version is the source's, whatever may be installed."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     document = from_json(to_json(asyncapi(version).describe()))  # shares nothing, so YAML needs no anchors
-    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120))
+    text = yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
+    return f"# {_SAID}\n{text}"
+
+
+# --- all of them
+
+
+def _markdown(lines: Iterable[str]) -> str:
+    return "\n".join([_MARK, "", *lines]).rstrip() + "\n"
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "routes.md": lambda: _markdown(_routes()),
+    "events.md": lambda: _markdown(_events()),
+    "settings.md": lambda: _markdown(_settings()),
+    "cli.md": lambda: _markdown(_commands()),
+    "views.md": lambda: _markdown(_views()),
+    "asyncapi.yaml": _asyncapi,
+}
+"""What makes each page, by its file name."""
 
 
 if __name__ == "__main__":

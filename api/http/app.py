@@ -11,12 +11,13 @@ from urllib.parse import quote
 
 from prometheus_client import CollectorRegistry
 
+from api.http.api_description import ApiDescription
 from api.http.body import Disconnected, Receive
 from api.http.docs_page import docs_router
+from api.http.documentation import Documentation
 from api.http.endpoint import Conventions, Endpoint, Services
 from api.http.errors import HttpError, MethodNotAllowed, NoSuchPath
 from api.http.metrics import Meter, RequestMetrics
-from api.http.openapi import ApiDescription, Documentation
 from api.http.path_trie import PathTrie
 from api.http.request import Request, Scope
 from api.http.response import Response, encode, is_stream

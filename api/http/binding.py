@@ -18,7 +18,7 @@ from api.http.forms import QueryParser
 from api.http.model import Wire
 from api.http.parsing import JsonParser, Validator
 from api.http.path_trie import parameter_names
-from api.http.router import RouteSpec
+from api.http.router import Respond, RouteSpec
 
 Converter = Callable[[str], Any]
 _CACHED: Final = 1024  # route specs; the product has some 170
@@ -57,6 +57,13 @@ def read_signature(spec: RouteSpec) -> Signature:
         raise TypeError(f"{spec.where}: query must be a Wire model")
     services = {name: hints.get(name) for name in parameters if name not in ("query", "body", *templated)}
     return Signature(path, query, parameters.get("body"), hints.get("body"), services)
+
+
+@lru_cache(_CACHED)
+def responder_services(respond: Respond) -> dict[str, Any]:
+    """The first two parameters of a responder are the request and the outcome; the others are services."""
+    hints = get_type_hints(respond, include_extras=True)
+    return {name: hints.get(name) for name in list(inspect.signature(respond).parameters)[2:]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
-from typing import Any, Protocol, get_type_hints
+from typing import Any, Protocol
 
 from api.http.auth import Authenticate, Authorizer
-from api.http.binding import parsers, read_signature
+from api.http.binding import parsers, read_signature, responder_services
 from api.http.body import Receive, check_length, read_body
 from api.http.errors import FailureOf, failure_of
 from api.http.metrics import Meter
@@ -129,12 +128,10 @@ class Endpoint:
 
 
 def _responder(spec: RouteSpec, services: Services) -> Respond | None:
-    """Its first two parameters are the request and the outcome; the others are services."""
     respond = spec.respond
     if respond is None:
         return None
-    hints = get_type_hints(respond, include_extras=True)
-    wanted = {name: hints.get(name) for name in list(signature(respond).parameters)[2:]}
+    wanted = responder_services(respond)
     return partial(respond, **_provided(spec, wanted, services=services)) if wanted else respond
 
 

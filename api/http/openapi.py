@@ -1,13 +1,12 @@
-"""`/openapi.json`: FastAPI describes the routes, from the same declarations that serve them.
+"""The OpenAPI document: FastAPI describes the routes, from the same declarations that serve them.
 
 FastAPI never sees a request. It is given stubs with the signatures of the endpoints; its description is then corrected where it
 cannot know: statuses, headers, forms beside JSON, names of operations and models."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, get_args
 
 from fastapi import Body, FastAPI, Path, Query, Security
@@ -16,9 +15,8 @@ from fastapi.responses import Response as PlainResponse
 from fastapi.security import APIKeyHeader
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
-from pydantic_core import to_json
 
-from api.http.auth import OPEN
+from api.http.api_description import ApiDescription
 from api.http.binding import Signature, read_signature
 from api.http.body import FORM, PLAIN
 from api.http.openapi_responses import (
@@ -30,8 +28,7 @@ from api.http.openapi_responses import (
     success_text,
 )
 from api.http.openapi_schemas import component_name, form_content, not_null, polish, reference
-from api.http.request import Request
-from api.http.response import JSON_TYPE, Response
+from api.http.response import JSON_TYPE
 from api.http.router import Router, RouteSpec
 from api.http.surface import Surface
 
@@ -40,50 +37,6 @@ _KEY: Final = (
     "An API key of a client. The header X-Auth-Key is accepted in its place; where both are there, API-KEY counts. The client must "
     "have a role that may make the call."
 )
-
-
-class ApiDescription:
-    """What an application says of its API beside its routes: an introduction, a sentence for each tag, and one for each path
-    parameter by the segment before it, such as `room/{id}`. `licence` is an SPDX identifier."""
-
-    def __init__(
-        self,
-        introduction: str = "",
-        *,
-        licence: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        path_parameters: Mapping[str, str] | None = None,
-    ) -> None:
-        self.introduction = introduction
-        self.licence = None if licence is None else {"name": licence, "identifier": licence}
-        self.tags = dict(tags or {})
-        self.path_parameters = dict(path_parameters or {})
-
-
-class Documentation:
-    """Serves the document. It is made when first asked for, off the event loop: with some 170 routes it takes a moment that no
-    request should wait."""
-
-    def __init__(self, routes: Iterable[Router], *, title: str, version: str, about: ApiDescription | None = None) -> None:
-        self._routes = list(routes)
-        self._title = title
-        self._version = version
-        self._about = about
-        self._json: bytes | None = None
-
-    def router(self, surface: Surface) -> Router:
-        routes = Router(surface=surface)
-
-        @routes.get("/openapi.json", OPEN, documented=False)
-        async def openapi_document(request: Request) -> Response:
-            if self._json is None:
-                self._json = await asyncio.to_thread(self._render)
-            return Response(body=self._json)
-
-        return routes
-
-    def _render(self) -> bytes:
-        return to_json(describe(self._routes, title=self._title, version=self._version, about=self._about))
 
 
 def describe(routes: Iterable[Router], *, title: str, version: str, about: ApiDescription | None = None) -> dict[str, Any]:

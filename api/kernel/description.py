@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.http.openapi import ApiDescription
+from api.http.api_description import ApiDescription
 
 _INTRODUCTION: Final = """\
 Media Events with their rooms, tags, categories, playlists and webhooks; a job engine; and a key provider (SPEKE).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def _generate(document: dict[str, Any], folder: Path) -> str:
     (folder / "config.yml").write_text("post_hooks: []\n", encoding="utf-8")
     options = ["--path", "openapi.json", "--config", "config.yml", "--meta", "none", "--output-path", PACKAGE]
     command = [sys.executable, "-m", "openapi_python_client", "generate", *options]
-    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env={"COLUMNS": "500"})
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "500"})
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout + finished.stderr
 

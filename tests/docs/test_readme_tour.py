@@ -39,7 +39,7 @@ class Running:
         until(lambda: self.process.poll() is not None or "media API" in self._screen.read_text(), seconds=60)
         found = re.search(r"media API +(http://\S+)/api\n", self._screen.read_text())
         assert found is not None, self._log.read_text()
-        until(lambda: httpx.get(found[1] + "/readyz").status_code == 200)
+        until(lambda: httpx.get(found[1] + "/readyz", verify=False).status_code == 200)
         return found[1]
 
     def stop(self) -> tuple[int, str]:

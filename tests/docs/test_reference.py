@@ -13,7 +13,7 @@ from api.kernel.errors import failure_of
 from api.wiring.catalogue import AGGREGATES, catalogue, views
 from api.wiring.services import ROUTES
 from api.wiring.settings import VARIABLES
-from docs.generate import REFERENCE, pages, words
+from docs.generate import PAGES, REFERENCE, words
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import Conflict, DomainError, FieldError, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from domain.media_event.playback import StreamPlace, StreamProtocol
@@ -36,9 +36,9 @@ def page(name: str) -> str:
     return (REFERENCE / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", pages())
+@pytest.mark.parametrize("name", PAGES)
 def test_generated_pages_are_up_to_date(name: str) -> None:
-    assert page(name) == pages()[name], "run `python docs/generate.py`"
+    assert page(name) == PAGES[name](), "run `python docs/generate.py`"
 
 
 def test_every_route_is_there() -> None:

@@ -17,6 +17,8 @@ _OF_WORKERS = (
     "workers.deliveries.sender",
     "workers.adapters.kafka.relay",
 )
+_LARGE_AND_RARE = ("fastapi", "starlette", "kafka")
+"""The OpenAPI document, and a broker that most installations do not have."""
 _OF_THE_API = ("api.media", "api.engine", "api.speke", "api.audit", "api.http", "uvicorn")
 
 _BUILD = "from api.wiring.product import build"
@@ -68,6 +70,10 @@ def webhooks_process() -> set[str]:
 def test_the_api_imports_no_worker(api_process: set[str]) -> None:
     assert "api.media.event.routes" in api_process
     assert below(api_process, *_OF_WORKERS) == set()
+
+
+def test_the_api_starts_without_packages_that_it_seldom_needs(api_process: set[str]) -> None:
+    assert below(api_process, *_LARGE_AND_RARE) == set()
 
 
 def test_a_worker_role_imports_neither_the_api_nor_the_other_roles(webhooks_process: set[str]) -> None:

@@ -10,17 +10,16 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from api.wiring.catalogue import RELAYED
 from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
 from projections.consumers.leases import ShardLeases
 from projections.log.reader import LoggedEvent
-from tests.contract.feed.transports import Transport
+from tests.contract.feed.transports import KINDS, Transport
 from workers.kernel.consumer import Consumer
 
 
 class Notebook:
-    kinds = frozenset(RELAYED)
+    kinds = KINDS
 
     def __init__(self) -> None:
         self.poison: set[str] = set()
@@ -66,7 +65,7 @@ class Notebook:
 async def consuming(
     inner: Core, transport: Transport, notebook: Notebook, *, shards: int = 1, lease: float = 1.0, limit: int = 1000
 ) -> AsyncIterator[Consumer[Sequence[LoggedEvent]]]:
-    feed = transport.feed(kinds=RELAYED, shards=shards, limit=limit)
+    feed = transport.feed(kinds=KINDS, shards=shards, limit=limit)
     share = ShardLeases(inner.database, "notebook", shards=shards, member=uuid4(), lease=lease)
     consumer = Consumer(inner.database, share, feed=feed, handler=notebook)
     await consumer.start()

@@ -7,14 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring.catalogue import RELAYED
 from api.wiring.core import Core
 from domain.kernel.ports import Invocation, Plan
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState
 from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming
-from tests.contract.feed.transports import Kafka, Log, Transport, forget, held, positions, relaying
+from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, forget, held, positions, relaying
 from tests.projections.feeding import do, event, room
 from tests.projections.log.helpers import rows, until
 from workers.adapters.kafka.topics import Topics
@@ -53,7 +52,7 @@ async def some_writes(inner: Core, count: int) -> int:
 
 async def test_each_record_is_given_once_and_by_position(inner: Core, transport: Transport) -> None:
     head = await some_writes(inner, 60)
-    feed = transport.feed(kinds=RELAYED, limit=10)
+    feed = transport.feed(kinds=KINDS, limit=10)
     assert await fetched(feed, 0, through=head) == list(range(1, head + 1))
     assert await fetched(feed, head - 5, through=head) == list(range(head - 4, head + 1))
 
@@ -67,7 +66,7 @@ async def test_only_selected_kinds_are_given(inner: Core, transport: Transport) 
 
 
 async def test_a_waiting_feed_gives_a_new_write_at_once(inner: Core, transport: Transport) -> None:
-    feed = transport.feed(kinds=RELAYED)
+    feed = transport.feed(kinds=KINDS)
     waiting = asyncio.create_task(fetched(feed, 0, through=2))
     await event(inner, 1)
     await event(inner, 2)
@@ -79,7 +78,7 @@ async def test_a_write_is_never_split(inner: Core, transport: Transport) -> None
         await event(inner, number + 1, title="a", ref_id="b", state=EventState.PRE_VOD)
         await do(inner, AddOrUpdateEvent(UUID(int=number + 1), {"title": "c", "ref_id": "d"}, state=EventState.VOD_PUBLIC))
     commands: dict[int, str] = dict(rows(inner.database.conninfo, "SELECT position, metadata->>'command_id' FROM events"))
-    feed, after = transport.feed(kinds=RELAYED, limit=4), 0
+    feed, after = transport.feed(kinds=KINDS, limit=4), 0
     async with asyncio.timeout(20):
         while after < len(commands):
             batch = await feed.fetch({0: after})
@@ -94,14 +93,14 @@ async def test_a_write_larger_than_a_page_is_given_whole(inner: Core, transport:
 
     await event(inner, 100)
     await inner.executor.execute(all_of_them, invocation=Invocation.by("system"))
-    assert await fetched(transport.feed(kinds=RELAYED, limit=5), 0, through=60) == list(range(1, 61))
+    assert await fetched(transport.feed(kinds=KINDS, limit=5), 0, through=60) == list(range(1, 61))
 
 
 async def test_each_shard_is_read_from_its_own_position(inner: Core, transport: Transport) -> None:
     head = await some_writes(inner, 40)
     halves = []
     for shard in (0, 1):
-        feed, after, found = transport.feed(kinds=RELAYED, shards=2), {shard: 0}, []
+        feed, after, found = transport.feed(kinds=KINDS, shards=2), {shard: 0}, []
         async with asyncio.timeout(20):
             while after[shard] < head:
                 batch = await feed.fetch(after)
@@ -112,7 +111,7 @@ async def test_each_shard_is_read_from_its_own_position(inner: Core, transport: 
     assert sorted(halves[0] + halves[1]) == list(range(1, head + 1))
     assert halves[0]
     assert halves[1]
-    feed, after = transport.feed(kinds=RELAYED, shards=2), {0: head, 1: 0}
+    feed, after = transport.feed(kinds=KINDS, shards=2), {0: head, 1: 0}
     found = []
     async with asyncio.timeout(20):
         while min(after.values()) < head:
@@ -252,10 +251,10 @@ async def test_records_that_kafka_no_longer_holds_are_read_from_the_log(
     async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics):
         head = await some_writes(inner, 30)
         await broker.ready()
-        assert await fetched(broker.feed(kinds=RELAYED), 0, through=head) == list(range(1, head + 1))
+        assert await fetched(broker.feed(kinds=KINDS), 0, through=head) == list(range(1, head + 1))
         await asyncio.to_thread(forget, kafka, topics.of("event"))
         head = await some_writes(inner, 10)
-        assert await fetched(broker.feed(kinds=RELAYED, limit=7), 0, through=head) == list(range(1, head + 1))
+        assert await fetched(broker.feed(kinds=KINDS, limit=7), 0, through=head) == list(range(1, head + 1))
 
 
 async def test_a_relay_without_its_checkpoint_sends_nothing_twice(

@@ -39,7 +39,17 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
+    """A pool of the test's own, to be stopped or drained, or to look at its files."""
     made = StepProcessPool(media_root=root, allow=[])
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StepProcessPool]:
+    """One pool for all tests that leave it as it was: a process of it costs half a second."""
+    made = StepProcessPool(media_root=tmp_path_factory.mktemp("shared"), allow=[])
     await made.start()
     yield made
     await made.stop()
@@ -72,11 +82,11 @@ async def test_a_step_without_files_leaves_no_folder(hosts: StepProcessPool, roo
     assert not await asyncio.to_thread(root.exists)
 
 
-async def test_a_process_is_reused_for_the_next_step(hosts: StepProcessPool) -> None:
-    first = await pid_of(hosts)
+async def test_a_process_is_reused_for_the_next_step(shared: StepProcessPool) -> None:
+    first = await pid_of(shared)
     for _ in range(20):
-        await hosts.run(order("nothing"), Listener())
-    assert await pid_of(hosts) == first != os.getpid()
+        await shared.run(order("nothing"), Listener())
+    assert await pid_of(shared) == first != os.getpid()
 
 
 async def test_steps_at_one_time_are_in_processes_of_their_own(hosts: StepProcessPool) -> None:
@@ -88,9 +98,9 @@ async def test_steps_at_one_time_are_in_processes_of_their_own(hosts: StepProces
     await asyncio.gather(*running)
 
 
-async def test_short_concurrent_steps_share_a_process(hosts: StepProcessPool) -> None:
-    first = await pid_of(hosts)
-    assert {*await asyncio.gather(*(pid_of(hosts) for _ in range(20)))} == {first}
+async def test_short_concurrent_steps_share_a_process(shared: StepProcessPool) -> None:
+    first = await pid_of(shared)
+    assert {*await asyncio.gather(*(pid_of(shared) for _ in range(20)))} == {first}
 
 
 async def test_outputs_are_declared_and_not_yet_published(hosts: StepProcessPool, root: Path) -> None:
@@ -107,15 +117,15 @@ async def test_outputs_are_declared_and_not_yet_published(hosts: StepProcessPool
     assert not (root / "film").exists()
 
 
-async def test_settings_of_the_worker_do_not_reach_steps_or_programs(hosts: StepProcessPool) -> None:
-    ended = await hosts.run(order("surroundings"), Listener())
+async def test_settings_of_the_worker_do_not_reach_steps_or_programs(shared: StepProcessPool) -> None:
+    ended = await shared.run(order("surroundings"), Listener())
     assert isinstance(ended, Finished)
     assert set(ended.result.metadata["ours"]) <= {"PATH", "LC_ALL", "PYTHONPATH"}
     assert set(ended.result.metadata["theirs"]) <= {"PATH", "LC_ALL", "HOME", "TMPDIR"}
 
 
-async def test_printed_text_of_a_step_is_not_a_message(hosts: StepProcessPool) -> None:
-    assert await hosts.run(order("prints"), Listener()) == Finished(Result())
+async def test_printed_text_of_a_step_is_not_a_message(shared: StepProcessPool) -> None:
+    assert await shared.run(order("prints"), Listener()) == Finished(Result())
 
 
 # -- failures -------------------------------------------------------------------------------------------------------------
@@ -135,27 +145,27 @@ async def test_printed_text_of_a_step_is_not_a_message(hosts: StepProcessPool) -
         ("runs_nothing", Failed("The program no-such-program is not installed.")),
     ],
 )
-async def test_a_failure_is_reported_and_the_next_step_runs(hosts: StepProcessPool, step: str, failed: Failed) -> None:
-    assert await hosts.run(order(step, text="a\0b"), Listener()) == failed
-    assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
+async def test_a_failure_is_reported_and_the_next_step_runs(shared: StepProcessPool, step: str, failed: Failed) -> None:
+    assert await shared.run(order(step, text="a\0b"), Listener()) == failed
+    assert await shared.run(order("nothing"), Listener()) == Finished(Result())
 
 
-async def test_a_long_reason_is_cut(hosts: StepProcessPool) -> None:
-    ended = await hosts.run(order("raises", text="x" * 5_000), Listener())
+async def test_a_long_reason_is_cut(shared: StepProcessPool) -> None:
+    ended = await shared.run(order("raises", text="x" * 5_000), Listener())
     assert isinstance(ended, Failed)
     assert len(ended.reason) == 2_000
     assert ended.reason.startswith("ValueError: xxx")
 
 
-async def test_an_unknown_workflow_is_not_a_final_failure(hosts: StepProcessPool) -> None:
-    ended = await hosts.run(order("nothing", workflow="unheard_of"), Listener())
+async def test_an_unknown_workflow_is_not_a_final_failure(shared: StepProcessPool) -> None:
+    ended = await shared.run(order("nothing", workflow="unheard_of"), Listener())
     assert isinstance(ended, Failed)
     assert ended.reason.startswith("This worker cannot run it: job.workflow: must be one of http_fetch_verify, ")
     assert not ended.final
 
 
-async def test_a_refused_parameter_is_not_repeated(hosts: StepProcessPool) -> None:
-    ended = await hosts.run(order("nothing", secret=SECRET), Listener())
+async def test_a_refused_parameter_is_not_repeated(shared: StepProcessPool) -> None:
+    ended = await shared.run(order("nothing", secret=SECRET), Listener())
     assert isinstance(ended, Failed)
     assert SECRET not in ended.reason
 
@@ -164,37 +174,37 @@ async def test_a_refused_parameter_is_not_repeated(hosts: StepProcessPool) -> No
 
 
 @pytest.mark.parametrize("step", ["leaves_a_program", "leaves_an_orphan"])
-async def test_a_program_left_running_is_killed_with_its_process(hosts: StepProcessPool, step: str) -> None:
-    ended = await hosts.run(order(step), Listener())
+async def test_a_program_left_running_is_killed_with_its_process(shared: StepProcessPool, step: str) -> None:
+    ended = await shared.run(order(step), Listener())
     assert isinstance(ended, Finished)
     await until(lambda: not alive(ended.result.metadata["left"]))
-    assert await pid_of(hosts) != ended.result.metadata["pid"]
+    assert await pid_of(shared) != ended.result.metadata["pid"]
 
 
-async def test_a_process_with_a_thread_left_running_is_not_reused(hosts: StepProcessPool) -> None:
-    ended = await hosts.run(order("leaves_a_thread"), Listener())
+async def test_a_process_with_a_thread_left_running_is_not_reused(shared: StepProcessPool) -> None:
+    ended = await shared.run(order("leaves_a_thread"), Listener())
     assert isinstance(ended, Finished)
-    assert await pid_of(hosts) != ended.result.metadata["pid"]
+    assert await pid_of(shared) != ended.result.metadata["pid"]
 
 
-async def test_a_fork_of_the_process_sends_nothing(hosts: StepProcessPool) -> None:
-    assert await hosts.run(order("leaves_a_copy"), Listener()) == Finished(Result(message="I am the first"))
-    assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
+async def test_a_fork_of_the_process_sends_nothing(shared: StepProcessPool) -> None:
+    assert await shared.run(order("leaves_a_copy"), Listener()) == Finished(Result(message="I am the first"))
+    assert await shared.run(order("nothing"), Listener()) == Finished(Result())
 
 
 # -- the end --------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_cancelled_run_kills_the_process_group(hosts: StepProcessPool) -> None:
+async def test_a_cancelled_run_kills_the_process_group(shared: StepProcessPool) -> None:
     listener = Listener()
-    running = asyncio.create_task(hosts.run(order("is_deaf"), listener))
+    running = asyncio.create_task(shared.run(order("is_deaf"), listener))
     await until(lambda: listener.lines)
     pids = [int(pid) for pid in listener.lines[0][1].split()]
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     await until(lambda: not any(map(alive, pids)))
-    assert await hosts.run(order("nothing"), Listener()) == Finished(Result())
+    assert await shared.run(order("nothing"), Listener()) == Finished(Result())
 
 
 async def test_stop_kills_running_steps(hosts: StepProcessPool) -> None:

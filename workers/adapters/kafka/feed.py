@@ -24,8 +24,9 @@ from projections.kernel.database import Database
 from projections.log import reader
 from projections.log.reader import LoggedEvent
 from workers.adapters.kafka import cloud_event
+from workers.adapters.kafka.broker_topics import bounds
 from workers.adapters.kafka.cluster import cluster_id
-from workers.adapters.kafka.topics import LARGEST, Topics, bounds
+from workers.adapters.kafka.topics import LARGEST, Topics
 from workers.kernel.feed import LIMIT, Batch
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name

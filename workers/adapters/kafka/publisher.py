@@ -15,8 +15,9 @@ from kafka.errors import KafkaError
 from domain.kernel.errors import Unavailable
 from projections.log.reader import LoggedEvent
 from workers.adapters.kafka import cloud_event
+from workers.adapters.kafka.broker_topics import bounds, create
 from workers.adapters.kafka.cluster import cluster_id
-from workers.adapters.kafka.topics import LARGEST, PARTITIONS, Topics, bounds, create
+from workers.adapters.kafka.topics import LARGEST, PARTITIONS, Topics
 
 _PATIENCE = 4.0
 """Seconds for a page. Less than a lease, so that the relay keeps its shard while a broker is down."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
-from kafka.errors import TopicAlreadyExistsError
-
-from domain.kernel.errors import Unavailable
 from projections.consumers.leases import shard_of
 
 PARTITIONS = 8
@@ -34,24 +29,3 @@ class Topics:
         if PARTITIONS % of:
             raise ValueError(f"a consumer of Kafka has 1, 2, 4 or {PARTITIONS} shards, not {of}")
         return [partition for partition in range(PARTITIONS) if partition % of in shards]
-
-
-def bounds(
-    consumer: KafkaConsumer, partitions: Sequence[TopicPartition]
-) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
-    """The first offset of each partition, and the one after its last. Raises `Unavailable` for a topic that is not ready yet."""
-    try:
-        return consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
-    except KeyError as missing:
-        raise Unavailable(f"Kafka does not know {missing.args[0].topic} yet") from None
-
-
-def create(admin: KafkaAdminClient, names: Collection[str]) -> None:
-    """Create the topics that do not exist."""
-    missing = set(names) - set(admin.list_topics())
-    configuration = {"max.message.bytes": str(LARGEST)}
-    for name in sorted(missing):
-        try:
-            admin.create_topics([NewTopic(name, num_partitions=PARTITIONS, topic_configs=configuration)])
-        except TopicAlreadyExistsError:
-            continue
