@@ -32,15 +32,22 @@ _REQUESTS = 3_000
 _EVENTS = 4_000
 
 
+def migrated(base: Ground, checkout: Path, name: str) -> tuple[str, str, dict[str, str]]:
+    """A database made by a checkout of the product: its address, a home, and the environment for processes of the checkout."""
+    url, home = base.plain_database(f"bench_{name}"), str(base.home / name)
+    Path(home).mkdir(exist_ok=True)
+    environment = {"MEDIALEDGER_DATABASE_URL": url, "MEDIALEDGER_HOME": home, "PYTHONPATH": str(checkout)}
+    migrate = [str(python_of(checkout)), "-m", "api.cli.main", "migrate"]
+    subprocess.run(migrate, cwd=checkout, env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
+    return url, home, environment
+
+
 @contextmanager
 def _served(base: Ground, checkout: Path, name: str) -> Iterator[tuple[Served, str]]:
     """The product of a checkout on a database of its own, made by the same checkout."""
-    url, home = base.plain_database(f"bench_{name}"), str(base.home / name)
-    given = {"MEDIALEDGER_DATABASE_URL": url, "MEDIALEDGER_HOME": home, "PYTHONPATH": str(checkout)}
-    migrate = [str(python_of(checkout)), "-m", "api.cli.main", "migrate"]
-    subprocess.run(migrate, cwd=checkout, env={**os.environ, **given}, check=True, stdout=subprocess.DEVNULL)
+    url, home, environment = migrated(base, checkout, name)
     command = ["bench.serve", "product", "--home", home]
-    with base.process(name, command, input_line=url, environment=given, checkout=checkout) as port:
+    with base.process(name, command, input_line=url, environment=environment, checkout=checkout) as port:
         yield Served(int(port), KEY), url
 
 
