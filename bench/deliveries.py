@@ -51,8 +51,8 @@ _PAYLOAD = (
     '"provisionStateChanged":false,"capturingLive2VodFlagChanged":false,"action":"Updated"}'
 )
 _PUT = """
-INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, due_at, created_at)
-SELECT w.webhook, p, l.ordering_key, w.shard, format(%s, l.ordering_key), clock_timestamp(), clock_timestamp()
+INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at)
+SELECT w.webhook, p, l.ordering_key, 0, w.shard, format(%s, l.ordering_key), clock_timestamp(), clock_timestamp()
 FROM generate_series(1, %s::bigint / %s) AS p, unnest(%s::uuid[], %s::smallint[]) AS w (webhook, shard),
 LATERAL (SELECT md5((p %% %s)::text)::uuid::text AS ordering_key) l
 """

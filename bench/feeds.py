@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvloop
 
-from api.wiring.catalogue import RELAYED, catalogue
+from api.wiring.catalogue import RELAYED, catalogue, notified
 from bench import schedule
 from bench.fill import fill
 from bench.ground import Ground, in_turns
@@ -87,7 +87,7 @@ async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
 async def _consume(followed: _Followed, *, over_kafka: bool) -> tuple[int, float]:
     async with _stand(followed.url) as (database, log_watcher):
         mapper = EventMapper(catalogue())
-        handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, wake=lambda: None)
+        handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, notified=notified(), wake=lambda: None)
         feed: Feed = LogFeed(database, log_watcher, kinds=handler.kinds)
         if over_kafka:
             assert isinstance(feed, LogFeed)

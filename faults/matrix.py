@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from faults.callbacks import JobLoad, job_notices
 from faults.load import Load
 from faults.receivers import Behaviour, Receiver
 from faults.scenarios import Effort, Scenario, Scene
@@ -55,6 +56,8 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
     before, ended = await stage.head(), sum(process.unexpected_ends for process in stage.all)
     load = Load(f"{scenario.name}-{before}", stage.addresses, key=KEY, per_second=effort.per_second, dice=stage.dice)
     scene = Scene(stage, load, effort)
+    callback = Receiver("callback", dice=random.Random(stage.dice.random())) if scenario.jobs else None
+    jobs = await _jobs(stage, callback) if callback is not None else None
     await load.start()
     try:
         await asyncio.sleep(_WARM)
@@ -62,12 +65,21 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
         over = time.time()
         await asyncio.sleep(_WARM)
         await load.finish()
+        if jobs is not None:
+            await jobs.finish()
     except BaseException:
         await load.close()
+        if jobs is not None:
+            await jobs.close()
         raise
     await stage.until_ready()
     all_notifications = await asyncio.to_thread(notifications, stage.database, before)
     made_due = await _all_arrive(stage, receivers, all_notifications)
+    notices = await asyncio.to_thread(job_notices, stage.database, before) if callback is not None else []
+    if callback is not None:
+        await _arrive([callback], notices)
+        scene.notes.append(f"{len(notices)} notices of jobs")
+        receivers = [*receivers, callback]
     if made_due:
         scene.notes.append(f"{made_due} deliveries made due at once")
     for receiver in receivers:
@@ -81,14 +93,21 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
         repeated=load.repeated,
         unlogged=sum(transaction not in known for transaction in load.acknowledged),
         logged=len(all_notifications),
-        found=[findings(receiver, all_notifications) for receiver in receivers],
-        settled=settled([one for one in receivers if _prompt(one)], all_notifications, since=over),
+        found=[findings(one, notices if one is callback else all_notifications) for one in receivers],
+        settled=settled([one for one in receivers if _prompt(one) and one is not callback], all_notifications, since=over),
         recovered=settled([one for one in receivers if not _prompt(one)], all_notifications, since=over),
         parked=await stage.parked(),
         unexpected_ends=sum(process.unexpected_ends for process in stage.all) - ended,
         broken_chain=chain.reason or "",
         notes="; ".join(scene.notes),
     )
+
+
+async def _jobs(stage: Stage, receiver: Receiver) -> JobLoad:
+    await receiver.start()
+    load = JobLoad(stage, receiver)
+    await load.start()
+    return load
 
 
 def _prompt(receiver: Receiver) -> bool:

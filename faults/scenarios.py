@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from faults.load import Load
 from faults.processes import Supervised
@@ -65,6 +66,8 @@ class Scenario:
     kafka: bool
     act: Callable[[Scene], Awaitable[None]]
     beside: Sequence[Behaviour] = (Behaviour.SLOW,)
+    jobs: bool = False
+    """Whether there are jobs with a callback beside the Events."""
 
 
 async def calm(scene: Scene) -> None:
@@ -79,6 +82,16 @@ async def kills(scene: Scene) -> None:
         (await scene.chosen(role)).kill()
         await scene.moment(0.1, scene.effort.between)
     scene.notes.append(f"{scene.effort.kills} each of {', '.join(scene.stage.processes)}")
+
+
+async def one_fan_out_killed(scene: Scene) -> None:
+    """All processes of one fan-out at once, while the other goes on; then the other way round."""
+    roles = ("callback", "webhooks") * scene.effort.kills
+    for role in roles:
+        for process in scene.stage.processes[role]:
+            process.kill()
+        await scene.moment(1.0, LEASE + 1)
+    scene.notes.append(f"{scene.effort.kills} x both processes of each fan-out")
 
 
 async def kafka_outage(scene: Scene) -> None:
@@ -131,6 +144,7 @@ async def freezes(scene: Scene) -> None:
     scene.notes.append(f"{await scene.stage.lease_changes() - before} shards changed their owner")
 
 
+_KILLED_IN_TURNS: Final = "one of the two fan-outs killed while the other goes on; jobs with callbacks beside Events"
 FAULTY = (Behaviour.FAILS, Behaviour.HANGS, Behaviour.DRIPS, Behaviour.BUSY, Behaviour.REDIRECTS, Behaviour.CLOSES)
 _BOTH: Mapping[str, tuple[str, Callable[[Scene], Awaitable[None]]]] = {
     "calm": ("no faults, to compare with", calm),
@@ -143,6 +157,8 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("kafka", "Kafka stopped and restarted with its data, and killed", True, kafka_outage),
     Scenario("receivers", "receivers with six faults, all at once", True, faulty_receivers, FAULTY),
     *(Scenario(f"receiver-{one}", f"a faulty receiver: {one}", True, faulty_receivers, (one,)) for one in FAULTY),
+    Scenario("fan-outs", _KILLED_IN_TURNS, True, one_fan_out_killed, jobs=True),
+    Scenario("fan-outs-log", f"{_KILLED_IN_TURNS}; no Kafka", False, one_fan_out_killed, jobs=True),
     *(Scenario(f"{name}-log", f"{meaning}; no Kafka", False, act) for name, (meaning, act) in _BOTH.items()),
 )
 QUICK_NAMES = tuple(one.name for one in SCENARIOS if not one.name.startswith(("receiver-", "calm-")))

@@ -39,7 +39,7 @@ _PARKED = "SELECT count(*) FROM parked_records"
 class Stage:
     """Runs the servers and processes of a scenario. `dice` is the random source of the scenario."""
 
-    WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "webhooks": EACH, "deliveries": EACH}
+    WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "webhooks": EACH, "callback": EACH, "deliveries": EACH}
     """How many processes there are of each role. The relay runs only with Kafka."""
 
     def __init__(self, folder: Path, *, kafka: bool, dice: random.Random) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import psycopg
 
-from api.wiring.catalogue import catalogue
+from api.wiring.catalogue import catalogue, notified
 from domain.kernel.mapper import EventMapper
 from domain.media_event.aggregate import MediaEvent
 from faults.receivers import Receiver
@@ -75,7 +75,7 @@ def _notification(stream: str, rows: Sequence[Any], *, roots: dict[str, MediaEve
     events = [mapper.read(topic, stream=stream, version=version, state=state) for _, _, version, topic, state, *_ in rows]
     for event in events:
         roots[stream] = event.mutate(roots.get(stream))  # type: ignore[assignment]
-    changes = effect(events)
+    changes = effect(events, notified())
     if changes is None:
         return None
     position, *_, transaction, _, at = rows[-1]

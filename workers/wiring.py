@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from domain.kernel.clock import Clock
 from domain.kernel.mapper import EventMapper
@@ -23,6 +23,9 @@ from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import Outbound
+
+if TYPE_CHECKING:
+    from workers.webhooks.policy import Notified
 
 S = TypeVar("S")
 W = TypeVar("W", bound="Worker")
@@ -54,6 +57,8 @@ class WorkerContext:
     """The Kafka brokers; None without Kafka."""
     relayed: frozenset[str]
     """The kinds of aggregates whose events Kafka gets."""
+    notified: Callable[[], Mapping[str, Notified]]
+    """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
     media_root: Path
     outbound_allow: Sequence[Network]
     steps: int

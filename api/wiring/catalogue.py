@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from api.wiring.room import WorkerRole
 from api.wiring.rooms import ROOMS
@@ -12,6 +13,9 @@ from domain.records.record import Record
 from projections.kernel.migrate import Grant, Migration
 from projections.kernel.view import View, Views
 from projections.records.view import record_view
+
+if TYPE_CHECKING:
+    from workers.webhooks.policy import Notified
 
 AGGREGATES: tuple[type[AggregateRoot], ...] = tuple(kind for room in ROOMS for kind in room.aggregates)
 RECORDS: tuple[type[Record], ...] = tuple(kind for kind in AGGREGATES if issubclass(kind, Record))
@@ -30,6 +34,11 @@ def _records_without_a_view() -> tuple[type[Record], ...]:
 
 
 RECORD_VIEW = record_view(_records_without_a_view())
+
+
+def notified() -> dict[str, Notified]:
+    """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
+    return {kind: meaning for room in ROOMS for kind, meaning in room.notified().items()}
 
 
 def catalogue() -> Catalogue:

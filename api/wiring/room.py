@@ -1,7 +1,7 @@
 """Room: one part of the product, with everything that it brings, in one place.
 
-A process imports only what it needs: `routes`, `services`, `past_states` and the `make` of a worker role are functions that import
-inside. What every process needs (aggregates, views, migrations) is imported at the top of the room's module.
+A process imports only what it needs: `routes`, `services`, `past_states`, `notified` and the `make` of a worker role are functions
+that import inside. What every process needs (aggregates, views, migrations) is imported at the top of the room's module.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from api.audit.past_states import Renderer
     from api.http.router import Router
     from api.wiring.container import Providers, Services
+    from workers.webhooks.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -43,5 +44,7 @@ class Room:
     services: Callable[[Services], Providers] = lambda services: {}
     past_states: Callable[[Services], Mapping[str, Renderer]] = lambda services: {}
     """Renders the past states of the room's aggregates, by their kind, as a GET shows them today."""
+    notified: Callable[[], Mapping[str, Notified]] = dict
+    """What the domain events of the room's aggregates mean to the webhooks of an Event, by the kinds of the aggregates."""
     worker_roles: Sequence[WorkerRole] = ()
     relayed: bool = True

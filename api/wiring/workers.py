@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from socket import gethostname
 
 from api.kernel.version import product_version
-from api.wiring.catalogue import RECORDS, RELAYED, WORKER_ROLES
+from api.wiring.catalogue import RECORDS, RELAYED, WORKER_ROLES, notified
 from api.wiring.core import Core, core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -43,6 +43,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         clock=core.clock,
         kafka=settings.kafka_bootstrap_servers,
         relayed=RELAYED,
+        notified=notified,
         media_root=settings.media_root,
         outbound_allow=settings.outbound_allow,
         steps=settings.steps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -80,6 +81,14 @@ class WebhookHandlers:
             await self._check_event(values, stored.details.event_id)
             still = {"event_id": stored.details.event_id, "job_client": stored.details.job_client}
             return Plan((AmendRecord(key, Webhook, values, still=still, sealed=encrypted),))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def disable(self, key: UUID, *, at: datetime, invocation: Invocation) -> Outcome[Webhook]:
+        """Disable an enabled webhook of any family. Raises `Conflict` where it is disabled or deleted already."""
+
+        async def plan() -> Plan:
+            return Plan((AmendRecord(key, Webhook, {"disabled_at": at}, still={"disabled_at": None}),))
 
         return await self._executor.execute(plan, invocation=invocation)
 

@@ -13,7 +13,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.deliveries.keys import CHANNEL, shard_of
+from domain.webhook.aggregate import CALLBACKS
+from projections.deliveries.keys import CHANNEL, Source, shard_of
 from projections.kernel.arrays import PackedArray, bigints, instants, texts, uuids
 from projections.kernel.database import Database
 
@@ -21,8 +22,8 @@ _AT_ONCE = 2000
 
 _INSERT = f"""
 WITH made AS (
-    INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, state, due_at, created_at, finished_at, error)
-    SELECT d.webhook, d.position, d.ordering_key, d.shard, d.payload, CASE WHEN d.error IS NULL THEN 0 ELSE 2 END,
+    INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, state, due_at, created_at, finished_at, error)
+    SELECT d.webhook, d.position, d.ordering_key, %s, d.shard, d.payload, CASE WHEN d.error IS NULL THEN 0 ELSE 2 END,
         clock_timestamp(), d.created_at, CASE WHEN d.error IS NOT NULL THEN clock_timestamp() END, d.error
     FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::timestamptz[], %s::text[])
         AS d (webhook, position, ordering_key, shard, payload, created_at, error)
@@ -31,9 +32,21 @@ WITH made AS (
 ), wakeups AS (SELECT DISTINCT CASE WHEN %s THEN webhook::text ELSE '' END AS payload FROM made WHERE state = 0)
 SELECT pg_notify('{CHANNEL}', payload) FROM wakeups
 """
+# From the view, except what has changed since: that is folded from its events up to the position. Callbacks are left out by the
+# database: there may be as many of them as there were jobs.
 _WEBHOOKS = """
-SELECT originator_id, originator_version, topic, state FROM events
-WHERE originator_id >= 'webhook:' AND originator_id < 'webhook;' AND position <= %s ORDER BY 1, 2
+WITH changed AS MATERIALIZED (
+    SELECT DISTINCT originator_id FROM events
+    WHERE position > %(position)s AND originator_id >= 'webhook:' AND originator_id < 'webhook;'
+)
+SELECT 'webhook:' || id, 0 AS version, NULL AS topic, NULL AS state, parent, document::json->>'disabled_at' IS NOT NULL
+FROM record_view
+WHERE kind = 'webhook' AND NOT deleted AND (parent IS NULL OR NOT starts_with(parent, %(callbacks)s))
+  AND 'webhook:' || id NOT IN (SELECT originator_id FROM changed)
+UNION ALL
+SELECT e.originator_id, e.originator_version, e.topic, e.state, NULL, NULL
+FROM changed JOIN events e ON e.originator_id = changed.originator_id AND e.position <= %(position)s
+ORDER BY 1, 2
 """
 
 
@@ -50,16 +63,30 @@ class NewDelivery:
     error: str | None = None
 
 
-async def insert(connection: AsyncConnection[TupleRow], deliveries: Sequence[NewDelivery], *, late: bool = False) -> None:
-    """Insert in the caller's transaction; existing rows stay as they are. `late`: senders, who read in log order, have passed these
-    positions already, so the notification names the webhooks to read again."""
+async def insert(
+    connection: AsyncConnection[TupleRow], deliveries: Sequence[NewDelivery], *, source: Source, late: bool = False
+) -> None:
+    """Insert in the caller's transaction; existing rows stay as they are. `late`: the source has inserted later positions already,
+    which senders may have read, so the notification names the webhooks to read again."""
     for start in range(0, len(deliveries), _AT_ONCE):
-        await connection.execute(_INSERT, (*_columns(deliveries[start : start + _AT_ONCE]), late), binary=True)
+        await connection.execute(_INSERT, (int(source), *_columns(deliveries[start : start + _AT_ONCE]), late), binary=True)
 
 
-async def webhook_events(database: Database, through: int) -> Sequence[tuple[str, int, str, bytes]]:
-    """Stream, version, topic and state of all events of webhooks up to a position, in order within each stream."""
-    return [(stream, version, topic, state) for stream, version, topic, state in await database.rows(_WEBHOOKS, (through,))]
+@dataclass(frozen=True, slots=True)
+class WebhooksThen:
+    """The webhooks of Events as of a position, without callbacks. `unchanged` are those without a later event: stream, id of the
+    Event, whether it is disabled. Of the others, `events` has stream, version, topic and state, in order within each stream."""
+
+    unchanged: Sequence[tuple[str, str | None, bool]]
+    events: Sequence[tuple[str, int, str, bytes]]
+
+
+async def webhooks_as_of(database: Database, position: int) -> WebhooksThen:
+    rows = await database.rows(_WEBHOOKS, {"position": position, "callbacks": CALLBACKS})
+    return WebhooksThen(
+        [(stream, event, disabled) for stream, _, topic, _, event, disabled in rows if topic is None],
+        [(stream, version, topic, state) for stream, version, topic, state, *_ in rows if topic is not None],
+    )
 
 
 def _columns(deliveries: Sequence[NewDelivery]) -> tuple[PackedArray, ...]:

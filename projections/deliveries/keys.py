@@ -8,6 +8,7 @@ its row.
 from __future__ import annotations
 
 import zlib
+from enum import IntEnum
 from hashlib import blake2b
 from typing import Final
 from uuid import UUID
@@ -15,7 +16,15 @@ from uuid import UUID
 SHARDS: Final = 16
 CHANNEL: Final = "medialedger_deliveries"
 """NOTIFY channel for new pending deliveries. The payload is a webhook whose deliveries are to be read again from the beginning, or
-empty when all new ones come after the present ones."""
+empty when new ones come after all present ones of their source."""
+
+
+class Source(IntEnum):
+    """A fan-out that inserts deliveries, in log order. All deliveries of one webhook come from one source."""
+
+    NOTIFICATIONS = 0
+    CALLBACKS = 1
+
 
 _VERSION = 8 << 76
 _VARIANT = 2 << 62

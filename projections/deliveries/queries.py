@@ -15,7 +15,7 @@ from uuid import UUID
 
 from domain.job.aggregate import Job
 from projections.deliveries import store
-from projections.deliveries.keys import delivery_id, position_of
+from projections.deliveries.keys import Source, delivery_id, position_of
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
 from projections.kernel.where import where
@@ -29,15 +29,20 @@ _ATTEMPTS = """
 SELECT position, ordering_key, started_at, seconds, status, error, address, response FROM delivery_attempts
 WHERE webhook = %s AND position = ANY(%s::bigint[]) ORDER BY started_at
 """
-_OLDEST = f"FROM deliveries WHERE state = {store.PENDING} ORDER BY position, webhook, ordering_key LIMIT {MOST_COUNTED}"
+_IN_ORDER = f"ORDER BY source, shard, position, webhook, ordering_key LIMIT {MOST_COUNTED}"
+"""For the planner: the index of pending deliveries, whatever it believes about the table."""
 _BACKLOG = f"""
 SELECT count(*), count(*) FILTER (WHERE due_at <= now()),
     coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE due_at <= now())), 0)::float8,
     (SELECT coalesce(sum(busy), 0)::bigint FROM consumer_members
      WHERE consumer = '{store.CONSUMER}' AND seen_at > now() - interval '{_SEEN_SECONDS} seconds')
-FROM (SELECT due_at {_OLDEST}) AS oldest
+FROM (SELECT due_at FROM deliveries WHERE state = {store.PENDING} {_IN_ORDER}) AS counted
 """
-_CALLBACK_BACKLOG = f"SELECT count(*) FROM (SELECT ordering_key {_OLDEST}) AS oldest WHERE starts_with(ordering_key, '{Job.KIND}:')"
+_CALLBACK_BACKLOG = f"""
+SELECT count(*) FROM (
+    SELECT FROM deliveries WHERE state = {store.PENDING} AND source = {Source.CALLBACKS} {_IN_ORDER}
+) AS counted
+"""
 
 
 class DeliveryState(IntEnum):
@@ -98,7 +103,7 @@ class DeliveryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Counts of pending deliveries, up to `MOST_COUNTED`. `oldest`: seconds since the first of them became due."""
+    """Counts of pending deliveries, up to `MOST_COUNTED`. `oldest`: seconds since the first of those counted became due."""
 
     pending: int
     due: int
@@ -160,7 +165,7 @@ class DeliveryQueries:
 
 
 async def callback_backlog(database: Database) -> int:
-    """How many callbacks are among the first `MOST_COUNTED` pending deliveries."""
+    """How many callbacks are pending, up to `MOST_COUNTED`."""
     row = await database.row(_CALLBACK_BACKLOG)
     assert row is not None
     return int(row[0])

@@ -14,12 +14,19 @@ from projections.deliveries.queries import Delivery
 from projections.deliveries.store import FAILED, PENDING
 from projections.kernel.database import Database
 
-_RESEND = f"""
-UPDATE deliveries SET state = {PENDING}, attempts = 0, due_at = clock_timestamp(), finished_at = NULL, error = NULL
-WHERE webhook = %(webhook)s AND
+# Locked in the order of the primary key, as by every statement that changes several deliveries.
+_RESEND = """
+WITH finished AS MATERIALIZED (
+    SELECT webhook, position, ordering_key FROM deliveries WHERE webhook = %(webhook)s AND {condition}
+    ORDER BY position, ordering_key FOR UPDATE
+)
+UPDATE deliveries d SET state = {pending}, attempts = 0, due_at = clock_timestamp(), finished_at = NULL, error = NULL
+FROM finished f WHERE d.webhook = f.webhook AND d.position = f.position AND d.ordering_key = f.ordering_key
 """
-_ONE = _RESEND + f"position = %(position)s AND ordering_key = %(ordering_key)s AND state <> {PENDING}"
-_FAILED_SINCE = _RESEND + f"state = {FAILED} AND created_at >= %(since)s"
+_ONE = _RESEND.format(
+    condition=f"position = %(position)s AND ordering_key = %(ordering_key)s AND state <> {PENDING}", pending=PENDING
+)
+_FAILED_SINCE = _RESEND.format(condition=f"state = {FAILED} AND created_at >= %(since)s", pending=PENDING)
 
 
 class Redelivery:

@@ -1,9 +1,12 @@
 -- A delivery is one notification for one webhook. Deliveries of a webhook with the same ordering key are sent one after the other; the
--- key is the id of an Event, or the stream of a job. `position` is that of the last domain event of the write.
+-- key is the id of an Event, or the stream of a job. `position` is that of the last domain event of the write. `source` is the fan-out
+-- that inserted it. A fan-out inserts in log order, but each has a lag of its own: only within one source do new deliveries have later
+-- positions than those that are there.
 CREATE TABLE deliveries (
     webhook     uuid        NOT NULL,
     position    bigint      NOT NULL,
     ordering_key        text        COLLATE "C" NOT NULL,
+    source      smallint    NOT NULL,             -- 0 notifications, 1 callbacks
     shard       smallint    NOT NULL,
     payload     text        NOT NULL,
     state       smallint    NOT NULL DEFAULT 0,   -- 0 pending, 1 delivered, 2 failed
@@ -14,7 +17,7 @@ CREATE TABLE deliveries (
     error       text,
     PRIMARY KEY (webhook, position, ordering_key)
 ) WITH (fillfactor = 80);
-CREATE INDEX deliveries_pending ON deliveries (position, webhook, ordering_key) WHERE state = 0;
+CREATE INDEX deliveries_pending ON deliveries (source, shard, position, webhook, ordering_key) WHERE state = 0;
 CREATE INDEX deliveries_pending_webhooks ON deliveries (webhook, position, ordering_key) WHERE state = 0;
 CREATE INDEX deliveries_pending_ordering_keys ON deliveries (webhook, ordering_key, position) WHERE state = 0;
 CREATE INDEX deliveries_failed ON deliveries (webhook, position, ordering_key) WHERE state = 2;

@@ -5,6 +5,7 @@ Outcomes are written under the epoch of the shard, in one statement: what a form
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,8 @@ from psycopg.rows import TupleRow
 
 from domain.job.aggregate import Job
 from domain.job.values import Severity
-from projections.kernel.arrays import bigints, instants, texts, uuids
+from projections.kernel.arrays import PackedArray, bigints, instants, texts, uuids
+from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database, unavailable
 from projections.kernel.distinct import distinct
 
@@ -43,6 +45,13 @@ class PendingDelivery(NamedTuple):
 
 
 Key = tuple[UUID, int, str]
+
+
+Cursor = tuple[int, int]
+"""A source and a shard."""
+Place = tuple[int, UUID, str]
+"""Of a delivery among those of a source and a shard: position, webhook, ordering key."""
+BEGINNING: Final[Place] = (0, UUID(int=0), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +92,11 @@ class AttemptOutcome:
     response: str
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookStatus:
+class WebhookStatus(NamedTuple):
     """The present state of a webhook. `version` is None where it does not exist or is deleted."""
 
     version: int | None
+    enabled: bool
     failing_since: datetime | None
 
 
@@ -101,19 +110,30 @@ class EndpointHealthChange:
     failing_since: datetime | None
 
 
+ABSENT: Final = WebhookStatus(None, enabled=False, failing_since=None)
+
 _COLUMNS = """
 d.webhook, d.position, d.ordering_key, CASE WHEN d.due_at <= statement_timestamp() THEN d.payload END, d.attempts,
 CASE WHEN d.due_at <= statement_timestamp() THEN 0 ELSE extract(epoch FROM d.due_at - statement_timestamp()) END::float8
 """
-_LAST_PLACE = """
-SELECT position, webhook, ordering_key FROM deliveries
-WHERE state = 0 ORDER BY position DESC, webhook DESC, ordering_key DESC LIMIT 1
+_LAST_PLACES = """
+SELECT asked.source, asked.shard, d.position, d.webhook, d.ordering_key
+FROM unnest(%s::bigint[], %s::bigint[]) AS asked (source, shard), LATERAL (
+    SELECT position, webhook, ordering_key FROM deliveries d
+    WHERE d.state = 0 AND d.source = asked.source AND d.shard = asked.shard
+    ORDER BY d.position DESC, d.webhook DESC, d.ordering_key DESC LIMIT 1
+) d
 """
 _WEBHOOKS = distinct("webhook", table="deliveries", where="state = 0")
 _NEW = f"""
-SELECT {_COLUMNS} FROM deliveries d
-WHERE d.state = 0 AND (d.position, d.webhook, d.ordering_key) > (%s, %s, %s) AND d.shard = ANY(%s::bigint[])
-ORDER BY d.position, d.webhook, d.ordering_key LIMIT %s
+SELECT asked.source, asked.shard, d.*
+FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::uuid[], %s::text[])
+    AS asked (source, shard, position, webhook, ordering_key), LATERAL (
+    SELECT {_COLUMNS} FROM deliveries d
+    WHERE d.state = 0 AND d.source = asked.source AND d.shard = asked.shard
+      AND (d.position, d.webhook, d.ordering_key) > (asked.position, asked.webhook, asked.ordering_key COLLATE "C")
+    ORDER BY d.position, d.webhook, d.ordering_key LIMIT %s
+) d
 """
 _PAGES = f"""
 SELECT d.*
@@ -122,6 +142,25 @@ FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[]) AS asked (webhoo
     WHERE d.state = 0 AND d.webhook = asked.webhook AND (d.position, d.ordering_key) > (asked.position, asked.ordering_key)
     ORDER BY d.position, d.ordering_key LIMIT asked.most
 ) d
+"""
+_PROBES = f"""
+SELECT probe.*
+FROM unnest(%s::uuid[]) AS asked (webhook), LATERAL (
+    WITH RECURSIVE heads AS (
+        (SELECT d.ordering_key, d.position, d.due_at FROM deliveries d
+         WHERE d.state = 0 AND d.webhook = asked.webhook ORDER BY d.ordering_key, d.position LIMIT 1)
+        UNION ALL
+        SELECT d.* FROM heads, LATERAL (
+            SELECT d.ordering_key, d.position, d.due_at FROM deliveries d
+            WHERE d.state = 0 AND d.webhook = asked.webhook AND d.ordering_key > heads.ordering_key
+            ORDER BY d.ordering_key, d.position LIMIT 1
+        ) d
+    ), next AS (
+        SELECT ordering_key, position FROM heads ORDER BY greatest(due_at, statement_timestamp()), position LIMIT 1
+    )
+    SELECT {_COLUMNS} FROM next JOIN deliveries d
+    ON d.webhook = asked.webhook AND d.position = next.position AND d.ordering_key = next.ordering_key
+) probe
 """
 _QUEUES = f"""
 SELECT d.*
@@ -133,7 +172,8 @@ FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::bigint[]) AS asked (webhoo
 ) d
 """
 _STATUSES = """
-SELECT asked.webhook, CASE WHEN NOT r.deleted THEN r.version END, e.failing_since
+SELECT asked.webhook, CASE WHEN NOT r.deleted THEN r.version END,
+    coalesce(NOT r.deleted AND r.document::json->>'disabled_at' IS NULL, false), e.failing_since
 FROM unnest(%s::uuid[]) AS asked (webhook)
 LEFT JOIN record_view r ON r.kind = 'webhook' AND r.id = asked.webhook::text
 LEFT JOIN delivery_endpoints e ON e.webhook = asked.webhook
@@ -194,13 +234,18 @@ WITH {_HELD}, health AS (
 UPDATE deliveries d SET state = 2, error = %(error)s, finished_at = clock_timestamp()
 FROM (
     SELECT webhook, position, ordering_key FROM deliveries, held WHERE state = 0 AND webhook = %(webhook)s
-    ORDER BY position, ordering_key LIMIT %(chunk)s
+      AND (SELECT version FROM record_view WHERE kind = 'webhook' AND id = %(webhook)s::text AND NOT deleted)
+          IS NOT DISTINCT FROM %(version)s::bigint
+    ORDER BY position, ordering_key LIMIT %(chunk)s FOR UPDATE OF deliveries
 ) f
 WHERE d.webhook = f.webhook AND d.position = f.position AND d.ordering_key = f.ordering_key AND d.state = 0
 """
+# Statements that change several deliveries lock them in the order of the primary key, against deadlocks. This one waits for none:
+# what somebody else changes now is left for the next time.
 _PRUNE = """
 WITH deleted AS (
-    DELETE FROM deliveries WHERE ctid = ANY(ARRAY(SELECT ctid FROM deliveries WHERE finished_at < %s AND state <> 0 LIMIT %s))
+    DELETE FROM deliveries WHERE ctid = ANY(ARRAY(SELECT ctid FROM deliveries WHERE finished_at < %s AND state <> 0 LIMIT %s
+        FOR UPDATE SKIP LOCKED))
     AND finished_at < %s AND state <> 0
     RETURNING webhook, position, ordering_key
 ), attempts AS (
@@ -217,20 +262,27 @@ class DeliveryStore:
     def __init__(self, database: Database, *, member: UUID) -> None:
         self._database = database
         self._member = member
+        self._status = DataLoader[UUID, WebhookStatus](self._webhook_statuses, limit=512)
 
-    async def last_place(self) -> tuple[int, UUID, str]:
-        """The place of the last pending delivery. New deliveries come after it."""
-        row = await self._database.row(_LAST_PLACE)
-        return (row[0], row[1], row[2]) if row else (0, UUID(int=0), "")
+    async def last_places(self, cursors: Iterable[Cursor]) -> dict[Cursor, Place]:
+        """The places of the last pending deliveries of sources and shards. New deliveries come after them."""
+        places = dict.fromkeys(cursors, BEGINNING)
+        rows = await self._database.rows(_LAST_PLACES, (_sources(places), _shards(places)))
+        return places | {(source, shard): (position, webhook, key) for source, shard, position, webhook, key in rows}
 
     async def webhooks(self) -> list[UUID]:
         """Webhooks with pending deliveries."""
         return [webhook for (webhook,) in await self._database.rows(_WEBHOOKS)]
 
-    async def read_new(self, after: tuple[int, UUID, str], *, shards: Iterable[int], limit: int) -> list[PendingDelivery]:
-        """Pending deliveries of all webhooks of these shards after a place, in order."""
-        rows = await self._database.rows(_NEW, (*after, bigints(list(shards)), limit))
-        return list(map(PendingDelivery._make, rows))
+    async def read_new(self, after: Mapping[Cursor, Place], *, limit: int) -> dict[Cursor, list[PendingDelivery]]:
+        """Pending deliveries of sources and shards after a place of each, in order, up to `limit` of each. Where there are none it
+        costs one look-up in an index, whatever other shards hold."""
+        positions, webhooks, keys = zip(*after.values(), strict=True)
+        columns = (_sources(after), _shards(after), bigints(positions), uuids(webhooks), texts(keys))
+        found: defaultdict[Cursor, list[PendingDelivery]] = defaultdict(list)
+        for source, shard, *row in await self._database.rows(_NEW, (*columns, limit)):
+            found[source, shard].append(PendingDelivery._make(row))
+        return found
 
     async def read_pages(self, requests: Sequence[PageRequest]) -> list[PendingDelivery]:
         rows = await self._database.rows(
@@ -257,14 +309,25 @@ class DeliveryStore:
         )
         return list(map(PendingDelivery._make, rows))
 
-    async def webhook_statuses(self, webhooks: Sequence[UUID]) -> Mapping[UUID, WebhookStatus]:
-        rows = await self._database.rows(_STATUSES, (uuids(webhooks),))
-        return {webhook: WebhookStatus(version, since) for webhook, version, since in rows}
+    async def read_probes(self, webhooks: Sequence[UUID]) -> list[PendingDelivery]:
+        """Of each webhook one delivery that is due and the first of its ordering key; where none is, the one that will be next.
+        Costs one look-up in an index for each ordering key, however many deliveries wait behind it."""
+        return list(map(PendingDelivery._make, await self._database.rows(_PROBES, (uuids(webhooks),))))
+
+    async def webhook_status(self, webhook: UUID) -> WebhookStatus:
+        """As it is at the moment of the call or later. Calls of the same moment share one query."""
+        return await self._status(webhook) or ABSENT
+
+    async def _webhook_statuses(self, webhooks: Sequence[UUID]) -> Mapping[UUID, WebhookStatus]:
+        return {
+            webhook: WebhookStatus._make(status) for webhook, *status in await self._database.rows(_STATUSES, (uuids(webhooks),))
+        }
 
     async def record(
         self, connection: AsyncConnection[TupleRow], outcomes: Sequence[AttemptOutcome], *, health: Sequence[EndpointHealthChange]
     ) -> set[tuple[int, int]]:
         """Write outcomes, at most one of each delivery. Returns the shards, with their epochs, that are still owned."""
+        outcomes = sorted(outcomes, key=lambda one: one.key)
         with unavailable():
             shards = {(one.shard, one.epoch) for one in outcomes} | {(one.shard, one.epoch) for one in health}
             cursor = await connection.execute(
@@ -272,9 +335,10 @@ class DeliveryStore:
             )
             return {(shard, epoch) for shard, epoch in await cursor.fetchall()}
 
-    async def fail_pending(self, webhook: UUID, error: str, *, shard: tuple[int, int]) -> None:
-        """Let all pending deliveries of a webhook fail. `shard` comes with its epoch."""
-        named = self._fence([shard]) | {"webhook": webhook, "error": error, "chunk": _CHUNK}
+    async def fail_pending(self, webhook: UUID, error: str, *, shard: tuple[int, int], version: int | None) -> None:
+        """Let all pending deliveries of a webhook fail while it has this version (None: while it is deleted). `shard` comes with
+        its epoch."""
+        named = self._fence([shard]) | {"webhook": webhook, "error": error, "chunk": _CHUNK, "version": version}
         while await self._database.execute(_FAIL, named) == _CHUNK:
             pass
 
@@ -290,6 +354,14 @@ class DeliveryStore:
     def _fence(self, owned: Iterable[tuple[int, int]]) -> dict[str, object]:
         shards, epochs = zip(*owned, strict=True)
         return {"shards": bigints(shards), "epochs": bigints(epochs), "consumer": CONSUMER, "member": self._member}
+
+
+def _sources(cursors: Iterable[Cursor]) -> PackedArray:
+    return bigints([source for source, _ in cursors])
+
+
+def _shards(cursors: Iterable[Cursor]) -> PackedArray:
+    return bigints([shard for _, shard in cursors])
 
 
 def _outcome_columns(outcomes: Sequence[AttemptOutcome]) -> dict[str, object]:

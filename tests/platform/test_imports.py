@@ -36,6 +36,9 @@ class Anything:
     def __getattr__(self, name):
         return Anything()
 
+    def __iter__(self):
+        return iter(())
+
     def __call__(self, *arguments, **named):
         return Anything()
 

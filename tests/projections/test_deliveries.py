@@ -10,21 +10,28 @@ import psycopg
 import pytest
 
 from api.wiring.core import Core
+from domain.records.record import AmendRecord, RegisterRecord
+from domain.webhook.aggregate import Webhook
 from projections.consumers.leases import ShardLeases
-from projections.deliveries.keys import SHARDS, shard_of
+from projections.deliveries.keys import SHARDS, Source, shard_of
+from projections.deliveries.redelivery import Redelivery
 from projections.deliveries.store import (
+    BEGINNING,
     CONSUMER,
     DELIVERED,
     PENDING,
     AttemptOutcome,
+    Cursor,
     DeliveryStore,
     EndpointHealthChange,
     PageRequest,
+    Place,
     QueueRequest,
 )
+from tests.projections.feeding import do
 
 MEMBER = UUID(int=77)
-HOOK, OTHER = UUID(int=1), UUID(int=2)
+HOOK, OTHER, CALLBACK = UUID(int=1), UUID(int=2), UUID(int=24)
 THEN = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 
 
@@ -37,13 +44,13 @@ async def store(inner: Core) -> DeliveryStore:
 
 
 def put(url: str, *keys: tuple[UUID, int, str], **columns: Any) -> None:
-    values = {"state": 0, "due_at": THEN - timedelta(days=20_000), "finished_at": None, **columns}
+    values = {"source": 0, "shard": None, "state": 0, "due_at": THEN - timedelta(days=20_000), "finished_at": None, **columns}
     with psycopg.connect(url) as connection:
         for webhook, position, ordering_key in keys:
             connection.execute(
-                "INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, state, due_at, created_at, finished_at) "
-                "VALUES (%s, %s, %s, %s, '{}', %s, %s, now(), %s)",
-                (webhook, position, ordering_key, shard_of(webhook), *values.values()),
+                "INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, state, due_at, created_at, "
+                "finished_at) VALUES (%s, %s, %s, %s, %s, '{}', %s, %s, now(), %s)",
+                (webhook, position, ordering_key, *{**values, "shard": shard_of(webhook)}.values()),
             )
 
 
@@ -99,7 +106,7 @@ async def test_a_former_owner_writes_nothing(inner: Core, store: DeliveryStore, 
         connection.execute("UPDATE consumer_shards SET epoch = 2, owner = %s WHERE shard = %s", (OTHER, shard_of(HOOK)))
     health = (EndpointHealthChange(HOOK, shard_of(HOOK), 1, THEN),)
     assert await recorded(inner, store, outcome(HOOK, 1), outcome(OTHER, 1), health=health) == {(shard_of(OTHER), 1)}
-    await store.fail_pending(HOOK, "the webhook is disabled", shard=(shard_of(HOOK), 1))
+    await store.fail_pending(HOOK, "the webhook is disabled", shard=(shard_of(HOOK), 1), version=None)
     assert rows(database_url, "SELECT webhook, state FROM deliveries ORDER BY webhook") == [(HOOK, 0), (OTHER, 1)]
     assert rows(database_url, "SELECT webhook FROM delivery_attempts") == [(OTHER,)]
     assert rows(database_url, "SELECT * FROM delivery_endpoints") == []
@@ -115,7 +122,7 @@ async def test_a_finished_delivery_is_not_overwritten(inner: Core, store: Delive
 
 async def test_all_pending_deliveries_of_a_webhook_fail(store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "b"), (OTHER, 3, "a"))
-    await store.fail_pending(HOOK, "the webhook was deleted", shard=(shard_of(HOOK), 1))
+    await store.fail_pending(HOOK, "the webhook was deleted", shard=(shard_of(HOOK), 1), version=None)
     assert rows(database_url, "SELECT position, state, error FROM deliveries ORDER BY position") == [
         (1, 2, "the webhook was deleted"),
         (2, 2, "the webhook was deleted"),
@@ -123,15 +130,36 @@ async def test_all_pending_deliveries_of_a_webhook_fail(store: DeliveryStore, da
     ]
 
 
+async def test_deliveries_fail_only_while_the_webhook_has_the_version_that_was_seen(
+    inner: Core, store: DeliveryStore, database_url: str
+) -> None:
+    """It may have been enabled again meanwhile."""
+    await do(inner, RegisterRecord(HOOK, Webhook, {"webhook_url": "https://hooks.test/a", "disabled_at": THEN}))
+    put(database_url, (HOOK, 1, "a"))
+    seen = await store.webhook_status(HOOK)
+    assert (seen.version, seen.enabled) == (1, False)
+    await do(inner, AmendRecord(HOOK, Webhook, {"disabled_at": None}))
+    assert (await store.webhook_status(HOOK)).enabled
+    await store.fail_pending(HOOK, "the webhook is disabled", shard=(shard_of(HOOK), 1), version=seen.version)
+    assert rows(database_url, "SELECT state FROM deliveries") == [(0,)]
+
+
+async def test_the_delivery_for_a_probe_is_due_and_the_first_of_its_ordering_key(store: DeliveryStore, database_url: str) -> None:
+    later = THEN + timedelta(days=20_000)
+    put(database_url, (HOOK, 1, "a"), (HOOK, 2, "b"), due_at=later)
+    put(database_url, (HOOK, 3, "a"))
+    [row] = await store.read_probes([HOOK, OTHER])
+    assert (row.key, row.payload) == ((HOOK, 1, "a"), None)
+    assert row.wait > 86400
+    put(database_url, (HOOK, 5, "c"), (HOOK, 6, "c"), (OTHER, 4, "a"))
+    assert [(row.key, row.wait) for row in await store.read_probes([HOOK, OTHER])] == [((HOOK, 5, "c"), 0), ((OTHER, 4, "a"), 0)]
+
+
 async def test_pending_rows_are_read_in_order_without_payload_before_they_are_due(store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (OTHER, 1, "a"), (HOOK, 2, "a"), (HOOK, 2, "b"))
     put(database_url, (HOOK, 3, "a"), due_at=THEN + timedelta(days=20_000))
     put(database_url, (HOOK, 4, "a"), state=1)
     assert await store.webhooks() == [HOOK, OTHER]
-    assert await store.last_place() == (3, HOOK, "a")
-    has_new = await store.read_new((1, HOOK, "a"), shards=range(SHARDS), limit=3)
-    assert [row[:3] for row in has_new] == [(OTHER, 1, "a"), (HOOK, 2, "a"), (HOOK, 2, "b")]
-    assert [row[:3] for row in await store.read_new((0, HOOK, ""), shards=[shard_of(OTHER)], limit=9)] == [(OTHER, 1, "a")]
     pages = await store.read_pages([PageRequest(OTHER, 0, "", 5), PageRequest(HOOK, 2, "a", 5)])
     assert [row[:3] for row in pages] == [(OTHER, 1, "a"), (HOOK, 2, "b"), (HOOK, 3, "a")]
     assert (pages[1].payload, pages[1].wait) == ("{}", 0)
@@ -139,6 +167,45 @@ async def test_pending_rows_are_read_in_order_without_payload_before_they_are_du
     assert pages[2].wait > 86400
     queues = await store.read_queues([QueueRequest(HOOK, "a", 1, 3), QueueRequest(HOOK, "b", 0, 1)], each=8)
     assert [row[:3] for row in queues] == [(HOOK, 2, "a"), (HOOK, 3, "a")]
+
+
+async def test_new_rows_are_read_after_a_cursor_for_each_source_and_shard(store: DeliveryStore, database_url: str) -> None:
+    put(database_url, (HOOK, 1, "a"), (OTHER, 1, "a"), (HOOK, 2, "a"), (HOOK, 2, "b"), (HOOK, 3, "a"))
+    put(database_url, (CALLBACK, 1, "job:1"), source=Source.CALLBACKS)
+    put(database_url, (HOOK, 4, "a"), state=1)
+    first, other = (Source.NOTIFICATIONS, shard_of(HOOK)), (Source.NOTIFICATIONS, shard_of(OTHER))
+    callbacks, empty = (Source.CALLBACKS, shard_of(CALLBACK)), (Source.CALLBACKS, shard_of(OTHER))
+    cursors = [first, other, callbacks, empty]
+    assert await store.last_places(cursors) == {
+        first: (3, HOOK, "a"),
+        other: (1, OTHER, "a"),
+        callbacks: (1, CALLBACK, "job:1"),
+        empty: BEGINNING,
+    }
+    after: dict[Cursor, Place] = {first: (1, HOOK, "a"), other: BEGINNING, callbacks: (1, CALLBACK, "job:1"), empty: BEGINNING}
+    found = {cursor: [row.key for row in rows] for cursor, rows in (await store.read_new(after, limit=2)).items()}
+    assert found == {first: [(HOOK, 2, "a"), (HOOK, 2, "b")], other: [(OTHER, 1, "a")]}
+
+
+async def test_looking_for_new_rows_reads_nothing_of_other_shards(inner: Core, store: DeliveryStore, database_url: str) -> None:
+    """A dead receiver has 5,000 pending deliveries, and this member has other shards."""
+    await inner.database.execute(
+        "INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, state, due_at, created_at)"
+        " SELECT %s, n, n::text, 0, %s, '{}', 0, now(), now() FROM generate_series(1, 5000) n",
+        (HOOK, shard_of(HOOK)),
+    )
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("ANALYZE deliveries")
+        connection.execute("SELECT pg_stat_reset()")
+    others = [shard for shard in range(SHARDS) if shard != shard_of(HOOK)]
+    after: dict[Cursor, Place] = {(source, shard): BEGINNING for shard in others for source in Source}
+    assert await store.read_new(after, limit=100) == {}
+    async with inner.database.connection() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+    [(by_scans, by_index)] = rows(
+        database_url, "SELECT seq_tup_read, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'deliveries'"
+    )
+    assert (by_scans, by_index) == (0, 0)
 
 
 async def test_old_finished_deliveries_are_deleted_with_their_tries(inner: Core, store: DeliveryStore, database_url: str) -> None:
@@ -150,3 +217,16 @@ async def test_old_finished_deliveries_are_deleted_with_their_tries(inner: Core,
     assert await store.prune(THEN + timedelta(hours=1)) == 1
     assert rows(database_url, "SELECT position FROM deliveries ORDER BY position") == [(2,), (3,)]
     assert rows(database_url, "SELECT position FROM delivery_attempts ORDER BY position") == [(2,), (3,)]
+
+
+async def test_removal_and_recovery_of_the_same_deliveries_do_not_wait_for_each_other(
+    inner: Core, store: DeliveryStore, database_url: str
+) -> None:
+    """Both change many rows: a removal leaves those that somebody else has locked."""
+    put(database_url, *((HOOK, number, "a") for number in range(1, 7)), state=2, finished_at=THEN)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SELECT FROM deliveries WHERE position IN (2, 5) FOR UPDATE")
+        assert await store.prune(THEN + timedelta(hours=1)) == 4
+        connection.execute("UPDATE deliveries SET state = 0, finished_at = NULL WHERE position = 5")
+    assert await Redelivery(inner.database).resend_failed_since(HOOK, THEN - timedelta(days=20_000)) == 1
+    assert rows(database_url, "SELECT position, state FROM deliveries ORDER BY 1") == [(2, 0), (5, 0)]

@@ -8,10 +8,15 @@ from uuid import UUID
 import psycopg
 
 from api.wiring.core import Core
+from domain.kernel.encryption import SecretCipher
 from domain.records.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
+from domain.webhook.handlers import WebhookHandlers
 from projections.deliveries.store import DeliveryStore
 from projections.logbook.logbook import Logbook
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, record
 from tests.projections.log.helpers import rows, until
@@ -24,7 +29,9 @@ TOPICS = (
 
 
 def disabling(inner: Core) -> Disabling:
-    return Disabling(inner.executor, Logbook(inner.database, inner.clock, machine="here"), clock=inner.clock)
+    records, vault = RecordQueries(inner.database, [Webhook]), Vault(inner.database, SecretCipher(bytes(32)))
+    handlers = WebhookHandlers(inner.executor, records, events=EventQueries(inner.database), vault=vault, random=bytes)
+    return Disabling(handlers, Logbook(inner.database, inner.clock, machine="here"), clock=inner.clock)
 
 
 async def test_a_webhook_is_disabled_by_a_command_and_operators_are_told_once(inner: Core, database_url: str) -> None:
@@ -51,8 +58,8 @@ async def test_deliveries_that_are_done_are_kept_for_thirty_days(inner: Core, da
     with psycopg.connect(database_url, autocommit=True) as connection:
         for position, (state, finished) in enumerate([(1, old), (2, old), (1, fresh), (0, None)], start=1):
             connection.execute(
-                "INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, state, due_at, created_at, finished_at)"
-                " VALUES (%s, %s, 'a', 0, '{}', %s, %s, %s, %s)",
+                "INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, state, due_at, created_at, "
+                "finished_at) VALUES (%s, %s, 'a', 0, 0, '{}', %s, %s, %s, %s)",
                 (UUID(int=1), position, state, old, old, finished),
             )
             connection.execute(

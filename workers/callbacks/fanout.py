@@ -19,11 +19,13 @@ from domain.job.values import TERMINAL
 from domain.kernel.mapper import EventMapper
 from domain.webhook.aggregate import Webhook
 from projections.deliveries.fanout import NewDelivery
+from projections.deliveries.keys import Source
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from projections.records.queries import RecordQueries
 from workers.callbacks.policy import payload
-from workers.deliveries.fanout import DISABLED, DeliveryFanout
+from workers.deliveries.endpoint_state import DISABLED
+from workers.deliveries.fanout import DeliveryFanout
 from workers.kernel.aggregate_cache import MIB, AggregateCache
 
 _WITHOUT_CALLBACKS: Final = 8 * MIB
@@ -50,6 +52,7 @@ class _JobNotice:
 class CallbackFanout(DeliveryFanout[_Memory]):
     """`most` is the size of the cache of jobs, in bytes; `wake` notifies the sender of this process."""
 
+    source = Source.CALLBACKS
     kinds: Final = frozenset({Job.KIND})
 
     def __init__(

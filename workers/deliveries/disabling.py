@@ -1,4 +1,4 @@
-"""Disables a webhook whose receiver failed for too long: by a command, with an entry in the log store for operators."""
+"""Disables a webhook whose receiver failed for too long: by its handler, with an entry in the log store for operators."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from uuid import UUID
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict, NotFound, Unavailable
 from domain.kernel.ports import Invocation
-from domain.records.record import AmendRecord
-from domain.webhook.aggregate import Webhook
-from projections.log.executor import CommandExecutor
+from domain.webhook.handlers import WebhookHandlers
 from projections.logbook.logbook import Level, Logbook
 
 _log = logging.getLogger(__name__)
@@ -20,16 +18,15 @@ _log = logging.getLogger(__name__)
 class Disabling:
     """A webhook that is disabled or deleted already is left as it is."""
 
-    def __init__(self, executor: CommandExecutor, logbook: Logbook, *, clock: Clock) -> None:
-        self._executor = executor
+    def __init__(self, handlers: WebhookHandlers, logbook: Logbook, *, clock: Clock) -> None:
+        self._handlers = handlers
         self._logbook = logbook
         self._clock = clock
 
     async def disable(self, webhook: UUID, reason: str) -> None:
         """Raises `Unavailable`; the caller may try again then."""
-        command = AmendRecord(webhook, Webhook, {"disabled_at": self._clock()}, still={"disabled_at": None})
         try:
-            await self._executor.execute(command, invocation=Invocation.by("system"))
+            await self._handlers.disable(webhook, at=self._clock(), invocation=Invocation.by("system"))
         except (Conflict, NotFound) as fault:
             _log.info("the webhook %s is not disabled: %s", webhook, fault)
             return

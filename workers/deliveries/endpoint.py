@@ -1,4 +1,4 @@
-"""One endpoint: how many attempts may be in flight, and when it gets none. Pure.
+"""One endpoint: its state, its rows in memory, and how many attempts may be in flight. Pure.
 
 Up to a quarter of its places is for retries, which get them first. So neither first attempts nor retries wait for ever.
 """
@@ -6,24 +6,20 @@ Up to a quarter of its places is for retries, which get them first. So neither f
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from typing import Final
 from uuid import UUID
 
 from projections.deliveries.store import PendingDelivery
-from workers.deliveries.circuit_breaker import CircuitBreaker
 from workers.deliveries.endpoint_configs import EndpointConfig
-from workers.deliveries.queues import OrderedQueues, Timer
+from workers.deliveries.endpoint_state import Action, Delivered, EndpointState, Event, Failed, Phase, TimeCame, next_state
+from workers.deliveries.queues import OrderedQueues
+from workers.deliveries.timer import Timer
 
 CONCURRENCY: Final = 16
 MOST_RETRIES: Final = CONCURRENCY // 4
 MOST_QUEUES: Final = 50_000
 """With so many queues in memory an endpoint takes no new rows."""
-PROBING: Final = 50
-"""Rows to read for the single attempt that tests an endpoint after a pause."""
-LONG: Final = 5.0
-"""Seconds: during a longer pause an endpoint keeps no rows in memory."""
 
 
 class Endpoint:
@@ -35,12 +31,9 @@ class Endpoint:
         self.webhook = webhook
         self.shard = shard
         self.epoch = epoch
+        self.state = EndpointState()
         self.config: EndpointConfig | None = None
-        self.checked = float("-inf")
-        self.failing_since: datetime | None = None
-        self.closed_reason: str | None = None
-        """Why nothing is sent any more; the error of its pending deliveries. None while it is open."""
-        self.disable_reason: str | None = None
+        """As the last attempt has read it."""
         self.releasing = False
         """Its shard is to be released."""
         self.revoked = False
@@ -54,16 +47,19 @@ class Endpoint:
         self.in_flight_retries = 0
         self.unwritten = 0
         self.queued = False
+        self._probe_at = float("-inf")
         self._mark_ready = partial(mark_ready, self)
         self._timer = timer
-        self._breaker = CircuitBreaker()
-        self._paused_until = float("-inf")
-        self.queues = OrderedQueues(timer, self._mark_ready)
+        self.queues = OrderedQueues(self._mark_ready, self._set_timer)
+
+    @property
+    def closing(self) -> bool:
+        return self.state.phase is Phase.CLOSING
 
     @property
     def recently_failed(self) -> bool:
         """The next attempt may hang, so it uses a place for retries."""
-        return self._breaker.failures > 0
+        return self.state.failures > 0
 
     @property
     def idle(self) -> bool:
@@ -73,46 +69,55 @@ class Endpoint:
     @property
     def evictable(self) -> bool:
         """A new endpoint object would have the same state."""
-        return (
-            self.idle and not self.has_unread and not len(self.queues) and not self.recently_failed and self.closed_reason is None
-        )
-
-    @property
-    def probing(self) -> bool:
-        return self._breaker.open_until is not None
+        return self.idle and not self.has_unread and not len(self.queues) and self.state.failures == 0 and not self.closing
 
     @property
     def needs_page(self) -> bool:
         """A page is read when half of the rows in memory are sent: few large pages instead of many small ones."""
-        return self.has_unread and 2 * self.queues.waiting <= (PROBING if self.probing else self.limit)
+        return self.has_unread and self.state.phase is Phase.SENDING and 2 * self.queues.waiting <= self.limit
 
-    def capacity(self, now: float) -> int:
+    def needs_probe(self, now: float) -> bool:
+        """The single row for the next attempt must be read."""
+        probing = self.state.phase is Phase.PROBING and not self.releasing
+        return probing and self.idle and not len(self.queues) and now >= self._probe_at
+
+    def capacity(self) -> int:
         """How many more rows it may keep in memory."""
-        if self.closed_reason is not None or self.releasing or not self._may_send(now) or len(self.queues) >= MOST_QUEUES:
+        if self.state.phase is not Phase.SENDING or self.releasing or len(self.queues) >= MOST_QUEUES:
             return 0
-        return (PROBING if self.probing else self.limit) - self.queues.waiting
+        return self.limit - self.queues.waiting
 
     def read_again(self) -> None:
         """Rows before the frontier may be pending, and the webhook may have changed: start at the beginning."""
-        self.checked = float("-inf")
         self.queues.clear()
         self.generation += 1
         self.has_unread = True
+        self._probe_at = float("-inf")
 
-    def close(self, reason: str, *, disable: str | None = None) -> None:
-        self.closed_reason = reason
-        self.disable_reason = disable
-        self.read_again()
+    def apply(self, event: Event, now: float) -> Action:
+        """What has happened to the endpoint. Returns what the caller must do: all but reading again."""
+        self.state, actions = next_state(self.state, event, now=now)
+        if Action.READ_AGAIN in actions:
+            self.read_again()
+        self._set_timer()
+        return actions
+
+    def time_came(self, now: float) -> None:
+        self.apply(TimeCame(), now)
+        self.queues.wake_due(now)
+        if now >= self._probe_at:
+            self._probe_at = float("-inf")
+        self._set_timer()
+        self._mark_ready()
+
+    def probe_later(self, due: float) -> None:
+        """No delivery is due before."""
+        self._probe_at = due
+        self._set_timer()
 
     def next(self, now: float, *, retries_allowed: bool) -> PendingDelivery | None:
         """The row to send now. `retries_allowed`: the process has a place for a retry."""
-        if (
-            self.closed_reason is not None
-            or self.releasing
-            or self.revoked
-            or self.in_flight >= CONCURRENCY
-            or not self._may_send(now)
-        ):
+        if self.releasing or self.revoked or self.in_flight >= self._places():
             return None
         if self.recently_failed and not retries_allowed:
             return None
@@ -126,37 +131,42 @@ class Endpoint:
         self.in_flight += 1
         return row
 
-    def succeeded(self, row: PendingDelivery) -> None:
+    def succeeded(self, row: PendingDelivery, now: float) -> Action:
         self._completed(row)
-        self._breaker.succeeded()
         self.queues.done(row)
+        return self.apply(Delivered(), now)
 
-    def failed(self, row: PendingDelivery, now: float, *, wait: float | None) -> None:
+    def failed(self, row: PendingDelivery, failure: Failed, *, now: float, wait: float | None) -> Action:
         """`wait`: seconds until the retry; None: the delivery has failed."""
         self._completed(row)
         if wait is None:
             self.queues.done(row)
         else:
             self.queues.retry_later(row, now + wait)
-        if self._breaker.failed(now):
-            assert self._breaker.open_until is not None
-            self._pause_until(self._breaker.open_until, now)
+        return self.apply(failure, now)
 
-    def pause(self, now: float, *, seconds: float) -> None:
-        """Send nothing for so long, as the receiver asked."""
-        if now + seconds > self._paused_until:
-            self._paused_until = now + seconds
-            self._pause_until(self._paused_until, now)
+    def not_sent(self, row: PendingDelivery, event: Event, *, now: float) -> Action:
+        """The attempt was given up before anything was sent. Its row is read again."""
+        self._completed(row)
+        self.queues.done(row)
+        actions = self.apply(event, now)
+        self.read_again()
+        return actions
 
-    def _may_send(self, now: float) -> bool:
-        return now >= self._paused_until and self._breaker.allows(now, in_flight=self.in_flight)
+    def _places(self) -> int:
+        return {Phase.SENDING: CONCURRENCY, Phase.PROBING: 1}.get(self.state.phase, 0)
 
     def _completed(self, row: PendingDelivery) -> None:
         self.in_flight -= 1
         if row.attempts:
             self.in_flight_retries -= 1
 
-    def _pause_until(self, until: float, now: float) -> None:
-        if until - now > LONG:
-            self.read_again()
-        self._timer.at(until, self._mark_ready)
+    def _set_timer(self) -> None:
+        match self.state.phase:
+            case Phase.PAUSED | Phase.RESTING:
+                due: float | None = self.state.until
+            case Phase.PROBING if self._probe_at > float("-inf"):
+                due = self._probe_at
+            case _:
+                due = self.queues.next_due
+        self._timer.set(self, None if self.revoked else due)

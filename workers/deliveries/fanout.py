@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -16,10 +16,8 @@ from psycopg.rows import TupleRow
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from projections.deliveries.fanout import NewDelivery, insert
+from projections.deliveries.keys import Source
 from projections.log.reader import LoggedEvent
-
-DISABLED: Final = "the webhook is disabled"
-"""The error of deliveries that are inserted for a disabled webhook."""
 
 
 class Memory(Protocol):
@@ -33,14 +31,16 @@ M = TypeVar("M", bound=Memory)
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Deliveries to insert. `late`: senders may have passed their positions already."""
+    """Deliveries to insert. `late`: the source has inserted later positions already."""
 
     deliveries: Sequence[NewDelivery]
     late: bool
 
 
 class DeliveryFanout(Generic[M]):
-    """A consumer's handler that inserts deliveries. `wake` notifies the sender of this process."""
+    """A consumer's handler that inserts the deliveries of one source. `wake` notifies the sender of this process."""
+
+    source: ClassVar[Source]
 
     def __init__(self, memory: M, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
         self._memory = memory
@@ -61,7 +61,7 @@ class DeliveryFanout(Generic[M]):
         return Effects(deliveries, late) if deliveries else None
 
     async def write(self, connection: AsyncConnection[TupleRow], effects: Effects) -> None:
-        await insert(connection, effects.deliveries, late=effects.late)
+        await insert(connection, effects.deliveries, source=self.source, late=effects.late)
 
     def wrote(self, effects: Effects) -> None:
         self._wake()

@@ -1,20 +1,19 @@
-"""What an attempt means for its delivery and for the endpoint: done, retry, failed, pause, disable. Pure except for the sink."""
+"""What an attempt means for its delivery: done, retry, failed. What it means for the endpoint is in `endpoint_state.py`. Pure
+except for the sink."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from random import Random
-from typing import Final, Protocol
+from typing import Protocol
 
 from projections.deliveries.store import DELIVERED, FAILED, PENDING, AttemptOutcome
 from workers.deliveries.attempt import AttemptResult
 from workers.deliveries.endpoint import Endpoint
-from workers.deliveries.fanout import DISABLED
+from workers.deliveries.endpoint_state import Action, Failed
 from workers.deliveries.retries import Schedule
 from workers.deliveries.scheduler import DeliveryScheduler, PendingOutcome, ScheduledAttempt
-
-LONGEST_FAILURE: Final = timedelta(days=5)
 
 
 class OutcomeSink(Protocol):
@@ -41,14 +40,14 @@ class OutcomeHandler:
         endpoint, row, now = attempt.endpoint, attempt.row, self._time()
         wait = None
         if result.error is None:
-            endpoint.succeeded(row)
-            if endpoint.failing_since is not None:
-                self._set_failing_since(endpoint, None)
+            actions = endpoint.succeeded(row, now)
         else:
             if not result.gone:
                 wait = self._schedule.wait(row.attempts + 1, self._rng.random(), requested_wait=result.requested_wait)
-            endpoint.failed(row, now, wait=wait)
-            self._check_endpoint(endpoint, result, now=now)
+            pause = result.requested_wait if result.pauses_endpoint else 0.0
+            actions = endpoint.failed(row, Failed(result.started_at, gone=result.gone, pause=pause), now=now, wait=wait)
+        if Action.WRITE_HEALTH in actions:
+            self._sink.set_failing_since(endpoint, endpoint.state.failing_since)
         outcome = AttemptOutcome(
             key=row.key,
             shard=endpoint.shard,
@@ -67,19 +66,3 @@ class OutcomeHandler:
         self._scheduler.add_outcome(pending_outcome)
         self._sink.add(pending_outcome)
         self._scheduler.completed(attempt)
-
-    def _check_endpoint(self, endpoint: Endpoint, result: AttemptResult, *, now: float) -> None:
-        if result.pauses_endpoint:
-            endpoint.pause(now, seconds=result.requested_wait)
-        if endpoint.failing_since is None:
-            self._set_failing_since(endpoint, result.started_at)
-        if endpoint.closed_reason is not None:
-            return
-        if result.gone:
-            endpoint.close(DISABLED, disable="it answered 410 Gone")
-        elif endpoint.failing_since is not None and result.started_at - endpoint.failing_since >= LONGEST_FAILURE:
-            endpoint.close(DISABLED, disable=f"nothing but failures for {LONGEST_FAILURE.days} days")
-
-    def _set_failing_since(self, endpoint: Endpoint, since: datetime | None) -> None:
-        endpoint.failing_since = since
-        self._sink.set_failing_since(endpoint, since)

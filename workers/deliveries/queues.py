@@ -21,35 +21,11 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import count
 from typing import Final
 
 from projections.deliveries.store import PendingDelivery
 
 BEGINNING: Final = (0, "")
-
-
-class Timer:
-    """Callbacks by time. They are not cancelled: a callback checks itself whether it is still needed. `on_sooner` is called when
-    the next time has become an earlier one."""
-
-    def __init__(self, on_sooner: Callable[[], None]) -> None:
-        self._on_sooner = on_sooner
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._numbers = count()
-
-    def at(self, due: float, wake: Callable[[], None]) -> None:
-        heapq.heappush(self._heap, (due, next(self._numbers), wake))
-        if self._heap[0][2] is wake:
-            self._on_sooner()
-
-    @property
-    def next_due(self) -> float | None:
-        return self._heap[0][0] if self._heap else None
-
-    def run(self, now: float) -> None:
-        while self._heap and self._heap[0][0] <= now:
-            heapq.heappop(self._heap)[2]()
 
 
 class OrderedQueue:
@@ -69,10 +45,11 @@ class OrderedQueue:
 class OrderedQueues:
     """The queues of one endpoint."""
 
-    def __init__(self, timer: Timer, mark_ready: Callable[[], None]) -> None:
-        """`mark_ready` is called when the time has come to read or send."""
-        self._timer = timer
+    def __init__(self, mark_ready: Callable[[], None], timed: Callable[[], None]) -> None:
+        """`mark_ready` is called when there is something to read, `timed` when `next_due` may have changed."""
         self._mark_ready = mark_ready
+        self._timed = timed
+        self._backing_off: list[tuple[float, str]] = []
         self._queues: dict[str, OrderedQueue] = {}
         self._first_attempts: deque[OrderedQueue] = deque()
         self._retries: deque[OrderedQueue] = deque()
@@ -99,9 +76,10 @@ class OrderedQueues:
         self._queues = {key: queue for key, queue in self._queues.items() if queue.in_flight is not None}
         for queue in self._queues.values():
             queue.waiting.clear()
-            queue.read_through, queue.has_more = 0, False
+            queue.read_through, queue.has_more, queue.backing_off_until = 0, False, None
         self._first_attempts.clear()
         self._retries.clear()
+        self._backing_off.clear()
         self.to_refill.clear()
         self.frontier = BEGINNING
         self.waiting = 0
@@ -141,6 +119,11 @@ class OrderedQueues:
             queue.has_more, queue.read_through = True, read_to
         if not queue.waiting:
             self._go_on(queue)
+
+    def probe(self, row: PendingDelivery) -> None:
+        """Take a row that is due and the first of its ordering key, whatever is between it and the frontier."""
+        queue = self._queues[row.ordering_key] = OrderedQueue(row.ordering_key)
+        self._append(queue, row, 0.0)
 
     def take(self, *, retry: bool) -> PendingDelivery:
         """The next row to send."""
@@ -194,13 +177,34 @@ class OrderedQueues:
         else:
             del self._queues[queue.key]
 
-    def _back_off(self, queue: OrderedQueue, due: float) -> None:
-        queue.backing_off_until = due
-        self._timer.at(due, lambda: self._due(queue, due))
+    @property
+    def timed_entries(self) -> int:
+        """Times in memory, of queues that back off and of some that do no longer."""
+        return len(self._backing_off)
 
-    def _due(self, queue: OrderedQueue, due: float) -> None:
-        if queue.backing_off_until == due and self._queues.get(queue.key) is queue:
-            self._wake(queue)
+    @property
+    def next_due(self) -> float | None:
+        """When the first queue has waited long enough."""
+        while self._backing_off and not self._is_backing_off(*self._backing_off[0]):
+            heapq.heappop(self._backing_off)
+        return self._backing_off[0][0] if self._backing_off else None
+
+    def wake_due(self, now: float) -> None:
+        while (due := self.next_due) is not None and due <= now:
+            self._wake(self._queues[heapq.heappop(self._backing_off)[1]])
+
+    def _back_off(self, queue: OrderedQueue, due: float) -> None:
+        """A queue that is woken before leaves its entry in the heap. The heap is rebuilt when most of its entries are such."""
+        queue.backing_off_until = due
+        heapq.heappush(self._backing_off, (due, queue.key))
+        if len(self._backing_off) > 2 * len(self._queues):
+            self._backing_off = [entry for entry in self._backing_off if self._is_backing_off(*entry)]
+            heapq.heapify(self._backing_off)
+        self._timed()
+
+    def _is_backing_off(self, due: float, key: str) -> bool:
+        queue = self._queues.get(key)
+        return queue is not None and queue.backing_off_until == due
 
     def _wake(self, queue: OrderedQueue) -> None:
         queue.backing_off_until = None

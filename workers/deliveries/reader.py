@@ -1,8 +1,8 @@
 """Reads pending deliveries into the queues of endpoints, as far as they have capacity.
 
-New rows are read in log order, after a cursor over all webhooks. An endpoint without capacity for them reads its own pages until it
-has reached the cursor. A queue that waited for a retry is read by itself. There is one query at a time: the order of deliveries
-depends on that.
+New rows are read in log order, after one cursor for each source and shard: a source inserts in log order, but each has a lag of its
+own. An endpoint without capacity for them reads its own pages until it has reached the cursor. A queue that waited for a retry is
+read by itself. There is one query at a time: the order of deliveries depends on that.
 """
 
 from __future__ import annotations
@@ -10,27 +10,25 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import chain
 from typing import Final
 from uuid import UUID
 
-from projections.deliveries.store import DeliveryStore, PageRequest, PendingDelivery, QueueRequest
+from projections.deliveries.keys import Source
+from projections.deliveries.store import Cursor, DeliveryStore, PageRequest, PendingDelivery, Place, QueueRequest
 from workers.deliveries.endpoint import Endpoint
-from workers.deliveries.endpoint_configs import EndpointConfigs
-from workers.deliveries.fanout import DISABLED
+from workers.deliveries.endpoint_state import Phase
 from workers.deliveries.queues import OrderedQueue
 from workers.deliveries.scheduler import DeliveryScheduler
 
 Disable = Callable[[UUID, str], Awaitable[None]]
 
-DELETED: Final = "the webhook was deleted"
-_NEW: Final = 1000
+_NEW: Final = 250
+"""Of each source and shard."""
 _PAGES: Final = 2000
 _LEAST_PAGE: Final = 50
 _QUEUES: Final = 256
 _OF_A_QUEUE: Final = 8
-_CHECKED_SECONDS: Final = 1.0
-"""How long the status of a webhook is used before it is read again."""
-_UNREADABLE_SECONDS: Final = 60.0
 
 _log = logging.getLogger(__name__)
 
@@ -41,22 +39,20 @@ class Reader:
     def __init__(
         self,
         store: DeliveryStore,
-        configs: EndpointConfigs,
         *,
         scheduler: DeliveryScheduler,
         disable: Disable,
         time: Callable[[], float],
     ) -> None:
         self._store = store
-        self._configs = configs
         self._scheduler = scheduler
         self._disable = disable
         self._time = time
-        self._cursor: tuple[int, UUID, str] | None = None
+        self._cursors: dict[Cursor, Place] = {}
         self.find_webhooks = True
         """There may be webhooks with pending deliveries that have no endpoint here."""
         self.has_new = True
-        """There may be rows after the cursor."""
+        """There may be rows after a cursor."""
 
     async def read(self) -> bool:
         """One round. Returns whether there is more to read at once."""
@@ -64,6 +60,7 @@ class Reader:
         if self.find_webhooks:
             await self._find()
         await self._close()
+        await self._read_probes()
         read_on = await self._read_queues()
         paged = await self._read_pages()
         return await self._read_new() or paged or read_on
@@ -83,8 +80,10 @@ class Reader:
     async def _find(self) -> None:
         self.find_webhooks = False
         try:
-            if self._cursor is None:
-                self._cursor = await self._store.last_place()
+            self._cursors = {cursor: place for cursor, place in self._cursors.items() if cursor[1] in self._scheduler.shards}
+            needed: set[Cursor] = {(source, shard) for shard in self._scheduler.shards for source in Source}
+            if missing := needed - self._cursors.keys():
+                self._cursors |= await self._store.last_places(missing)
             for webhook in await self._store.webhooks():
                 self._scheduler.endpoint(webhook)
         except BaseException:
@@ -93,17 +92,19 @@ class Reader:
 
     async def _close(self) -> None:
         """Fail the pending deliveries of webhooks that are disabled or deleted. Their endpoints are removed first, so deliveries
-        that are inserted meanwhile get a new endpoint, which is checked again."""
+        that are inserted meanwhile get a new endpoint. It finds what is still pending because the webhook was enabled meanwhile."""
         for endpoint in [one for one in self._scheduler.to_close if one.idle]:
-            assert endpoint.closed_reason is not None
-            if endpoint.disable_reason is not None and not await self._disable_webhook(endpoint.webhook, endpoint.disable_reason):
+            webhook, state = endpoint.webhook, endpoint.state
+            if state.disable_reason is not None and not await self._disable_webhook(webhook, state.disable_reason):
                 continue
             self._scheduler.remove(endpoint)
             try:
-                await self._store.fail_pending(endpoint.webhook, endpoint.closed_reason, shard=(endpoint.shard, endpoint.epoch))
-            except BaseException:
-                self._scheduler.endpoint(endpoint.webhook)
-                raise
+                status = await self._store.webhook_status(webhook)
+                if not status.enabled:
+                    error = state.error or ""
+                    await self._store.fail_pending(webhook, error, shard=(endpoint.shard, endpoint.epoch), version=status.version)
+            finally:
+                self._scheduler.endpoint(webhook)
 
     async def _disable_webhook(self, webhook: UUID, reason: str) -> bool:
         try:
@@ -113,12 +114,29 @@ class Reader:
             return False
         return True
 
-    async def _read_queues(self) -> bool:
+    async def _read_probes(self) -> None:
         now = self._time()
+        probing = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_probe(now)][:_QUEUES]
+        if not probing:
+            return
+        generations = [endpoint.generation for endpoint in probing]
+        self._scheduler.before_read()
+        rows = {row.webhook: row for row in await self._store.read_probes([endpoint.webhook for endpoint in probing])}
+        for endpoint, generation in zip(probing, generations, strict=True):
+            row = rows.get(endpoint.webhook)
+            if row is None or endpoint.generation != generation or endpoint.revoked:
+                continue
+            if row.wait > 0:
+                endpoint.probe_later(self._time() + row.wait)
+            elif endpoint.needs_probe(self._time()):
+                endpoint.queues.probe(row)
+                self._scheduler.mark_ready(endpoint)
+
+    async def _read_queues(self) -> bool:
         to_refill = [
             (endpoint, queue)
             for endpoint in self._scheduler.to_read
-            if endpoint.queues.to_refill and endpoint.capacity(now) > 0
+            if endpoint.queues.to_refill and endpoint.capacity() > 0
             for queue in endpoint.queues.to_refill.values()
         ][:_QUEUES]
         if not to_refill:
@@ -131,7 +149,6 @@ class Reader:
         rows: defaultdict[tuple[UUID, str], list[PendingDelivery]] = defaultdict(list)
         for row in await self._store.read_queues(requests, each=_OF_A_QUEUE):
             rows[row.webhook, row.ordering_key].append(row)
-        await self._check([endpoint for endpoint, _ in to_refill])
         for (endpoint, queue), generation in zip(to_refill, generations, strict=True):
             if endpoint.generation == generation and not endpoint.revoked:
                 self._refill(endpoint, queue, rows[endpoint.webhook, queue.key])
@@ -145,19 +162,17 @@ class Reader:
         self._scheduler.mark_ready(endpoint)
 
     async def _read_pages(self) -> bool:
-        now = self._time()
-        behind = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_page and endpoint.capacity(now) > 0]
-        self._scheduler.to_read = {one: None for one in self._scheduler.to_read if one.queues.to_refill and one.capacity(now) > 0}
+        behind = [endpoint for endpoint in self._scheduler.to_read if endpoint.needs_page and endpoint.capacity() > 0]
+        self._scheduler.to_read = {one: None for one in self._scheduler.to_read if one.queues.to_refill and one.capacity() > 0}
         if not behind:
             return False
         most = max(_LEAST_PAGE, _PAGES // len(behind))
-        requests = [PageRequest(one.webhook, *one.queues.frontier, min(one.capacity(now), most)) for one in behind]
+        requests = [PageRequest(one.webhook, *one.queues.frontier, min(one.capacity(), most)) for one in behind]
         generations = [endpoint.generation for endpoint in behind]
         self._scheduler.before_read()
         rows: defaultdict[UUID, list[PendingDelivery]] = defaultdict(list)
         for row in await self._store.read_pages(requests):
             rows[row.webhook].append(row)
-        await self._check(behind)
         for endpoint, page, generation in zip(behind, requests, generations, strict=True):
             if endpoint.generation == generation and not endpoint.revoked:
                 page_rows = rows[endpoint.webhook]
@@ -167,31 +182,33 @@ class Reader:
         return True
 
     async def _read_new(self) -> bool:
-        if not self.has_new or self._cursor is None or not self._scheduler.shards:
+        cursors = {cursor: place for cursor, place in self._cursors.items() if cursor[1] in self._scheduler.shards}
+        if not self.has_new or not cursors:
             return False
         self.has_new = False
         self._scheduler.before_read()
         try:
-            new = await self._store.read_new(self._cursor, shards=self._scheduler.shards, limit=_NEW)
+            new = await self._store.read_new(cursors, limit=_NEW)
             rows: defaultdict[UUID, list[PendingDelivery]] = defaultdict(list)
-            for row in new:
+            for row in chain.from_iterable(new.values()):
                 rows[row.webhook].append(row)
             endpoints = [one for one in map(self._scheduler.endpoint, rows) if one is not None]
-            await self._check([one for one in endpoints if not one.has_unread])
         except BaseException:
             self.has_new = True
             raise
         for endpoint in endpoints:
-            if not (endpoint.has_unread or endpoint.revoked or endpoint.releasing):
+            if endpoint.state.phase is Phase.PROBING:
+                endpoint.probe_later(float("-inf"))
+                self._scheduler.mark_ready(endpoint)
+            elif not (endpoint.has_unread or endpoint.revoked or endpoint.releasing):
                 self._take(endpoint, rows[endpoint.webhook])
-        if new:
-            self._cursor = new[-1].position, new[-1].webhook, new[-1].ordering_key
-        self.has_new = self.has_new or len(new) == _NEW
+        self._cursors |= {cursor: (found[-1].position, found[-1].webhook, found[-1].ordering_key) for cursor, found in new.items()}
+        self.has_new = self.has_new or any(len(found) == _NEW for found in new.values())
         return self.has_new
 
     def _take(self, endpoint: Endpoint, rows: Sequence[PendingDelivery]) -> None:
         new = [row for row in rows if (row.position, row.ordering_key) > endpoint.queues.frontier]
-        capacity = max(endpoint.capacity(self._time()), 0)
+        capacity = max(endpoint.capacity(), 0)
         self._offer(endpoint, new[:capacity])
         endpoint.has_unread = len(new) > capacity
         self._scheduler.mark_ready(endpoint)
@@ -205,32 +222,3 @@ class Reader:
                 queues.pass_over(row.position, row.ordering_key)
             else:
                 queues.offer(pending, now)
-
-    async def _check(self, endpoints: Iterable[Endpoint]) -> None:
-        """Read the present status and configuration of webhooks, before their rows are taken."""
-        now = self._time()
-        outdated = [one for one in dict.fromkeys(endpoints) if one.config is None or now - one.checked > _CHECKED_SECONDS]
-        if not outdated:
-            return
-        statuses = await self._store.webhook_statuses([one.webhook for one in outdated])
-        changed = [
-            one
-            for one in outdated
-            if (version := statuses[one.webhook].version) and (one.config is None or one.config.version != version)
-        ]
-        loaded = await self._configs.load([one.webhook for one in changed]) if changed else {}
-        for endpoint in outdated:
-            endpoint.checked = now
-            endpoint.config = loaded.get(endpoint.webhook, endpoint.config)
-            endpoint.failing_since = statuses[endpoint.webhook].failing_since if endpoint in changed else endpoint.failing_since
-            if endpoint.closed_reason is not None:
-                continue
-            if statuses[endpoint.webhook].version is None:
-                endpoint.close(DELETED)
-            elif endpoint.config is None:
-                endpoint.pause(now, seconds=_UNREADABLE_SECONDS)
-            elif endpoint.config.disabled:
-                endpoint.close(DISABLED)
-            else:
-                continue
-            self._scheduler.mark_ready(endpoint)

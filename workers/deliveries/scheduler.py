@@ -15,7 +15,8 @@ from uuid import UUID
 from projections.deliveries.keys import shard_of
 from projections.deliveries.store import PENDING, AttemptOutcome, Key, PendingDelivery
 from workers.deliveries.endpoint import Endpoint
-from workers.deliveries.queues import Timer
+from workers.deliveries.endpoint_state import Event, Phase
+from workers.deliveries.timer import Timer
 
 PLACES: Final = 512
 MOST_UNWRITTEN: Final = 10_000
@@ -83,7 +84,7 @@ class DeliveryScheduler:
         """The endpoint may have something to send or to read."""
         if endpoint.revoked:
             return
-        if endpoint.closed_reason is not None:
+        if endpoint.closing:
             self.to_close[endpoint] = None
         elif endpoint.has_unread or endpoint.queues.to_refill:
             self.to_read[endpoint] = None
@@ -119,7 +120,7 @@ class DeliveryScheduler:
         if not endpoint.queued:
             endpoint.queued = True
             self._runnable.append(endpoint)
-        if endpoint.closed_reason is not None:
+        if endpoint.closing:
             self.mark_ready(endpoint)
         elif (endpoint.needs_page or endpoint.queues.to_refill) and not endpoint.revoked:
             self.to_read[endpoint] = None
@@ -129,6 +130,16 @@ class DeliveryScheduler:
             waiting, self._waiting_for_place = self._waiting_for_place, []
             for other in waiting:
                 self.mark_ready(other)
+
+    def not_sent(self, attempt: ScheduledAttempt, event: Event, *, now: float) -> None:
+        """Give up an attempt before anything was sent; the endpoint could not be used because of this event."""
+        attempt.endpoint.not_sent(attempt.row, event, now=now)
+        self.completed(attempt)
+        self.mark_ready(attempt.endpoint)
+
+    def owns(self, endpoint: Endpoint, now: float) -> bool:
+        """Whether an attempt may start."""
+        return not endpoint.revoked and now < self.until
 
     def hold(self, shards: Mapping[int, int], *, excess: Iterable[int], until: float) -> bool:
         """Set the owned shards with their epochs; those of `excess` are to be released. Returns whether there are new ones, whose
@@ -169,6 +180,7 @@ class DeliveryScheduler:
     def remove(self, endpoint: Endpoint) -> None:
         if self.endpoints.get(endpoint.webhook) is endpoint:
             del self.endpoints[endpoint.webhook]
+        self.timer.set(endpoint, None)
         self.to_read.pop(endpoint, None)
         self.to_close.pop(endpoint, None)
 
@@ -195,7 +207,7 @@ class DeliveryScheduler:
         if self._unwritten.get(key) is pending_outcome:
             del self._unwritten[key]
             self._written[key] = pending_outcome
-        if endpoint.closed_reason is not None and endpoint.idle:
+        if endpoint.idle and endpoint.state.phase in (Phase.CLOSING, Phase.PROBING):
             self.mark_ready(endpoint)
 
     def before_read(self) -> None:

@@ -26,7 +26,9 @@ from projections.kernel.database import Database
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.deliveries.attempt import SECONDS, DeliveryClient
+from workers.deliveries.config_check import ConfigCheck
 from workers.deliveries.endpoint_configs import EndpointConfigs
+from workers.deliveries.endpoint_state import TimeCame
 from workers.deliveries.outcome_handler import OutcomeHandler
 from workers.deliveries.reader import Disable, Reader
 from workers.deliveries.retries import DELAYS, Schedule
@@ -65,8 +67,8 @@ class Sender(LeasedWorker):
         self._client = DeliveryClient(outbound, clock, seconds=seconds)
         self._scheduler = DeliveryScheduler(self._changed, places=places)
         store = DeliveryStore(database, member=leases.member)
-        configs = EndpointConfigs(records, vault, version=version)
-        self._reader = Reader(store, configs, scheduler=self._scheduler, disable=disable, time=monotonic)
+        self._check = ConfigCheck(store, EndpointConfigs(records, vault, version=version), time=monotonic)
+        self._reader = Reader(store, scheduler=self._scheduler, disable=disable, time=monotonic)
         self._writer = Writer(database, store, scheduler=self._scheduler, written=self._send)
         self._outcome_handler = OutcomeHandler(self._scheduler, self._writer, schedule=Schedule(delays), rng=rng, time=monotonic)
         self._to_do = asyncio.Event()
@@ -199,11 +201,20 @@ class Sender(LeasedWorker):
                 assigned: asyncio.Future[ScheduledAttempt] = loop.create_future()
                 self._idle.append(assigned)
                 attempt = await assigned
-            assert attempt.endpoint.config is not None
-            self._outcome_handler.handle(attempt, await self._client.send(attempt.row, attempt.endpoint.config))
+            await self._attempt(attempt)
             attempt = self._next()
             if self._ending and not self._scheduler.in_flight:
                 self._nothing_in_flight.set()
+
+    async def _attempt(self, attempt: ScheduledAttempt) -> None:
+        """One attempt, with the webhook as it is when the attempt starts."""
+        endpoint = attempt.endpoint
+        obstacle = await self._check.configure(endpoint)
+        if obstacle is not None or not self._scheduler.owns(endpoint, monotonic()):
+            self._scheduler.not_sent(attempt, obstacle or TimeCame(), now=monotonic())
+            return
+        assert endpoint.config is not None
+        self._outcome_handler.handle(attempt, await self._client.send(attempt.row, endpoint.config))
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

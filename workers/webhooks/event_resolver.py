@@ -1,60 +1,73 @@
-"""Finds the Event of a chapter point, or of a custom property of one: their changes are notified as changes of the Event.
+"""Finds the Event of an aggregate that belongs to one, such as a chapter point or a custom property of it: its changes are notified
+as changes of the Event.
 
-Only the first domain event of such a record names its owner. For later ones the record is loaded as of the position before the
-batch.
+Only the first domain event of such an aggregate names its owner. For later ones the aggregate is loaded as of the position before
+the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, Self
+from typing import Self
 
 from domain.kernel.event import DomainEvent
-from domain.records.kinds.chapter_point import ChapterPoint
-from domain.records.kinds.custom_property import ChapterPointProperty
+from domain.kernel.stream_name import StreamName
 from domain.records.record import Record
 from projections.log.streams import Streams
-
-OWNED: Final[Mapping[str, str]] = {kind.KIND: kind.PARENT for kind in (ChapterPoint, ChapterPointProperty)}
+from workers.webhooks.policy import Owner
 
 
 class EventResolver:
-    """Knows owners of chapter points and their properties. `learn` takes each domain event of them, in log order."""
+    """Knows the owners of aggregates of these kinds. `learn` takes each domain event of them, in log order."""
 
-    def __init__(self, owners: Mapping[str, str]) -> None:
-        self._owners = dict(owners)
+    def __init__(self, owners: Mapping[str, Owner]) -> None:
+        self._owners = owners
+        self._known: dict[str, str] = {}
 
     @classmethod
-    async def before(cls, events: Collection[DomainEvent], streams: Streams, *, position: int) -> Self:
-        """With the owners of these events' records as of a position."""
+    async def before(cls, events: Collection[DomainEvent], streams: Streams, *, owners: Mapping[str, Owner], position: int) -> Self:
+        """With the owners of these events' aggregates as of a position."""
+        resolver = cls(owners)
         first = {event.originator_id for event in events if event.originator_version == 1}
-        known = await _owners({event.originator_id for event in events} - first, streams, position=position)
-        properties = [*known.items(), *((event.originator_id, owner) for event in events if (owner := _named_owner(event)))]
-        points = {ChapterPoint.stream(owner) for stream, owner in properties if _is_property(stream)}
-        return cls({**known, **await _owners(points - known.keys() - first, streams, position=position)})
+        named = {event.originator_id: owner for event in events if (owner := resolver._named(event)) is not None}
+        wanted = {event.originator_id for event in events} | resolver._owner_streams(named)
+        while missing := wanted - first - resolver._known.keys():
+            found = await resolver._load(missing, streams, position=position)
+            first |= missing - found.keys()
+            resolver._known |= found
+            wanted = resolver._owner_streams(found)
+        return resolver
 
     def learn(self, event: DomainEvent) -> None:
         """Take the owner that a domain event names. Call it for a whole write first: a property may come before its chapter
         point."""
-        owner = _named_owner(event)
+        owner = self._named(event)
         if owner is not None:
-            self._owners[event.originator_id] = owner
+            self._known[event.originator_id] = owner
 
     def event_of(self, event: DomainEvent) -> str:
         """The id of the Event that a domain event belongs to. Raises `LookupError` where the log does not tell it."""
-        owner = self._owners[event.originator_id]
-        return self._owners[ChapterPoint.stream(owner)] if _is_property(event.originator_id) else owner
+        stream, owner = event.originator_id, self._known[event.originator_id]
+        while (above := self._owner_stream(stream, owner)) is not None:
+            stream, owner = above, self._known[above]
+        return owner
 
+    async def _load(self, wanted: Collection[str], streams: Streams, *, position: int) -> dict[str, str]:
+        found = await streams.as_of(wanted, position)
+        return {
+            stream: str(getattr(root.details, self._owners[root.KIND].field))
+            for stream, root in found.items()
+            if isinstance(root, Record)
+        }
 
-async def _owners(streams: Collection[str], log: Streams, *, position: int) -> dict[str, str]:
-    found = await log.as_of(streams, position)
-    return {stream: str(getattr(root.details, root.PARENT)) for stream, root in found.items() if isinstance(root, Record)}
+    def _named(self, event: DomainEvent) -> str | None:
+        owner = event.facts().get(self._owners[event.aggregate_kind()].field)
+        return None if owner is None else str(owner)
 
+    def _owner_streams(self, named: Mapping[str, str]) -> set[str]:
+        return {owner for stream, key in named.items() if (owner := self._owner_stream(stream, key)) is not None}
 
-def _named_owner(event: DomainEvent) -> str | None:
-    owner = event.facts().get(OWNED[event.aggregate_kind()])
-    return None if owner is None else str(owner)
-
-
-def _is_property(stream: str) -> bool:
-    return stream.startswith(f"{ChapterPointProperty.KIND}:")
+    def _owner_stream(self, stream: str, owner: str) -> str | None:
+        """None: the owner is an Event."""
+        kind = self._owners[StreamName.read(stream).kind].kind
+        return f"{kind}:{owner}" if kind in self._owners else None

@@ -16,16 +16,18 @@ from typing import Final
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from domain.media_event.aggregate import MediaEvent
-from projections.deliveries.fanout import NewDelivery, webhook_events
+from projections.deliveries.fanout import NewDelivery, webhooks_as_of
+from projections.deliveries.keys import Source
 from projections.kernel.database import Database
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from projections.log.transactions import writes
-from workers.deliveries.fanout import DISABLED, DeliveryFanout
+from workers.deliveries.endpoint_state import DISABLED
+from workers.deliveries.fanout import DeliveryFanout
 from workers.kernel.aggregate_cache import MIB, AggregateCache
-from workers.webhooks.event_resolver import OWNED, EventResolver
+from workers.webhooks.event_resolver import EventResolver
 from workers.webhooks.payload import payload
-from workers.webhooks.policy import effect
+from workers.webhooks.policy import Notified, effect
 from workers.webhooks.subscribers import Subscriber, Subscribers
 
 _EVENT: Final = MediaEvent.KIND
@@ -52,13 +54,24 @@ class _EventWrite:
 
 
 class NotificationFanout(DeliveryFanout[_Memory]):
-    """`most` is the size of the cache of Events, in bytes; `wake` notifies the sender of this process."""
+    """`notified` says what domain events mean, by the kinds of their aggregates. `most` is the size of the cache of Events,
+    in bytes; `wake` notifies the sender of this process."""
 
-    kinds: Final = frozenset({_EVENT, _WEBHOOK, *OWNED})
+    source = Source.NOTIFICATIONS
 
     def __init__(
-        self, database: Database, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None], most: int = 64 * MIB
+        self,
+        database: Database,
+        streams: Streams,
+        *,
+        mapper: EventMapper,
+        notified: Mapping[str, Notified],
+        wake: Callable[[], None],
+        most: int = 64 * MIB,
     ) -> None:
+        self.kinds = frozenset({_WEBHOOK, *notified})
+        self._notified = notified
+        self._owners = {kind: meaning.owner for kind, meaning in notified.items() if meaning.owner is not None}
         self._database = database
         self._streams = streams
         self._most = most
@@ -68,10 +81,13 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         return any(record.kind == _WEBHOOK for record in records)
 
     async def _as_of(self, position: int) -> _Memory:
-        """A webhook with an unreadable event is used as it was before it: the consumer parks that event and all after it."""
+        """A webhook with an unreadable event and later ones is used as it was before it: the consumer parks them."""
         memory = self._blank(position)
         unread: set[str] = set()
-        for stream, version, topic, state in await webhook_events(self._database, position):
+        then = await webhooks_as_of(self._database, position)
+        for stream, event, disabled in then.unchanged:
+            memory.subscribers.add(stream, event=event, disabled=disabled)
+        for stream, version, topic, state in then.events:
             if stream in unread:
                 continue
             try:
@@ -88,8 +104,8 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         if not memory.subscribers and all(record.kind != _WEBHOOK for record in records):
             memory.events.clear()  # their events are skipped
             return []
-        owned = {record.position: self._read(record) for record in records if record.kind in OWNED}
-        resolver = await EventResolver.before(owned.values(), self._streams, position=start)
+        owned = {record.position: self._read(record) for record in records if record.kind in self._owners}
+        resolver = await EventResolver.before(owned.values(), self._streams, owners=self._owners, position=start)
         event_writes = [
             event_write
             for write in writes(records)
@@ -110,12 +126,12 @@ class NotificationFanout(DeliveryFanout[_Memory]):
     ) -> Iterator[_EventWrite]:
         by_event: defaultdict[str, list[LoggedEvent]] = defaultdict(list)
         for record in write:
-            if record.kind in OWNED:
+            if record.kind in self._owners:
                 resolver.learn(owned[record.position])
         for record in write:
             if record.kind == _WEBHOOK:
                 subscribers.apply(self._read(record))
-            elif record.kind in OWNED:
+            elif record.kind in self._owners:
                 by_event[resolver.event_of(owned[record.position])].append(record)
             elif record.kind == _EVENT:
                 by_event[record.key].append(record)
@@ -131,7 +147,7 @@ class NotificationFanout(DeliveryFanout[_Memory]):
             domain_events.append(domain_event)
             if record.kind == _EVENT:
                 events.fold(domain_event, size=len(record.state))
-        event, changed = events.get(write.event_id), effect(domain_events)
+        event, changed = events.get(write.event_id), effect(domain_events, self._notified)
         if event is None or changed is None or not write.subscribers:
             return []
         body, last = payload(write.event_id, event.details, effect=changed), write.records[-1]

@@ -1,18 +1,16 @@
 """Flags and action of a notification, from the domain events of a write: docs/reference/api/webhooks.md#notification. Pure.
 
-A field of an Event without a flag of its own counts as metadata.
+What the domain events of a kind mean is said in the module of its room, `api/wiring/rooms/<room>.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 from typing import Final
 
 from domain.kernel.event import DomainEvent
-from domain.media_event import events
-from domain.media_event.values import EventState
 
 
 class Change(Flag):
@@ -48,44 +46,32 @@ class Effect:
 NOTHING: Final = Change(0)
 _ADDED: Final = Change.STATE | Change.METADATA
 
-_OF_FACT: Final[Mapping[str, Change]] = {
-    "thumbnail": Change.THUMBNAIL,
-}
-_OF_TOPIC: Final[Mapping[str, Change]] = {
-    events.StateChanged.TOPIC: Change.STATE,  # with the times that it sets
-    events.Mp4StateChanged.TOPIC: Change.MP4_STATE,
-    events.NotificationForced.TOPIC: Change.FORCED,
-}
-_OF_KIND: Final[Mapping[str, Change]] = {
-    "chapter_point": Change.CHAPTER_POINTS,
-    "chapter_point_property": Change.CHAPTER_POINTS,
-}
-_ACTIONS: Final[Mapping[str, Action]] = {
-    events.Registered.TOPIC: Action.ADDED,
-    events.Deleted.TOPIC: Action.DELETED,
-    events.Restored.TOPIC: Action.RESTORED,
-}
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The field of an aggregate's first domain event that names its owner, and the kind of the owner."""
+
+    field: str
+    kind: str
 
 
-def effect(write: Iterable[DomainEvent]) -> Effect | None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Notified:
+    """What the domain events of one kind of aggregate mean to the webhooks of an Event. Without an `owner` the aggregate is the
+    Event; otherwise its owner is, or the owner of that. `actions` are by topic."""
+
+    changes: Callable[[DomainEvent], Change]
+    actions: Mapping[str, Action] = field(default_factory=dict)
+    owner: Owner | None = None
+
+
+def effect(write: Iterable[DomainEvent], notified: Mapping[str, Notified]) -> Effect | None:
     """The effect of the domain events of one write on one Event; None when they changed nothing."""
     action, changes = Action.UPDATED, NOTHING
     for event in write:
-        action = _ACTIONS.get(event.TOPIC, action)
-        changes |= changed(event)
+        meaning = notified[event.aggregate_kind()]
+        action = meaning.actions.get(event.TOPIC, action)
+        changes |= meaning.changes(event)
     if action is Action.UPDATED:
         return Effect(action, changes) if changes else None
     return Effect(action, _ADDED | changes if action is Action.ADDED else NOTHING)
-
-
-def changed(event: DomainEvent) -> Change:
-    """The changes of one domain event."""
-    if isinstance(event, events.ForceStopped):  # also recorded where the Event is stopped already, as an order to the encoder
-        return NOTHING if event.previous is EventState.STOPPED else Change.STATE
-    change = _OF_TOPIC.get(event.TOPIC) or _OF_KIND.get(event.aggregate_kind())
-    if change is not None:
-        return change
-    changes = NOTHING
-    for name in event.facts():
-        changes |= _OF_FACT.get(name, Change.METADATA)
-    return changes

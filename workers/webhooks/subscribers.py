@@ -32,7 +32,6 @@ class Subscribers:
     def __init__(self) -> None:
         self._by_stream: dict[str, Subscriber] = {}
         self._of_event: defaultdict[str | None, dict[str, Subscriber]] = defaultdict(dict)
-        self._callbacks: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._by_stream)
@@ -41,27 +40,25 @@ class Subscribers:
         of_all, of_one = self._of_event.get(None), self._of_event.get(event)
         return [*(of_all.values() if of_all else ()), *(of_one.values() if of_one else ())]
 
+    def add(self, stream: str, *, event: str | None, disabled: bool) -> None:
+        self._put(stream, Subscriber(_id(stream), event, disabled))
+
     def apply(self, event: DomainEvent) -> None:
-        """Apply one `webhook.*` domain event."""
+        """Apply one `webhook.*` domain event. A change of a webhook that is not known here is one of a callback."""
         stream, facts = event.originator_id, event.facts()
         before = self._by_stream.get(stream)
         self._drop(stream)
         if event.verb() == "deleted":
-            self._callbacks.discard(stream)
-            return
-        if event.verb() in _BEGINS and facts.get("job_client") is not None:
-            self._callbacks.add(stream)
-        if stream in self._callbacks:
             return
         if event.verb() in _BEGINS:
+            if facts.get("job_client") is not None:
+                return
             event_id, disabled_at = facts.get("event_id"), facts.get("disabled_at")
             self._put(stream, Subscriber(_id(stream), _text(event_id), disabled_at is not None))
         elif before is not None:
             event_id = _text(facts["event_id"]) if "event_id" in facts else before.event
             disabled = facts["disabled_at"] is not None if "disabled_at" in facts else before.disabled
             self._put(stream, Subscriber(before.webhook, event_id, disabled))
-        else:
-            raise LookupError(f"{stream} has changed, but its first event was not seen")
 
     def _put(self, stream: str, subscriber: Subscriber) -> None:
         self._by_stream[stream] = self._of_event[subscriber.event][stream] = subscriber

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
+from domain.kernel.event import DomainEvent
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.handlers import EventHandlers
 from domain.media_event.row import EventRow
@@ -21,6 +24,7 @@ from projections.records.queries import RecordQueries
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from workers.webhooks.policy import Notified
 
 
 def _routes() -> Sequence[Router]:
@@ -53,6 +57,34 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
     return {MediaEvent.KIND: event}
 
 
+def _notified() -> Mapping[str, Notified]:
+    """A field without a flag of its own counts as metadata."""
+    from domain.media_event import events
+    from domain.media_event.values import EventState
+    from workers.webhooks.policy import NOTHING, Action, Change, Notified
+
+    by_topic = {
+        events.StateChanged.TOPIC: Change.STATE,  # with the times that it sets
+        events.Mp4StateChanged.TOPIC: Change.MP4_STATE,
+        events.NotificationForced.TOPIC: Change.FORCED,
+    }
+    by_field = {"thumbnail": Change.THUMBNAIL}
+
+    def changes(event: DomainEvent) -> Change:
+        if isinstance(event, events.ForceStopped):  # also recorded where the Event is stopped already, as an order to the encoder
+            return NOTHING if event.previous is EventState.STOPPED else Change.STATE
+        if event.TOPIC in by_topic:
+            return by_topic[event.TOPIC]
+        return reduce(or_, (by_field.get(name, Change.METADATA) for name in event.facts()), NOTHING)
+
+    actions = {
+        events.Registered.TOPIC: Action.ADDED,
+        events.Deleted.TOPIC: Action.DELETED,
+        events.Restored.TOPIC: Action.RESTORED,
+    }
+    return {MediaEvent.KIND: Notified(changes=changes, actions=actions)}
+
+
 EVENT = Room(
     name="event",
     aggregates=(MediaEvent,),
@@ -60,4 +92,5 @@ EVENT = Room(
     routes=_routes,
     services=_services,
     past_states=_past_states,
+    notified=_notified,
 )

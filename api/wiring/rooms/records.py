@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from domain.configuration.handlers import ConfigurationHandlers, ProfileHandlers
+from domain.kernel.event import DomainEvent
+from domain.media_event.aggregate import MediaEvent
 from domain.records.archiver_stream_handlers import ArchiverStreamHandlers
 from domain.records.chapter_point_handlers import ChapterPointHandlers
 from domain.records.handlers import RecordHandlers
@@ -15,7 +17,7 @@ from domain.records.kinds.archiver_stream import ArchiverStream
 from domain.records.kinds.category import Category
 from domain.records.kinds.channel import Channel
 from domain.records.kinds.chapter_point import ChapterPoint
-from domain.records.kinds.custom_property import PROPERTIES, CategoryProperty
+from domain.records.kinds.custom_property import PROPERTIES, CategoryProperty, ChapterPointProperty
 from domain.records.kinds.event_type import EventType
 from domain.records.kinds.flow import Flow
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
@@ -43,6 +45,7 @@ from projections.vault.vault import Vault
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from workers.webhooks.policy import Notified
 
 
 def _routes() -> Sequence[Router]:
@@ -90,6 +93,18 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
     return {**dict.fromkeys(SHAPES, record), Category.KIND: category, ChapterPoint.KIND: chapter_point}
 
 
+def _notified() -> Mapping[str, Notified]:
+    from workers.webhooks.policy import Change, Notified, Owner
+
+    def changes(event: DomainEvent) -> Change:
+        return Change.CHAPTER_POINTS
+
+    return {
+        ChapterPoint.KIND: Notified(changes=changes, owner=Owner(ChapterPoint.PARENT, MediaEvent.KIND)),
+        ChapterPointProperty.KIND: Notified(changes=changes, owner=Owner(ChapterPointProperty.PARENT, ChapterPoint.KIND)),
+    }
+
+
 RECORDS = Room(
     name="records",
     aggregates=(
@@ -112,4 +127,5 @@ RECORDS = Room(
     routes=_routes,
     services=_services,
     past_states=_past_states,
+    notified=_notified,
 )

@@ -43,9 +43,7 @@ def _services(services: Services) -> Providers:
 
     get, surroundings = services.get, services.surroundings
     return {
-        WebhookHandlers: lambda: WebhookHandlers(
-            get(CommandExecutor), get(RecordQueries), events=get(EventQueries), vault=get(Vault), random=os.urandom
-        ),
+        WebhookHandlers: lambda: _handlers(get(CommandExecutor), get(RecordQueries), events=get(EventQueries), vault=get(Vault)),
         DeliveryQueries: lambda: DeliveryQueries(get(Database)),
         Redelivery: lambda: Redelivery(get(Database)),
         WebhookProbe: lambda: Probe(
@@ -57,6 +55,10 @@ def _services(services: Services) -> Providers:
             samples=partial(_sample, clock=surroundings.clock),
         ),
     }
+
+
+def _handlers(executor: CommandExecutor, records: RecordQueries, *, events: EventQueries, vault: Vault) -> WebhookHandlers:
+    return WebhookHandlers(executor, records, events=events, vault=vault, random=os.urandom)
 
 
 def _sample(client: str | None, *, clock: Clock) -> str:
@@ -85,7 +87,7 @@ def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     from workers.webhooks.fanout import NotificationFanout
 
     wake = shared.get(SenderWakeup, SenderWakeup)
-    handler = NotificationFanout(context.database, context.streams, mapper=context.mapper, wake=wake)
+    handler = NotificationFanout(context.database, context.streams, mapper=context.mapper, notified=context.notified(), wake=wake)
     leases = ShardLeases(context.database, "webhooks", shards=1, member=new_id(), host=context.host)
     return [Consumer(context.database, leases, feed=context.feed(handler.kinds), handler=handler)]
 
@@ -99,6 +101,7 @@ def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
     from workers.deliveries.sender import Sender
     from workers.deliveries.wakeup import SenderWakeup
 
+    handlers = _handlers(context.executor, context.records, events=EventQueries(context.database), vault=context.vault)
     leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host)
     sender = Sender(
         context.database,
@@ -106,7 +109,7 @@ def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
         records=context.records,
         vault=context.vault,
         leases=leases,
-        disable=Disabling(context.executor, context.logbook, clock=context.clock).disable,
+        disable=Disabling(handlers, context.logbook, clock=context.clock).disable,
         version=context.version,
         clock=context.clock,
         rng=SystemRandom(),

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.kernel.errors import Malformed, NotFound, PreconditionFailed
+from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFailed
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
@@ -185,3 +185,14 @@ async def test_a_repeat_is_worded_without_the_secret(memory: Memory, handlers: W
     repeat = memory.outcome("me", "a")
     assert (repeat.secrets, repeat.result) == ({}, {"added": True})
     assert repeat.aggregate.details == added.aggregate.details
+
+
+async def test_a_webhook_is_disabled_once(memory: Memory, handlers: WebhookHandlers) -> None:
+    await given_webhook(memory)
+    outcome = await handlers.disable(KEY, at=NOW, invocation=ME)
+    assert outcome.aggregate.details.disabled_at == NOW
+    with pytest.raises(Conflict):
+        await handlers.disable(KEY, at=NOW, invocation=ME)
+    await memory.given(DeleteRecord(KEY, Webhook))
+    with pytest.raises(Conflict):
+        await handlers.disable(KEY, at=NOW, invocation=ME)

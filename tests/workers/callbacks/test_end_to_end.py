@@ -20,6 +20,7 @@ from domain.kernel.mapper import EventMapper
 from domain.webhook.aggregate import SIGNING, URL
 from domain.webhook.secret import decode_secret
 from projections.consumers.leases import ShardLeases
+from projections.deliveries.keys import Source
 from projections.deliveries.queries import callback_backlog
 from projections.job.history import JobHistory
 from projections.log.log_watcher import LogWatcher
@@ -124,7 +125,8 @@ async def test_an_address_is_not_called_without_its_secret_part(inner: Core, sen
 
 async def test_the_callback_backlog_counts_pending_deliveries_of_jobs_only(inner: Core, sending: Sending) -> None:
     callback = await add_callback(inner, client="studio")
-    sending.put(UUID(callback), (1, "job:17"), (2, "job:17"), (3, str(uuid4())))
+    sending.put(UUID(callback), (1, "job:17"), (2, "job:17"), source=Source.CALLBACKS)
+    sending.put(uuid4(), (3, str(uuid4())))
     assert await callback_backlog(inner.database) == 2
     sending.rows("UPDATE deliveries SET state = 1 WHERE position = 1 RETURNING 1")
     assert await callback_backlog(inner.database) == 1

@@ -23,7 +23,7 @@ from tests.projections.feeding import do
 from tests.workers.callbacks.jobs_given import accept, complete, start, start_task
 from tests.workers.webhooks.feeding import Fed, amend, delete, rows
 from workers.callbacks.fanout import CallbackFanout
-from workers.deliveries.fanout import DISABLED
+from workers.deliveries.endpoint_state import DISABLED
 from workers.kernel.aggregate_cache import MIB
 
 A, B = UUID(int=201), UUID(int=202)

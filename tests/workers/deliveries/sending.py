@@ -23,7 +23,7 @@ from domain.records.record import AmendRecord, RegisterRecord
 from domain.webhook.aggregate import SIGNING, Webhook
 from domain.webhook.secret import encode_secret
 from projections.consumers.leases import ShardLeases
-from projections.deliveries.keys import CHANNEL, shard_of
+from projections.deliveries.keys import CHANNEL, Source, shard_of
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.conftest import HandClock
@@ -114,8 +114,11 @@ class Sending:
         self.records = RecordQueries(self.core.database, [Webhook])
         self.disabled: list[tuple[UUID, str]] = []
 
-    async def webhook(self, url: str, secret: bytes = bytes(32), **values: Any) -> UUID:
+    async def webhook(self, url: str, secret: bytes = bytes(32), *, beside: UUID | None = None, **values: Any) -> UUID:
+        """`beside`: in the shard of this webhook."""
         key = new_id()
+        while beside is not None and shard_of(key) != shard_of(beside):
+            key = new_id()
         box = self.vault.encrypt(encode_secret(secret), owner=f"webhook:{key}")
         given = {"webhook_url": url, "secrets": {SIGNING: box.ref}, **values}
         await self.core.executor.execute(
@@ -130,15 +133,15 @@ class Sending:
     async def amend(self, webhook: UUID, **changes: Any) -> None:
         await self.core.executor.execute(AmendRecord(webhook, Webhook, changes), invocation=Invocation.by("test"))
 
-    def put(self, webhook: UUID, *rows: tuple[int, str], **columns: Any) -> None:
+    def put(self, webhook: UUID, *rows: tuple[int, str], source: Source = Source.NOTIFICATIONS) -> None:
         """Insert rows (position, ordering key), which the payload names too."""
         with psycopg.connect(self.url) as connection:
             for position, ordering_key in rows:
                 payload = f'{{"lane":"{ordering_key}","position":{position}}}'
                 connection.execute(
-                    "INSERT INTO deliveries (webhook, position, ordering_key, shard, payload, due_at, created_at) "
-                    "VALUES (%s, %s, %s, %s, %s, now(), now())",
-                    (webhook, position, ordering_key, shard_of(webhook), payload),
+                    "INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at) "
+                    "VALUES (%s, %s, %s, %s, %s, %s, now(), now())",
+                    (webhook, position, ordering_key, int(source), shard_of(webhook), payload),
                 )
             connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 

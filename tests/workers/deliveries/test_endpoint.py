@@ -1,4 +1,4 @@
-"""Limits of an endpoint: attempts in flight, circuit breaker, pauses."""
+"""An endpoint: attempts in flight, rows in memory, times."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from uuid import UUID
 
 from projections.deliveries.keys import SHARDS, shard_of
 from projections.deliveries.store import PendingDelivery
-from workers.deliveries.circuit_breaker import FAILURES, OPEN_SECONDS, CircuitBreaker
-from workers.deliveries.endpoint import CONCURRENCY, LONG, MOST_RETRIES, Endpoint
-from workers.deliveries.queues import Timer
+from tests.conftest import NOON
+from workers.deliveries.endpoint import CONCURRENCY, MOST_RETRIES, Endpoint
+from workers.deliveries.endpoint_state import FAILURES, LONG, RESTING_SECONDS, Delivered, Failed, TimeCame, Unreadable
 from workers.deliveries.scheduler import DeliveryScheduler, ScheduledAttempt
+from workers.deliveries.timer import SPARE, Timer
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 
@@ -56,59 +57,66 @@ def test_first_attempts_leave_retries_their_quarter() -> None:
     one = offered(endpoint(), *rows(FIRST, 50))
     found = taken(one)
     offered(one, *rows(FIRST, 1, attempts=1, begin=51))
-    one.succeeded(found[0])
+    one.succeeded(found[0], 0.0)
     retry = one.next(0.0, retries_allowed=True)
     assert retry is not None
     assert retry.position == 51
 
 
-def test_the_breaker_opens_after_failures_in_a_row_and_then_allows_one_attempt() -> None:
-    breaker = CircuitBreaker()
-    assert [breaker.failed(1.0) for _ in range(FAILURES)] == [False] * (FAILURES - 1) + [True]
-    assert not breaker.failed(2.0), "what was under way changes nothing"
-    assert not breaker.allows(30.9, in_flight=0)
-    assert breaker.allows(1.0 + OPEN_SECONDS, in_flight=0)
-    assert not breaker.allows(1.0 + OPEN_SECONDS, in_flight=1)
-    assert breaker.failed(32.0)
-    assert not breaker.allows(61.9, in_flight=0)
-    breaker.succeeded()
-    assert breaker.allows(33.0, in_flight=5)
-
-
-def test_a_success_between_failures_keeps_it_closed() -> None:
-    breaker = CircuitBreaker()
-    for _ in range(3):
-        for _ in range(FAILURES - 1):
-            assert not breaker.failed(1.0)
-        breaker.succeeded()
-    assert breaker.allows(1.0, in_flight=0)
-
-
-def test_an_open_breaker_drops_rows_from_memory_without_counting_attempts() -> None:
+def test_a_resting_endpoint_has_no_rows_in_memory_and_no_attempt_is_counted() -> None:
     timer, marked = Timer(lambda: None), list[Endpoint]()
     one = offered(endpoint(timer, marked=marked), *rows(FIRST, 100))
     for row in taken(one)[:FAILURES]:
-        one.failed(row, 1.0, wait=5.0)
-    assert (one.queues.waiting, one.has_unread, one.capacity(2.0)) == (0, True, 0)
-    timer.run(1.0 + OPEN_SECONDS)
+        one.failed(row, Failed(NOON), now=1.0, wait=5.0)
+    assert (one.queues.waiting, one.has_unread, one.capacity()) == (0, True, 0)
+    timer.run(1.0 + RESTING_SECONDS)
     assert marked[-1] is one
 
 
-def test_an_endpoint_that_asks_for_a_pause_gets_it() -> None:
-    one = offered(endpoint(), *rows(FIRST, 10))
+def test_after_a_rest_one_attempt_is_made_when_all_others_have_ended() -> None:
+    timer = Timer(lambda: None)
+    one = offered(endpoint(timer), *rows(FIRST, 100))
+    under_way = taken(one)
+    for row in under_way[:FAILURES]:
+        one.failed(row, Failed(NOON), now=1.0, wait=5.0)
+    timer.run(1.0 + RESTING_SECONDS)
+    assert not one.needs_probe(31.0), "others are in flight"
+    for row in under_way[FAILURES:]:
+        one.not_sent(row, TimeCame(), now=31.0)
+    assert one.needs_probe(31.0)
+    one.queues.probe(rows(FIRST, 1)[0])
+    assert len(taken(one)) == 1
+
+
+def test_a_pause_that_the_receiver_asks_for() -> None:
+    timer = Timer(lambda: None)
+    one = offered(endpoint(timer), *rows(FIRST, 10))
     row = one.next(0.0, retries_allowed=True)
     assert row is not None
-    one.failed(row, 1.0, wait=100.0)
-    one.pause(1.0, seconds=100.0)
+    one.failed(row, Failed(NOON, pause=100.0), now=1.0, wait=100.0)
     offered(one, *rows(FIRST, 10))
+    timer.run(100.0)
     assert one.next(100.0, retries_allowed=True) is None
+    timer.run(101.0)
     assert one.next(101.0, retries_allowed=True) is not None
 
 
 def test_a_short_pause_keeps_what_is_in_memory() -> None:
     one = offered(endpoint(), *rows(FIRST, 10))
-    one.pause(1.0, seconds=LONG)
+    one.apply(Unreadable(LONG), 1.0)
     assert one.queues.waiting == 10
+
+
+def test_the_timer_has_one_time_for_each_endpoint() -> None:
+    timer, queues = Timer(lambda: None), 500
+    one = offered(endpoint(timer), *rows(FIRST, queues))
+    for now in range(40):
+        for row in taken(one):
+            one.failed(row, Failed(NOON), now=float(now), wait=3600.0)
+        one.apply(Delivered(), float(now))
+        offered(one, *rows(FIRST, queues))
+    assert timer.entries <= 2 + SPARE
+    assert one.queues.timed_entries <= 2 * queues
 
 
 def scheduler(places: int) -> DeliveryScheduler:
@@ -147,7 +155,7 @@ def test_retries_take_at_most_a_quarter_of_all_places() -> None:
     others = attempts_now(made)
     assert len(others) == 6
     for attempt in (first[0], others[0]):
-        attempt.endpoint.succeeded(attempt.row)
+        attempt.endpoint.succeeded(attempt.row, 0.0)
         made.completed(attempt)
     assert {attempt.row.webhook for attempt in attempts_now(made)} == {FIRST, SECOND}, "one that was held back has its turn again"
 
@@ -174,6 +182,6 @@ def test_a_shard_is_released_when_nothing_is_in_flight() -> None:
     [attempt] = attempts_now(made)
     made.hold(dict.fromkeys(range(SHARDS), 1), excess=[shard_of(FIRST)], until=2000.0)
     assert made.free() == []
-    attempt.endpoint.succeeded(attempt.row)
+    attempt.endpoint.succeeded(attempt.row, 0.0)
     made.completed(attempt)
     assert made.free() == [shard_of(FIRST)]

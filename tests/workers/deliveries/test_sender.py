@@ -8,7 +8,7 @@ from uuid import UUID
 
 from aiohttp import web
 
-from projections.deliveries.keys import delivery_id
+from projections.deliveries.keys import Source, delivery_id
 from tests.workers.deliveries.sending import Got, Receiver, Sending, until
 
 
@@ -49,6 +49,23 @@ async def test_deliveries_from_before_the_start_are_sent_in_order(sending: Sendi
     assert all(positions == sorted(positions) for positions in by_lane.values())
     assert sum(map(len, by_lane.values())) == 400
     assert receiver.most <= 16
+
+
+async def test_a_source_that_is_behind_the_other_loses_nothing(sending: Sending) -> None:
+    """The fan-out of callbacks inserts what was written before that which the fan-out of notifications has inserted."""
+    async with Receiver() as receiver, sending.sender():
+        webhook = await sending.webhook(receiver.url + "/event")
+        callback = await sending.webhook(receiver.url + "/job", beside=webhook)
+        sending.put(webhook, (10, "event"))
+        sending.put(callback, (11, "job:1"), source=Source.CALLBACKS)
+        await sending.finished(webhook, 1)
+        await sending.finished(callback, 1)
+        sending.put(webhook, (20, "event"))
+        await sending.finished(webhook, 2)
+        sending.put(callback, (18, "job:2"), source=Source.CALLBACKS)
+        sending.put(callback, (21, "job:2"), source=Source.CALLBACKS)
+        await sending.finished(callback, 3)
+    assert [json.loads(got.body)["position"] for got in receiver.got if got.path == "/job"] == [11, 18, 21]
 
 
 async def test_a_failing_delivery_blocks_its_own_ordering_key_only(sending: Sending) -> None:

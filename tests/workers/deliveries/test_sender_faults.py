@@ -81,6 +81,27 @@ async def test_a_webhook_that_is_enabled_again_gets_recovered_deliveries(sending
     assert sending.states(webhook) == [(1, 1, 1, None)]
 
 
+async def test_a_change_counts_from_the_moment_its_write_is_answered(sending: Sending) -> None:
+    async with Receiver() as one, Receiver() as other, sending.sender():
+        webhook = await sending.webhook(one.url)
+        for number in range(1, 11):
+            receiver = (one, other)[number % 2]
+            await sending.amend(webhook, webhook_url=receiver.url)
+            sending.put(webhook, (number, "a"))
+            await sending.finished(webhook, number)
+            assert f'"position":{number}}}' in receiver.bodies[-1]
+        box = sending.vault.encrypt(encode_secret(bytes(range(32))), owner=f"webhook:{webhook}")
+        await sending.core.executor.execute(RotateWebhookSecret(webhook, box), invocation=Invocation.by("test"))
+        sending.put(webhook, (11, "a"))
+        await sending.finished(webhook, 11)
+        assert one.got[-1].headers["webhook-signature"].count("v1,") == 2
+        await sending.amend(webhook, disabled_at=sending.clock())
+        sending.put(webhook, (12, "a"))
+        await sending.finished(webhook, 12)
+    assert len(one.got) + len(other.got) == 11
+    assert sending.states(webhook)[-1] == (12, 2, 0, "the webhook is disabled")
+
+
 async def test_pending_deliveries_of_a_deleted_webhook_fail(sending: Sending) -> None:
     async with Receiver() as receiver:
         webhook = await sending.webhook(receiver.url)

@@ -3,34 +3,38 @@ moment, also during a query."""
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
 from uuid import UUID
 
-from projections.deliveries.keys import SHARDS, shard_of
+from projections.deliveries.keys import SHARDS, Source, shard_of
 from projections.deliveries.store import (
+    BEGINNING,
     DELIVERED,
     FAILED,
     PENDING,
+    Cursor,
     DeliveryStore,
     Key,
     PageRequest,
     PendingDelivery,
+    Place,
     QueueRequest,
-    WebhookStatus,
 )
 from workers.deliveries.attempt import AttemptResult
 from workers.deliveries.endpoint import Endpoint
-from workers.deliveries.endpoint_configs import EndpointConfig, EndpointConfigs
+from workers.deliveries.endpoint_state import TimeCame, Unreadable
 from workers.deliveries.outcome_handler import OutcomeHandler
 from workers.deliveries.reader import Reader
 from workers.deliveries.retries import Schedule
 from workers.deliveries.scheduler import DeliveryScheduler, PendingOutcome, ScheduledAttempt
 
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
-WEBHOOKS = (UUID(int=1), UUID(int=2), UUID(int=4))
+WEBHOOKS = ((UUID(int=1), UUID(int=2)), (UUID(int=4), UUID(int=24)))
+"""The webhooks of each source. Two of them, of different sources, are in one shard."""
 ORDERING_KEYS = ("a", "b", "c")
 DELAYS = (0.0, 5.0, 5.0, 60.0)
 CAPACITY = 3
@@ -48,25 +52,42 @@ class Row:
     excused: bool = False
 
 
+def place(key: Key) -> Place:
+    return key[1], key[0], key[2]
+
+
+def cursor_of(key: Key) -> Cursor:
+    source = next(source for source, webhooks in zip(Source, WEBHOOKS, strict=True) if key[0] in webhooks)
+    return source, shard_of(key[0])
+
+
 class Twin(DeliveryStore):
     """The statements of the store, over rows in memory."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def last_place(self) -> tuple[int, UUID, str]:
-        pending = self._pending()
-        return (pending[-1][1], pending[-1][0], pending[-1][2]) if pending else (0, UUID(int=0), "")
+    async def last_places(self, cursors: Iterable[Cursor]) -> dict[Cursor, Place]:
+        found = {
+            cursor: max((place(key) for key in self._pending() if cursor_of(key) == cursor), default=BEGINNING)
+            for cursor in cursors
+        }
+        self._world.meanwhile()
+        return found
 
     async def webhooks(self) -> list[UUID]:
         found = sorted({webhook for webhook, _, _ in self._pending()})
         self._world.meanwhile()
         return found
 
-    async def read_new(self, after: tuple[int, UUID, str], *, shards: Iterable[int], limit: int) -> list[PendingDelivery]:
-        held = set(shards)
-        found = [key for key in self._pending() if (key[1], key[0], key[2]) > after and shard_of(key[0]) in held]
-        return self._answered(found[:limit])
+    async def read_new(self, after: Mapping[Cursor, Place], *, limit: int) -> dict[Cursor, list[PendingDelivery]]:
+        found: defaultdict[Cursor, list[Key]] = defaultdict(list)
+        for key in self._pending():
+            cursor = cursor_of(key)
+            if cursor in after and place(key) > after[cursor] and len(found[cursor]) < limit:
+                found[cursor].append(key)
+        rows = iter(self._answered([key for keys in found.values() for key in keys]))
+        return {cursor: [next(rows) for _ in keys] for cursor, keys in found.items() if keys}
 
     async def read_pages(self, requests: Sequence[PageRequest]) -> list[PendingDelivery]:
         found: list[Key] = []
@@ -82,12 +103,20 @@ class Twin(DeliveryStore):
             found += [key for key in queue if one.after < key[1] <= one.through][:each]
         return self._answered(found)
 
-    async def webhook_statuses(self, webhooks: Sequence[UUID]) -> Mapping[UUID, WebhookStatus]:
-        return {webhook: WebhookStatus(1, None) for webhook in webhooks}
+    async def read_probes(self, webhooks: Sequence[UUID]) -> list[PendingDelivery]:
+        found: list[Key] = []
+        for webhook in webhooks:
+            heads: dict[str, Key] = {}
+            for key in self._pending():
+                if key[0] == webhook:
+                    heads.setdefault(key[2], key)
+            now = self._world.now
+            found += sorted(heads.values(), key=lambda key: (max(self._world.table[key].due, now), key[1]))[:1]
+        return self._answered(found)
 
     def _pending(self) -> list[Key]:
         pending = (key for key, row in self._world.table.items() if row.state == PENDING)
-        return sorted(pending, key=lambda key: (key[1], key[0], key[2]))
+        return sorted(pending, key=place)
 
     def _answered(self, keys: Sequence[Key]) -> list[PendingDelivery]:
         """The rows as they are now. Changes during the query are not in the answer."""
@@ -99,31 +128,26 @@ class Twin(DeliveryStore):
         return answer
 
 
-class AnyConfig(EndpointConfigs):
-    def __init__(self) -> None: ...
-
-    async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
-        config = EndpointConfig(1, "http://hooks.test", True, False, {}, [bytes(32)], None)
-        return dict.fromkeys(webhooks, config)
-
-
 class World:
     """Random actions, and the rules that hold whenever something is sent."""
 
-    def __init__(self, random: Random, *, failing: float) -> None:
+    def __init__(self, random: Random, *, failing: float, delays: Sequence[float] = DELAYS, places: int = 8) -> None:
         self.random = random
         self.failing = failing
+        self.delays = delays
         self.now = 1000.0
         self.table: dict[Key, Row] = {}
         self.position = 0
+        self.to_insert: tuple[deque[tuple[Key, ...]], ...] = tuple(deque() for _ in WEBHOOKS)
+        """What the fan-out of each source has not inserted yet: each has a lag of its own."""
         self.epoch = 0
         self.in_flight: list[ScheduledAttempt] = []
         self.unwritten: list[PendingOutcome] = []
         self.busy = False
-        self.scheduler = DeliveryScheduler(lambda: None, places=8)
+        self.scheduler = DeliveryScheduler(lambda: None, places=places)
         self.scheduler.waiting_each = CAPACITY
-        self.outcome_handler = OutcomeHandler(self.scheduler, self, schedule=Schedule(DELAYS), rng=random, time=lambda: self.now)
-        self.reader = Reader(Twin(self), AnyConfig(), scheduler=self.scheduler, disable=self._never, time=lambda: self.now)
+        self.outcome_handler = OutcomeHandler(self.scheduler, self, schedule=Schedule(delays), rng=random, time=lambda: self.now)
+        self.reader = Reader(Twin(self), scheduler=self.scheduler, disable=self._never, time=lambda: self.now)
         self.take_shards()
 
     async def _never(self, webhook: UUID, reason: str) -> None:
@@ -131,11 +155,22 @@ class World:
 
     # --- actions
 
-    def insert(self) -> None:
+    def append(self) -> None:
+        """A write to the log, which some webhooks of one or both sources get."""
         self.position += 1
-        for webhook in self.random.sample(WEBHOOKS, self.random.randint(1, len(WEBHOOKS))):
-            for queue in self.random.sample(ORDERING_KEYS, self.random.randint(1, 2)):
-                self.table[webhook, self.position, queue] = Row(due=self.now)
+        for source, webhooks in enumerate(WEBHOOKS):
+            called = self.random.sample(webhooks, self.random.randint(0, len(webhooks)))
+            keys = [
+                (one, self.position, key) for one in called for key in self.random.sample(ORDERING_KEYS, self.random.randint(1, 2))
+            ]
+            self.to_insert[source].append(tuple(keys))
+
+    def insert(self) -> None:
+        """The fan-out of one source goes on for some writes, in the order of the log."""
+        waiting = self.random.choice(self.to_insert)
+        for _ in range(self.random.randint(0, len(waiting))):
+            for key in waiting.popleft():
+                self.table[key] = Row(due=self.now)
         self.reader.has_new = True
 
     def start(self) -> None:
@@ -154,6 +189,12 @@ class World:
             outcome = self.unwritten[-1].outcome
             if not attempt.endpoint.revoked:
                 self.table[outcome.key].done = outcome.state != PENDING
+
+    def give_up(self) -> None:
+        """The webhook cannot be read before an attempt."""
+        if self.in_flight:
+            attempt = self.in_flight.pop(self.random.randrange(len(self.in_flight)))
+            self.scheduler.not_sent(attempt, self.random.choice((Unreadable(1.0), Unreadable(60.0), TimeCame())), now=self.now)
 
     def write(self) -> None:
         """Write some of the outcomes, in order, as the statement does."""
@@ -210,11 +251,11 @@ class World:
 
     def meanwhile(self) -> None:
         while self.busy and self.random.random() < 0.5:
-            self.random.choice((self.insert, self.start, self.land, self.write, self.resend))()
+            self.random.choice((self.append, self.insert, self.start, self.land, self.write, self.resend))()
 
     def step(self, *, rare: bool) -> None:
         often = (self.read, self.start, self.land)
-        seldom = (self.insert, self.write, self.wait, self.resend, self.start)
+        seldom = (self.give_up, self.append, self.append, self.insert, self.write, self.wait, self.resend, self.start)
         self.random.choice((*often, *often, *seldom, *([self.revoke] if rare else ())))()
 
     # --- rules
@@ -229,13 +270,15 @@ class World:
         ]
         if not row.excused:
             assert not row.done, "nothing is sent twice without need"
-            assert row.attempts <= attempt.row.attempts < len(DELAYS)
+            assert row.attempts <= attempt.row.attempts < len(self.delays)
             earlier = [key for key in self.table if (key[0], key[2]) == (webhook, ordering_key) and key[1] < position]
             assert all(self.table[key].done or self.table[key].excused for key in earlier), "nothing overtakes"
 
     def drain(self) -> None:
         """With working receivers everything gets delivered."""
         self.failing = 0.0
+        while any(self.to_insert):
+            self.insert()
         for _ in range(400):
             self.read()
             for _ in range(20):

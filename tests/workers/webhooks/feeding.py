@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
+from api.wiring.catalogue import notified
 from api.wiring.core import Core
 from domain.kernel.command import Command
 from domain.kernel.mapper import EventMapper
@@ -62,7 +63,9 @@ def fed(inner: Core, *, most: int = MIB) -> Fed:
     mapper = EventMapper(inner.catalogue)
     return Fed(
         inner,
-        NotificationFanout(inner.database, inner.streams, mapper=mapper, wake=lambda: woken.append(1), most=most),
+        NotificationFanout(
+            inner.database, inner.streams, mapper=mapper, notified=notified(), wake=lambda: woken.append(1), most=most
+        ),
         woken=woken,
     )
 

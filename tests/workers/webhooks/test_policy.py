@@ -8,18 +8,17 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring.catalogue import catalogue
+from api.wiring.catalogue import AGGREGATES, catalogue, notified
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
-from domain.media_event.aggregate import MediaEvent
 from domain.media_event.values import EventState, Mp4State, Trigger
-from domain.records.kinds.chapter_point import ChapterPoint
-from domain.records.kinds.custom_property import ChapterPointProperty
-from workers.webhooks.policy import NOTHING, Action, Change, Effect, changed, effect
+from workers.webhooks import policy
+from workers.webhooks.policy import NOTHING, Action, Change, Effect
 
 AT = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 STARTED = {"state": EventState.LIVE_PUBLISHED, "previous": EventState.PRE_LIVE, "trigger": Trigger.OPERATOR}
 ADDED = Change.STATE | Change.METADATA
+NOTIFIED = notified()
 
 TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.registered", {}, NOTHING),
@@ -75,8 +74,16 @@ def happened(topic: str, **facts: Any) -> DomainEvent:
     return made(originator_id=f"{made.aggregate_kind()}:{UUID(int=1)}", originator_version=1, timestamp=AT, **facts)
 
 
+def changed(event: DomainEvent) -> Change:
+    return NOTIFIED[event.aggregate_kind()].changes(event)
+
+
+def effect(write: list[DomainEvent]) -> Effect | None:
+    return policy.effect(write, NOTIFIED)
+
+
 def test_every_domain_event_of_an_event_has_a_case_here() -> None:
-    concerned = {event.TOPIC for kind in (MediaEvent, ChapterPoint, ChapterPointProperty) for event in kind.EVENTS}
+    concerned = {event.TOPIC for kind in AGGREGATES if kind.KIND in NOTIFIED for event in kind.EVENTS}
     assert {topic for topic, _, _ in TABLE} == concerned
 
 

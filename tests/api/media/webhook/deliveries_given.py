@@ -11,7 +11,7 @@ from uuid import UUID
 from api.wiring.core import Core
 from domain.media_event.values import EventDetails
 from projections.deliveries.fanout import NewDelivery, insert
-from projections.deliveries.keys import delivery_id
+from projections.deliveries.keys import Source, delivery_id
 from tests.conftest import NOON
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import Action, Change, Effect
@@ -41,11 +41,11 @@ class Deliveries:
     async def make_callback(self, position: int, *, job: int) -> None:
         """A pending delivery about a job."""
         payload = json.dumps({"job_id": job, "status": "started"})
-        await self._insert([NewDelivery(self.webhook, position, f"job:{job}", payload, NOON)])
+        await self._insert([NewDelivery(self.webhook, position, f"job:{job}", payload, NOON)], source=Source.CALLBACKS)
 
-    async def _insert(self, new: Iterable[NewDelivery]) -> None:
+    async def _insert(self, new: Iterable[NewDelivery], *, source: Source = Source.NOTIFICATIONS) -> None:
         async with self._database.connection() as connection, connection.transaction():
-            await insert(connection, list(new))
+            await insert(connection, list(new), source=source)
 
     async def finish(self, position: int, error: str | None = None) -> None:
         await self._database.execute(

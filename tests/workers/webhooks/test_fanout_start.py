@@ -1,0 +1,70 @@
+"""The start of the fan-out of notifications: what it reads does not grow with the callbacks and the events of webhooks."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from api.wiring.core import Core
+from domain.media_event.commands import ForceNotification
+from projections.deliveries.fanout import webhooks_as_of
+from projections.log.reader import head
+from tests.conftest import NOON
+from tests.projections.feeding import do, event
+from tests.workers.webhooks.feeding import ALL, ONE, amend, delete, fed, rows, webhook
+
+FIRST, OTHER = UUID(int=1), UUID(int=103)
+CALLBACKS = 400_000
+
+
+async def test_four_hundred_thousand_callbacks_cost_a_start_nothing(inner: Core) -> None:
+    """They are those of jobs, one for each address that a job has named."""
+    await webhook(inner, ALL)
+    await webhook(inner, ONE, event=FIRST)
+    await event(inner, 1)
+    await inner.database.execute(
+        "INSERT INTO record_view (kind, id, version, deleted, parent, date_created, date_modified, document)"
+        " SELECT 'webhook', gen_random_uuid()::text, 1, false, 'client:studio', now(), now(),"
+        ' \'{"job_client":"studio","webhook_url":"https://hooks.test/job/\' || n || \'"}\''
+        " FROM generate_series(1, %s) AS n",
+        (CALLBACKS,),
+    )
+    first, second = fed(inner), fed(inner)
+    position = await head(inner.database)
+    await do(inner, ForceNotification(FIRST))
+    then = await webhooks_as_of(inner.database, position)
+    assert (len(then.unchanged), len(then.events)) == (2, 0), "all that leaves the database"
+    for worker in (first, second):  # the second one takes over, and does the same again
+        await worker.begin(position)
+        await worker.feed()
+    assert [row[0] for row in await rows(inner.database)] == [ALL, ONE]
+
+
+async def test_a_start_sees_webhooks_as_they_were_at_its_position(inner: Core) -> None:
+    await event(inner, 1)
+    for key in (ALL, ONE, OTHER):
+        await webhook(inner, key)
+    await amend(inner, ONE, disabled_at=NOON)
+    await do(inner, ForceNotification(FIRST))
+    position = await head(inner.database) - 1
+    await amend(inner, ONE, disabled_at=None)
+    await amend(inner, ALL, disabled_at=NOON)
+    await delete(inner, OTHER)
+    then = await webhooks_as_of(inner.database, position)
+    assert (len(then.unchanged), len(then.events)) == (0, 4), "only what has changed since is read from the log"
+    fan = fed(inner)
+    await fan.begin(position)
+    await fan.feed()
+    assert [(row[0], row[5]) for row in await rows(inner.database)] == [(ALL, 0), (ONE, 2), (OTHER, 0)]
+
+
+async def test_changes_of_callbacks_are_passed_over(inner: Core) -> None:
+    await webhook(inner, ONE, job_client="studio")
+    await webhook(inner, ALL)
+    await event(inner, 1)
+    fan = fed(inner)
+    await fan.begin(await head(inner.database))
+    await amend(inner, ONE, disabled_at=NOON)
+    await delete(inner, ONE)
+    await do(inner, ForceNotification(FIRST))
+    await fan.feed()
+    assert [row[0] for row in await rows(inner.database)] == [ALL]

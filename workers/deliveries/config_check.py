@@ -1,0 +1,57 @@
+"""Reads the present version of a webhook before each attempt, so that a change counts from the moment its write was answered.
+
+An attempt starts when its row is taken; the version is read after that. Attempts that start at the same moment share the query, and
+the configuration itself, with its secrets, is read again only when the version has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from domain.kernel.errors import Unavailable
+from projections.deliveries.store import DeliveryStore
+from workers.deliveries.endpoint import Endpoint
+from workers.deliveries.endpoint_configs import EndpointConfigs
+from workers.deliveries.endpoint_state import DELETED, DISABLED, Configured, Event, Unreadable, Withdrawn
+
+UNREADABLE_SECONDS: Final = 60.0
+_UNAVAILABLE_SECONDS: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class ConfigCheck:
+    """`time` is the clock of the scheduler."""
+
+    def __init__(self, store: DeliveryStore, configs: EndpointConfigs, *, time: Callable[[], float]) -> None:
+        self._store = store
+        self._configs = configs
+        self._time = time
+
+    async def configure(self, endpoint: Endpoint) -> Event | None:
+        """Give the endpoint its present configuration. Returns why nothing can be sent to it, or None."""
+        try:
+            return await self._configure(endpoint)
+        except Unavailable:
+            return Unreadable(_UNAVAILABLE_SECONDS)
+        except Exception as fault:  # only the name: a message might repeat a secret
+            _log.error("webhook %s cannot be read: %s", endpoint.webhook, type(fault).__name__)
+            return Unreadable(UNREADABLE_SECONDS)
+
+    async def _configure(self, endpoint: Endpoint) -> Event | None:
+        status = await self._store.webhook_status(endpoint.webhook)
+        if status.version is None:
+            return Withdrawn(DELETED)
+        if not status.enabled:
+            return Withdrawn(DISABLED)
+        if endpoint.config is not None and endpoint.config.version >= status.version:
+            return None
+        config = (await self._configs.load([endpoint.webhook])).get(endpoint.webhook)
+        if config is None:
+            return Unreadable(UNREADABLE_SECONDS)
+        if endpoint.config is None or endpoint.config.version < config.version:
+            endpoint.config = config
+            endpoint.apply(Configured(status.failing_since), self._time())
+        return Withdrawn(DISABLED) if config.disabled else None

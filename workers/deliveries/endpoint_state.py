@@ -1,0 +1,176 @@
+"""The states of an endpoint: a pure function from a state and an event to the next state and to what must be done.
+
+| state | event | next state | actions |
+|---|---|---|---|
+| SENDING, PAUSED | delivered | the same, no failures | health |
+| RESTING, PROBING | delivered | SENDING, no failures | health, read again |
+| SENDING | failed, fewer than 10 in a row | SENDING | health, when it is the first |
+| SENDING | failed, the 10th in a row | RESTING for 30 s | read again |
+| PROBING | failed | RESTING for 30 s | read again |
+| PAUSED | failed | PAUSED; after the 10th in a row for at least 30 s | |
+| RESTING | failed | RESTING, no longer | |
+| any of these | failed with 410, or for five days | CLOSING, to be disabled | close |
+| any of these | the receiver asked for a pause, or the webhook cannot be read | PAUSED until then | read again, if it is long |
+| PAUSED, RESTING | its time has come, fewer than 10 failures in a row | SENDING | |
+| PAUSED, RESTING | its time has come, 10 failures in a row or more | PROBING | read again |
+| any of these | the webhook is deleted or disabled | CLOSING | close |
+| CLOSING | any | CLOSING | |
+
+RESTING and PROBING are an open and a half-open circuit breaker: deliveries that wait meanwhile lose no attempt. An endpoint in
+PROBING makes one attempt at a time. In CLOSING all pending deliveries fail; then the endpoint is removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum, Flag, auto
+from typing import Final
+
+FAILURES: Final = 10
+"""In a row: then the endpoint rests."""
+RESTING_SECONDS: Final = 30.0
+LONG: Final = 5.0
+"""Seconds: during a longer pause an endpoint keeps no rows in memory."""
+LONGEST_FAILURE: Final = timedelta(days=5)
+DISABLED: Final = "the webhook is disabled"
+DELETED: Final = "the webhook was deleted"
+
+
+class Phase(Enum):
+    SENDING = auto()
+    PAUSED = auto()
+    RESTING = auto()
+    PROBING = auto()
+    CLOSING = auto()
+
+
+class Action(Flag):
+    """What must be done after a transition."""
+
+    NONE = 0
+    READ_AGAIN = auto()
+    """Forget the rows in memory, and read the table from the beginning."""
+    WRITE_HEALTH = auto()
+    """`failing_since` has changed."""
+    CLOSE = auto()
+    """Disable the webhook if there is a reason to, and let its pending deliveries fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointState:
+    """`failures` are those in a row. `until` is when PAUSED or RESTING ends. `error` is that of the deliveries of a CLOSING
+    endpoint; `disable_reason` says why its webhook must be disabled."""
+
+    phase: Phase = Phase.SENDING
+    failures: int = 0
+    until: float = float("-inf")
+    failing_since: datetime | None = None
+    error: str | None = None
+    disable_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """An attempt was answered with 2xx."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt failed. `gone`: with 410. `pause`: seconds that the receiver asked for; 0: none."""
+
+    at: datetime
+    gone: bool = False
+    pause: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The configuration of the webhook cannot be read; to be tried again after some seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A version of the webhook was read for the first time. `failing_since` is what earlier owners of the shard have seen."""
+
+    failing_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The webhook is disabled or deleted."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeCame:
+    """The clock has moved on."""
+
+
+Event = Delivered | Failed | Unreadable | Configured | Withdrawn | TimeCame
+Transition = tuple[EndpointState, Action]
+
+
+def next_state(state: EndpointState, event: Event, *, now: float) -> Transition:
+    if state.phase is Phase.CLOSING:
+        return state, Action.NONE
+    match event:
+        case Delivered():
+            return _delivered(state)
+        case Failed(at=at, gone=gone, pause=pause):
+            return _failed(state, at, gone=gone, pause=pause, now=now)
+        case Unreadable(seconds=seconds):
+            return _paused(state, seconds, now=now)
+        case Configured(failing_since=since):
+            return replace(state, failing_since=since), Action.NONE
+        case Withdrawn(error=error):
+            return replace(state, phase=Phase.CLOSING, error=error), Action.CLOSE | Action.READ_AGAIN
+        case TimeCame():
+            return _time_came(state, now)
+
+
+def _delivered(state: EndpointState) -> Transition:
+    health = Action.NONE if state.failing_since is None else Action.WRITE_HEALTH
+    healthy = replace(state, failures=0, failing_since=None)
+    if state.phase in (Phase.RESTING, Phase.PROBING):
+        return replace(healthy, phase=Phase.SENDING), health | Action.READ_AGAIN
+    return healthy, health
+
+
+def _failed(state: EndpointState, at: datetime, *, gone: bool, pause: float, now: float) -> Transition:
+    since = state.failing_since or at
+    actions = Action.NONE if since is state.failing_since else Action.WRITE_HEALTH
+    failed = replace(state, failures=state.failures + 1, failing_since=since)
+    if gone:
+        return _closing(failed, "it answered 410 Gone", actions=actions)
+    if at - since >= LONGEST_FAILURE:
+        return _closing(failed, f"nothing but failures for {LONGEST_FAILURE.days} days", actions=actions)
+    if pause > 0:
+        failed, paused = _paused(failed, pause, now=now)
+        actions |= paused
+    opens = failed.failures == FAILURES or (state.phase is Phase.PROBING)
+    if opens:
+        phase = Phase.PAUSED if failed.phase is Phase.PAUSED else Phase.RESTING
+        return replace(failed, phase=phase, until=max(failed.until, now + RESTING_SECONDS)), actions | Action.READ_AGAIN
+    return failed, actions
+
+
+def _paused(state: EndpointState, seconds: float, *, now: float) -> Transition:
+    paused = replace(state, phase=Phase.PAUSED, until=max(state.until, now + seconds))
+    return paused, Action.READ_AGAIN if seconds > LONG else Action.NONE
+
+
+def _time_came(state: EndpointState, now: float) -> Transition:
+    if state.phase not in (Phase.PAUSED, Phase.RESTING) or now < state.until:
+        return state, Action.NONE
+    if state.failures >= FAILURES:
+        return replace(state, phase=Phase.PROBING), Action.READ_AGAIN
+    return replace(state, phase=Phase.SENDING), Action.NONE
+
+
+def _closing(state: EndpointState, reason: str, *, actions: Action) -> Transition:
+    closing = replace(state, phase=Phase.CLOSING, error=DISABLED, disable_reason=reason)
+    return closing, actions | Action.CLOSE | Action.READ_AGAIN
