@@ -7,13 +7,15 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 
-from bench import append, consumers, deliveries, feeds, framework, jobs, links, reads, replays, speke, writes
+from bench import append, append_beside, consumers, deliveries, feeds, framework, jobs, links, reads, replays, speke, writes
 from bench.ground import Effort, Ground, ground
 from bench.report import Result, show_targets, write
 
 BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "http": writes.http,
     "append": append.append,
+    "snapshot": append_beside.snapshot,
+    "losers": append_beside.losers,
     "reads": reads.reads,
     "links": links.links,
     "rebuild": replays.rebuilds,

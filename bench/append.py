@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from uuid import uuid4
 
 import uvloop
 
 from api.wiring.core import prepare
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
+from domain.kernel.ids import new_id
 from projections.kernel.database import Database
 from projections.log.append import Appender
 from projections.log.statement import EventRow, WriteSet
@@ -35,13 +35,13 @@ CREATE TABLE raw (
     state              bytea  NOT NULL,
     metadata           json   NOT NULL,
     recorded_at        timestamptz NOT NULL,
-    link               bytea  NOT NULL,
+    salt               bytea  NOT NULL,
     UNIQUE (originator_id, originator_version)
 )
 """
 _INSERT = """
-INSERT INTO raw (originator_id, originator_version, topic, event_id, state, metadata, recorded_at, link)
-VALUES ('event:' || gen_random_uuid(), 1, :topic, gen_random_uuid(), :state, :metadata, clock_timestamp(), :link);
+INSERT INTO raw (originator_id, originator_version, topic, event_id, state, metadata, recorded_at, salt)
+VALUES ('event:' || gen_random_uuid(), 1, :topic, gen_random_uuid(), :state, :metadata, clock_timestamp(), :salt);
 """
 _TPS = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
 _LATENCY = re.compile(r"^latency average = ([0-9.]+) ms", re.MULTILINE)
@@ -68,7 +68,7 @@ def append(ground: Ground) -> Result:
     cells |= {f"append {flying}": partial(_append, url, flying=flying, seconds=ground.effort.seconds) for flying in (1, 32, 128)}
     ground.settle()
     seen = in_turns(cells, rounds=ground.effort.rounds)
-    table = Table("(b) Append with hash chain beside pgbench; ratio: of pgbench with 1 or 32 clients", _HEADINGS)
+    table = Table("(b) Append beside pgbench; ratio: of pgbench with 1 or 32 clients", _HEADINGS)
     for name, rates in seen.items():
         kind, _, flying = name.rpartition(" ")
         table.add(
@@ -95,7 +95,7 @@ def _run_psql(ground: Ground, url: str) -> None:
 
 def _pgbench(ground: Ground, url: str, *, clients: int) -> Rate:
     """A pgbench script: prepared once per client; the payload is sent with every row, as by the product."""
-    given = {"topic": _TOPIC, "state": "\\x" + _STATE.hex(), "metadata": _METADATA, "link": "\\x" + bytes(32).hex()}
+    given = {"topic": _TOPIC, "state": "\\x" + _STATE.hex(), "metadata": _METADATA, "salt": "\\x" + bytes(16).hex()}
     command = [
         *(str(ground.programs / "pgbench"), "--no-vacuum", "--protocol=prepared", f"--client={clients}"),
         *(f"--jobs={min(clients, 2)}", f"--time={max(round(ground.effort.seconds), 2)}", f"--file={ground.home / 'insert.sql'}"),
@@ -114,14 +114,14 @@ def _append(url: str, *, flying: int, seconds: float) -> Rate:
 
 
 async def _appending(url: str, flying: int, seconds: float) -> Rate:
-    """The append path of the running product, with its database role and appender. The chain hash is computed for every event."""
+    """The append path of the running product, with its database role and appender. Leaves, root and chain hash are computed."""
     database = Database(url, role=await prepare(url))
     appender = Appender(database)
     await appender.start()
     times: list[float] = []
     since = time.perf_counter()
     try:
-        await asyncio.gather(*(_client(appender, times, until=since + seconds) for _ in range(flying)))
+        await asyncio.gather(*(client(appender, times, until=since + seconds) for _ in range(flying)))
     finally:
         took = time.perf_counter() - since
         await appender.stop()
@@ -129,14 +129,14 @@ async def _appending(url: str, flying: int, seconds: float) -> Rate:
     return Rate(len(times) / took, times[len(times) // 2] * 1000, times[len(times) * 99 // 100] * 1000)
 
 
-async def _client(appender: Appender, times: list[float], *, until: float) -> None:
+async def client(appender: Appender, times: list[float], *, until: float) -> None:
     now = time.perf_counter()
     while now < until:
-        await appender.append(WriteSet((_row(),)))
+        await appender.append(WriteSet((row(),)))
         before, now = now, time.perf_counter()
         times.append(now - before)
 
 
-def _row() -> EventRow:
-    stream, event_id = f"event:{uuid4()}", uuid4()
+def row() -> EventRow:
+    stream, event_id = f"event:{new_id()}", new_id()
     return EventRow.of(stream=stream, version=1, topic=_TOPIC, event_id=event_id, state=_STATE, metadata=_METADATA)

@@ -28,6 +28,7 @@ from domain.kernel.ports import Invocation
 from domain.records.kinds.setting import Setting
 from domain.records.record import RegisterRecord
 from projections.job.numbers import JobNumbers
+from projections.log.reader import HEAD
 from tests.plugins.engine_probes import NOOP
 from workers.jobs.registry import Registry
 
@@ -57,7 +58,7 @@ class Engine:
         return int(self._rows("SELECT count(*) FROM job_view WHERE state = 2 AND NOT failed")[0][0])
 
     def mark(self) -> int:
-        return int(self._rows("SELECT position FROM log_head")[0][0])
+        return int(self._rows(HEAD)[0][0])
 
     def took(self, mark: int, many: int) -> float:
         """Seconds from the first acceptance after the mark to the last completion, as recorded. Checks that each job ran once."""

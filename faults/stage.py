@@ -20,6 +20,7 @@ from faults.processes import Supervised
 from faults.receivers import Receiver
 from projections.deliveries.keys import CHANNEL
 from projections.deliveries.store import PENDING
+from projections.log.reader import HEAD
 from tests.e2e.product import kill_postgres
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -32,7 +33,6 @@ WITH due_now AS (
 ) SELECT count(*), pg_notify('{CHANNEL}', %s) FROM due_now
 """
 _EPOCHS = "SELECT coalesce(sum(epoch), 0)::bigint FROM consumer_shards"
-_HEAD = "SELECT position FROM log_head"
 _PARKED = "SELECT count(*) FROM parked_records"
 
 
@@ -140,7 +140,7 @@ class Stage:
         return sum(row[0] for row in rows)
 
     async def head(self) -> int:
-        return int((await self.rows(_HEAD))[0][0])
+        return int((await self.rows(HEAD))[0][0])
 
     async def lease_changes(self) -> int:
         """How often a shard has changed its owner, so far."""

@@ -29,7 +29,8 @@ BEGIN
     PERFORM set_config('session_replication_role', 'replica', true);  -- the log's own triggers would refuse
     FOR name IN
         SELECT oid FROM pg_class
-        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname NOT IN ('log_head', 'migrations', 'view_versions')
+        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+            AND relname NOT IN ('log_identity', 'migrations', 'view_versions')
     LOOP
         EXECUTE 'SELECT EXISTS (SELECT FROM ' || name || ')' INTO filled;
         CONTINUE WHEN NOT filled;
@@ -40,7 +41,6 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM setval(seqrelid, seqstart, false) FROM pg_sequence WHERE pg_sequence_last_value(seqrelid) IS NOT NULL;
-    UPDATE log_head SET position = 0, chain_hash = decode(repeat('00', 32), 'hex'), recorded_at = '-infinity' WHERE position > 0;
 END $$
 """
 

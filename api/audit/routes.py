@@ -51,7 +51,7 @@ class AuditEntry(Wire):
         description="The fields of the event as stored, in snake case. An absent field was not touched, null was cleared. Secrets "
         "are references only."
     )
-    hash: str = Field(description="The hash of the event in the chain, 64 hexadecimal digits.")
+    hash: str = Field(description="The hash of the event, a leaf in the Merkle tree of its commit: 64 hexadecimal digits.")
 
     @classmethod
     def of(cls, entry: Entry) -> AuditEntry:
@@ -168,7 +168,7 @@ async def list_audit_entries(request: Request, query: AuditEntriesQuery, audit: 
 
 @routes.get("/verify", AUDIT, response_model=LogVerification)
 async def verify_audit(request: Request, verifier: Verifier) -> Response:
-    """Compute the hash chain again from the stored bytes of the whole log."""
+    """Compute the hashes of the whole log again from the stored bytes."""
     return Response(200, LogVerification.of(await verifier.verify()))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from api.http import errors as http
 from api.http.errors import Failure, FieldError, bad_input
-from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
+from domain.kernel.errors import Conflict, Malformed, NotFound, OutcomeUnknown, PreconditionFailed, Refused, Unavailable
 
 
 def _malformed(error: Malformed) -> Failure:
@@ -19,7 +19,8 @@ def _not_found(error: NotFound) -> Failure:
 
 
 def _unavailable(error: Unavailable) -> Failure:
-    return Failure(503, error.what, "unavailable", headers=(("retry-after", str(error.retry_after)),))
+    problem = "outcome-unknown" if isinstance(error, OutcomeUnknown) else "unavailable"
+    return Failure(503, error.what, problem, headers=(("retry-after", str(error.retry_after)),))
 
 
 _TABLE: dict[type[Any], Callable[..., Failure]] = {

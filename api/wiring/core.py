@@ -70,6 +70,11 @@ def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Cor
     Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
         lambda: appender.oldest
     )
+    Gauge(
+        "medialedger_log_ahead_of_clock_seconds",
+        "How far the last recorded time is ahead of the database's clock",
+        registry=registry,
+    ).set_function(lambda: appender.ahead)
     executor = CommandExecutor(appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock)
     directory = ClientDirectory(database, clock)
     return Core(

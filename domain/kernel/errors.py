@@ -112,3 +112,10 @@ class Unavailable(DomainError):
         super().__init__(what)
         self.what = what
         self.retry_after = retry_after
+
+
+class OutcomeUnknown(Unavailable):
+    """The database went away while a change was being written. It may be written or not."""
+
+    def __init__(self) -> None:
+        super().__init__("the database became unavailable while the change was being written; it may be written or not")

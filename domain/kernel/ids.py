@@ -11,27 +11,31 @@ _VERSION_8 = 0x8000 << 64 | 0x8000 << 48
 _RANDOM = ~(0xF000 << 64 | 0xC000 << 48)
 
 
-class IdSource:
-    """Asks the system for randomness once for 256 ids: a request needs two or three, and each system call costs as much as
-    parsing its body. A forked child starts over, so that it never repeats its parent's ids."""
+class RandomSource:
+    """16 random bytes at a time. Asks the system once for 256 of them: a request needs several, and each system call costs as much
+    as parsing its body. A forked child starts over, so that it never repeats its parent's bytes."""
 
     def __init__(self) -> None:
         self._block = b""
         self._at = 0
         os.register_at_fork(after_in_child=self._forget)
 
-    def __call__(self) -> UUID:
+    def __call__(self) -> bytes:
         at = self._at
         if at >= len(self._block):
             self._block, at = os.urandom(_BLOCK), 0
         self._at = at + 16
-        return UUID(bytes=self._block[at : at + 16], version=4)
+        return self._block[at : at + 16]
 
     def _forget(self) -> None:
         self._block, self._at = b"", 0
 
 
-new_id = IdSource()
+random_16 = RandomSource()
+
+
+def new_id() -> UUID:
+    return UUID(bytes=random_16(), version=4)
 
 
 def canonical(key: str) -> str:

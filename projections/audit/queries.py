@@ -15,16 +15,17 @@ from domain.kernel.mapper import Catalogue
 from domain.kernel.stream_name import StreamName
 from projections.kernel.database import Database
 from projections.kernel.where import Part, where
+from projections.log.hash_chain import leaf
 from projections.log.streams import Streams
 
 _COLUMNS = """
-SELECT position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, chain_hash FROM events
+SELECT position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt FROM events
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event of the log. `aggregate` is the kind, `version` counts from 1."""
+    """An event of the log. `aggregate` is the kind, `version` counts from 1, `hash` is the leaf in the tree of its commit."""
 
     position: int
     aggregate: str
@@ -126,9 +127,10 @@ class AuditQueries:
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    position, stream, version, topic, event_id, recorded_at, metadata, state, chain_hash = row
+    position, stream, version, topic, event_id, recorded_at, metadata, state, salt = row
     kind, key = StreamName.read(stream)
     cause = from_json(metadata)
+    mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
     return Entry(
         position=position,
         aggregate=kind,
@@ -141,5 +143,5 @@ def _entry(row: Sequence[Any]) -> Entry:
         transaction_id=cause.get("correlation_id", ""),
         causation_id=cause.get("causation_id"),
         data=from_json(state),
-        hash=chain_hash.hex(),
+        hash=mark.hex(),
     )

@@ -25,7 +25,7 @@ _ENTRIES = (
 # few look-ups and does not depend on statistics of the table.
 _BEFORE = """
 WITH RECURSIVE halved (low, high) AS (
-    SELECT 0::bigint, position FROM log_head
+    SELECT 0::bigint, coalesce(max(last_position), 0) FROM commits
   UNION ALL
     SELECT CASE WHEN early THEN middle ELSE low END, CASE WHEN early THEN high ELSE middle - 1 END
     FROM (SELECT low, high, middle, (SELECT recorded_at < {moment} FROM events WHERE position = middle) AS early

@@ -1,23 +1,32 @@
-"""Verification of the hash chain of the event log: was an event edited, removed, inserted or moved?"""
+"""Verification of the event log: was an event edited, removed, inserted or moved, or a commit?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
+from itertools import islice
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from projections.log.hash_chain import CONTENT_SQL, FIRST_CHAIN_HASH, chain_hash
+from projections.log.hash_chain import chain_hash, commit_leaf, genesis, leaf, root
 
-_PAGE = 10_000
-_ROWS = f"""
-SELECT position, {CONTENT_SQL},
-    CASE WHEN isfinite(recorded_at) THEN (extract(epoch FROM recorded_at) * 1000000)::bigint ELSE -1 END, chain_hash
-FROM events ORDER BY position
+_PAGE = 5_000
+_MICROS = "CASE WHEN isfinite(recorded_at) THEN (extract(epoch FROM recorded_at) * 1000000)::bigint ELSE -1 END"
+_ENDS = """
+SELECT (SELECT log_id FROM log_identity), (SELECT coalesce(max(last_position), 0) FROM commits),
+    (SELECT coalesce(max(position), 0) FROM events), (SELECT position FROM events WHERE position < 1 LIMIT 1)
+"""
+_COMMITS = f"""
+SELECT last_position, number, first_position, {_MICROS}, root, chain_hash FROM commits
+WHERE last_position > %s AND last_position <= %s ORDER BY last_position LIMIT {_PAGE}
+"""
+_EVENTS = f"""
+SELECT position, originator_id, originator_version, topic, event_id, metadata::text, state, salt, {_MICROS} FROM events
+WHERE position > %s AND position <= %s ORDER BY position LIMIT {_PAGE}
 """
 
 
@@ -31,43 +40,90 @@ class Verification:
     reason: str | None = None
 
 
+class _Bad(Exception):
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+
+
 def verify(conninfo: str, *, progress: Callable[[int], None] | None = None) -> Verification:
-    """Read the whole log, in one snapshot, and compute its chain again. Blocks: run it in a thread of its own."""
-    with psycopg.connect(conninfo, application_name="medialedger verify") as connection:
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    """Read the log up to its present end and compute its hashes again. Blocks: run it in a thread of its own.
+
+    It reads in slices, each in a snapshot of its own: the log only grows, so they fit together, and a snapshot that lasted as long
+    as the verification would keep VACUUM from all tables of the database."""
+    with psycopg.connect(conninfo, application_name="medialedger verify", autocommit=True) as connection:
         connection.read_only = True
-        head, last = _head(connection)
-        return _verified(_rows(connection), head=head, last=last, progress=progress or (lambda _: None))
+        return _Verifying(connection, progress or (lambda _: None)).result()
 
 
-def _head(connection: Connection[TupleRow]) -> tuple[int, bytes]:
-    row = connection.execute("SELECT position, chain_hash FROM log_head", binary=True).fetchone()
-    return (int(row[0]), bytes(row[1])) if row else (0, FIRST_CHAIN_HASH)
+class _Verifying:
+    def __init__(self, connection: Connection[TupleRow], progress: Callable[[int], None]) -> None:
+        self._connection = connection
+        self._progress = progress
+        self._checked = 0
+        self._commits = 0
+        self._previous = b""
 
+    def result(self) -> Verification:
+        try:
+            self._verify()
+        except _Bad as bad:
+            return Verification(False, self._checked, bad.position, bad.reason)
+        return Verification(True, self._checked)
 
-def _rows(connection: Connection[TupleRow]) -> Iterator[list[tuple[Any, ...]]]:
-    with connection.cursor("verify", binary=True) as cursor:
-        cursor.execute(_ROWS.encode())
-        while rows := cursor.fetchmany(_PAGE):
-            yield rows
+    def _verify(self) -> None:
+        log_id, head, last, stray = self._row(_ENDS)
+        if stray is not None:
+            raise _Bad(1, f"there is an event at position {stray}")
+        if log_id is None:
+            raise _Bad(1, "the log has no identity")
+        self._previous = genesis(log_id)
+        events = self._rows(_EVENTS, head)
+        for commit in self._rows(_COMMITS, head):
+            self._check(commit, events)
+        if last > head:
+            raise _Bad(head + 1, f"the log goes on to {last}, but its last commit ends at {head}")
 
-
-def _verified(pages: Iterator[list[tuple[Any, ...]]], *, head: int, last: bytes, progress: Callable[[int], None]) -> Verification:
-    expected, previous = 0, FIRST_CHAIN_HASH
-    for rows in pages:
-        for position, content, recorded_micros, stored in rows:
-            expected += 1
+    def _check(self, commit: TupleRow, events: Iterator[TupleRow]) -> None:
+        last, number, first, recorded_micros, stored_root, stored_hash = commit
+        if first != self._checked + 1:
+            raise _Bad(self._checked + 1, f"there is no commit with the event at position {self._checked + 1}")
+        if number != self._commits + 1:
+            raise _Bad(first, f"the commit of the events {first} to {last} is not number {self._commits + 1}")
+        leaves, other_times = [], []
+        for expected, (position, *event, micros) in enumerate(islice(events, last - first + 1), first):
             if position != expected:
-                return Verification(False, expected - 1, expected, f"there is no event at position {expected}")
-            leaf = sha256(content).digest()
-            previous = chain_hash(previous, leaf=leaf, position=position, recorded_micros=recorded_micros)
-            if previous != stored:
-                return Verification(False, expected - 1, position, "the stored bytes do not give the stored chain hash")
-        progress(expected)
-    if expected < head:
-        return Verification(False, expected, expected + 1, f"the log ends at {expected}, but its head is at {head}")
-    if expected > head:
-        return Verification(False, head, head + 1, f"the log goes on to {expected}, but its head is at {head}")
-    if previous != last:
-        return Verification(False, expected, expected or None, "the head's chain hash is not that of the last event")
-    return Verification(True, expected)
+                raise _Bad(expected, f"there is no event at position {expected}")
+            if micros != recorded_micros:
+                other_times.append(position)
+            leaves.append(_leaf(*event))
+        if first + len(leaves) <= last:
+            raise _Bad(first + len(leaves), f"there is no event at position {first + len(leaves)}")
+        if other_times:
+            raise _Bad(first, f"the recorded time of the event {other_times[0]} is not that of its commit")
+        if root(leaves) != stored_root:
+            raise _Bad(first, f"the stored bytes of the events {first} to {last} do not give the root of their commit")
+        found = commit_leaf(first=first, count=last - first + 1, recorded_micros=recorded_micros, root=stored_root)
+        self._previous = chain_hash(self._previous, leaf=found)
+        if self._previous != stored_hash:
+            raise _Bad(first, f"the commit of the events {first} to {last} does not give its chain hash")
+        self._checked = last
+        self._commits = number
+
+    def _rows(self, question: str, head: int) -> Iterator[TupleRow]:
+        """All rows up to the head; the first column is their place."""
+        after = 0
+        while rows := self._connection.execute(question.encode(), (after, head), binary=True).fetchall():
+            yield from rows
+            after = rows[-1][0]
+            self._progress(self._checked)
+
+    def _row(self, question: str) -> tuple[Any, ...]:
+        found = self._connection.execute(question.encode(), binary=True).fetchone()
+        assert found is not None, "a SELECT without FROM gives one row"
+        return found
+
+
+def _leaf(stream: str, version: int, topic: str, event_id: UUID, metadata: str, state: bytes, salt: bytes) -> bytes:
+    return leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)

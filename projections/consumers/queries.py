@@ -12,12 +12,13 @@ from uuid import UUID
 from projections.deliveries import store
 from projections.deliveries.queries import MOST_COUNTED
 from projections.kernel.database import Database
+from projections.log.reader import HEAD
 
 _WITHOUT_POSITION: Final = (store.CONSUMER,)
 _ALL = f"""
 SELECT c.consumer, c.shards, c.position, log.position, few.counted, few.oldest
 FROM (SELECT consumer, count(*) AS shards, min(position) AS position FROM consumer_shards GROUP BY consumer) AS c
-CROSS JOIN (SELECT position FROM log_head) AS log
+CROSS JOIN ({HEAD}) AS log (position)
 CROSS JOIN LATERAL (
     SELECT count(*) AS counted, min(parked_at) AS oldest
     FROM (SELECT parked_at FROM parked_records p WHERE p.consumer = c.consumer ORDER BY position LIMIT {MOST_COUNTED}) AS first

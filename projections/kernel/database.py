@@ -15,6 +15,7 @@ from domain.kernel.errors import Unavailable
 from projections.kernel import arrays
 
 APP_ROLE = "medialedger_app"
+READ_COMMITTED = "SET default_transaction_isolation = 'read committed'"  # whatever the server's default: else waiting writers fail
 _FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, psycopg.errors.IdleInTransactionSessionTimeout)
 
 
@@ -64,6 +65,7 @@ class Database:
     async def _configure(self, connection: AsyncConnection[TupleRow]) -> None:
         arrays.register(connection)
         connection.prepare_threshold = 2
+        await connection.execute(READ_COMMITTED)
         if self._role is not None:
             await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(self._role)))
 

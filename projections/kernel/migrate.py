@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,6 +15,7 @@ from psycopg.rows import TupleRow
 
 from projections.kernel.database import APP_ROLE, Database
 
+_log = logging.getLogger(__name__)
 _PROJECTIONS = Path(__file__).parents[1]
 _LOCK = 0x6D656469616C6564  # "medialed"
 _MIGRATIONS = """
@@ -43,8 +46,8 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The rights of the application's role on one table or sequence. Without a grant it may read and write a table, and not use
-    a sequence. `on` is such as `TABLE events`, `rights` such as `SELECT, INSERT`."""
+    """The rights of the application's role on one table, sequence or function. Without a grant it may read and write a table, and
+    not use a sequence. `on` is such as `TABLE events`, `rights` such as `SELECT, INSERT`."""
 
     on: str
     rights: str
@@ -57,8 +60,11 @@ class MigrationEdited(Exception):
         super().__init__(f"migrations were edited after they were applied to this database: {', '.join(names)}")
 
 
-async def migrate(database: Database, steps: Sequence[Migration]) -> list[str]:
-    """Apply the missing steps in their order; the names of those applied. Raises `MigrationEdited`."""
+async def migrate(database: Database, steps: Sequence[Migration], *, lock_wait: float = 3.0) -> list[str]:
+    """Apply the missing steps in their order; the names of those applied. Raises `MigrationEdited`.
+
+    A step that changes a table waits for those that read it, and whoever comes later waits behind the step. So it waits `lock_wait`
+    seconds, lets all of them through, and tries again."""
     connection = await database.connect("migrate")
     try:
         await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
@@ -69,12 +75,23 @@ async def migrate(database: Database, steps: Sequence[Migration]) -> list[str]:
             raise MigrationEdited(edited)
         missing = [step for step in steps if step.name not in known]
         for step in missing:
-            async with connection.transaction():
-                await connection.execute(step.statements.encode())
-                await connection.execute("INSERT INTO migrations (name, sha256) VALUES (%s, %s)", (step.name, step.sha256))
+            while not await _applied(connection, step, lock_wait=lock_wait):
+                _log.warning("migration %s waits for a lock on a table that is in use; trying again", step.name)
+                await asyncio.sleep(lock_wait)
         return [step.name for step in missing]
     finally:
         await connection.close()
+
+
+async def _applied(connection: AsyncConnection[TupleRow], step: Migration, *, lock_wait: float) -> bool:
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{lock_wait:.3f}s",))
+            await connection.execute(step.statements.encode())
+            await connection.execute("INSERT INTO migrations (name, sha256) VALUES (%s, %s)", (step.name, step.sha256))
+    except psycopg.errors.LockNotAvailable:
+        return False
+    return True
 
 
 async def grant_application(database: Database, grants: Sequence[Grant]) -> bool:

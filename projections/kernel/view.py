@@ -69,7 +69,7 @@ class View:
         return made
 
     def upsert(self, table: str, source: str) -> str:
-        """INSERT … SELECT from arrays; `source` is joined in so that the append's head row is taken first."""
+        """INSERT … SELECT from arrays; `source` is joined in so that the log's lock is taken first."""
         names = ", ".join(c.name for c in self.columns)
         taken = ", ".join(c.select_expression for c in self.columns)
         arrays = ", ".join(f"%s::{c.parameter_type}[]" for c in self.columns)
@@ -81,7 +81,7 @@ class View:
 
     @cached_property
     def upsert_appended(self) -> str:
-        """The upsert as part of an append: it waits for the CTE `appended`, so that every writer takes the head row first."""
+        """The upsert as part of an append: it waits for the CTE `appended`, so that every writer takes the log's lock first."""
         return self.upsert(self.name, "appended, ")
 
     @cached_property

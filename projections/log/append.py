@@ -1,8 +1,8 @@
 """Group commit: all commands that arrived while the last commit was under way go into the next one, as one statement.
 
-The statement is autocommit and needs no second round trip, so nothing a client does, not even being frozen, can hold the head row.
-Each command is all or nothing. When the batch as a whole is refused (a stale version, a taken claim), it is run again command by
-command: the loser hears of it, its neighbours do not.
+The statement is autocommit and needs no second round trip, so nothing a client does, not even being frozen, can hold the lock of
+the log. Each command is all or nothing. When the batch as a whole is refused (a stale version, a taken claim), one query finds the
+losers (refusals.py), and all others are written in one commit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, LinkBroken, Unavailable
-from domain.kernel.idempotency import IdempotencyKeyUsed
+from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
 from projections.kernel.database import Database
+from projections.log.refusals import independent, refusals
 from projections.log.statement import WriteSet, statement
 
 _log = logging.getLogger(__name__)
@@ -33,13 +33,18 @@ _DURABLE = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """  # whatever the server's default: what is acknowledged is on disk
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+_PREPARED = 300  # texts vary with the parts and views that a batch has
 _SETTLE_TRIES = 3
+_AHEAD = 60.0
+_WARY = 8
+_MOST_RACES = 5
 
 
 @dataclass(slots=True)
 class _Waiting:
     append: WriteSet
     committed: asyncio.Future[int]
+    sent: bool = False
     since: float = field(default_factory=time.monotonic)
 
 
@@ -55,7 +60,7 @@ class Limits:
 
 
 class Appender:
-    """The one writer of this process. Other processes have their own; the head row orders them all."""
+    """The one writer of this process. Other processes have their own; the lock of the log orders them all."""
 
     def __init__(
         self,
@@ -74,6 +79,8 @@ class Appender:
         self._task: asyncio.Task[None] | None = None
         self._connection: AsyncConnection[TupleRow] | None = None
         self._stopping = False
+        self.ahead = 0.0  # seconds from the database's clock to the last recorded time
+        self._wary = 0  # batches for which losers are looked for before the append
         self._loop: asyncio.AbstractEventLoop
 
     async def start(self) -> None:
@@ -134,100 +141,97 @@ class Appender:
         return batch
 
     async def _write(self, batch: list[_Waiting]) -> None:
-        if len(batch) == 1:
-            await self._write_alone(batch[0])
-            return
+        """Write a batch. Where losers were found lately they are looked for first, which costs less than to be refused."""
+        self._wary = max(self._wary - 1, 0)
         try:
-            last = await self._execute([waiting.append for waiting in batch])
-        except psycopg.errors.QueryCanceled:
-            for waiting in batch:
-                _fail(waiting, Unavailable("the database is too busy"))
-        except Exception as fault:
-            if isinstance(fault, _LOST) and not self._connected():
-                _log.warning("the connection to the log broke: %s", type(fault).__name__)
-                await self._settle(batch)
-                return
-            for waiting in batch:
-                await self._write_alone(waiting)
-        else:
-            self._succeed(batch, last)
-
-    async def _write_alone(self, waiting: _Waiting) -> None:
-        try:
-            await self._try(waiting)
+            await self._commit(batch, sift=self._wary > 0)
         except _LOST as fault:
             _log.warning("the connection to the log broke: %s", type(fault).__name__)
-            await self._settle([waiting])
+            await self._settle(batch)
 
-    async def _try(self, waiting: _Waiting, *, doubted: bool = False) -> None:
-        """Write one command; `doubted`: unless it is there already. Raises only errors of a lost connection."""
-        try:
-            if doubted and (position := await self._position_of(waiting.append)):
-                _settle(waiting, position)
-                return
-            last = await self._execute([waiting.append])
-        except psycopg.errors.ForeignKeyViolation:
-            _fail(waiting, LinkBroken(waiting.append.no_longer_linkable))
-        except psycopg.errors.UniqueViolation as violation:
-            await self._refuse(waiting, violation.diag.constraint_name)
-        except psycopg.errors.QueryCanceled:
-            _fail(waiting, Unavailable("the database is too busy"))
-        except _LOST as fault:
-            if not self._connected():
-                raise
-            _fail(waiting, _verdict(fault))
-        except Exception as fault:
-            _fail(waiting, fault)
-        else:
-            self._succeed([waiting], last)
+    async def _commit(self, batch: Sequence[_Waiting], *, sift: bool) -> None:
+        """Write commands, and fail those that the log refuses; `sift` looks for them first. Raises when the connection is lost."""
+        left, violations = list(batch), 0
+        while left:
+            now, later = left, list[_Waiting]()
+            try:
+                if sift:
+                    now, later = await self._sifted(left)
+                if now:
+                    self._succeed(now, await self._execute(now))
+            except (psycopg.errors.UniqueViolation, psycopg.errors.ForeignKeyViolation) as violation:
+                violations += 1
+                if violations < _MOST_RACES:
+                    sift, later = True, [*now, *later]
+                else:
+                    await self._divide(now, violation)
+            except psycopg.errors.QueryCanceled:
+                for waiting in now:
+                    _fail(waiting, Unavailable("the database is too busy"))
+            except Exception as fault:
+                if isinstance(fault, _LOST) and not self._connected():
+                    raise
+                await self._divide(now, fault)
+            left = later
 
-    async def _refuse(self, waiting: _Waiting, constraint: str | None) -> None:
-        append = waiting.append
-        if constraint == "unique_claims_taken":
-            _fail(waiting, ClaimTaken(append.claims))
-        elif constraint == "idempotency_keys_used" and append.idempotency is not None:
-            _fail(waiting, IdempotencyKeyUsed(append.idempotency.of.client, append.idempotency.of.key))
-        elif position := await self._position_of(append):
-            _settle(waiting, position)
-        else:
-            _fail(waiting, ConcurrencyConflict(append.events[0].stream))
+    async def _sifted(self, batch: Sequence[_Waiting]) -> tuple[list[_Waiting], list[_Waiting]]:
+        """The commands that the log does not refuse, and those that depend on others of the batch and are judged after them."""
+        chosen = list(independent([waiting.append for waiting in batch]))
+        now = [waiting for waiting, alone in zip(batch, chosen, strict=True) if alone]
+        found = await refusals(self._rows, [waiting.append for waiting in now])
+        for number, verdict in found.items():
+            self._wary = _WARY
+            if isinstance(verdict, int):
+                _succeeded(now[number], verdict)
+            else:
+                _fail(now[number], verdict)
+        left = [waiting for number, waiting in enumerate(now) if number not in found]
+        return left, [waiting for waiting, alone in zip(batch, chosen, strict=True) if not alone]
+
+    async def _divide(self, batch: Sequence[_Waiting], fault: Exception) -> None:
+        """The statement was refused for a reason that may be one command's only: halve the batch until that command is alone."""
+        if len(batch) == 1:
+            _fail(batch[0], _verdict(batch[0].append, fault))
+            return
+        for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
+            await self._commit(half, sift=False)
 
     async def _settle(self, batch: Sequence[_Waiting]) -> None:
-        """After a lost connection it is unknown what was committed. Look in the log for the event of each command; write those that
-        are missing. When the connection is lost again, the rest is tried again."""
-        left = deque(batch)
+        """After a lost connection it is unknown what was committed. The log is asked for the event of each command, and what is
+        missing is written. When the connection is lost again, the rest is tried again."""
         for _ in range(_SETTLE_TRIES):
             await self._reconnect()
             try:
-                while left:
-                    await self._try(left[0], doubted=True)
-                    left.popleft()
+                await self._commit([waiting for waiting in batch if not waiting.committed.done()], sift=True)
             except _LOST as fault:
                 _log.warning("the connection to the log broke again: %s", type(fault).__name__)
             else:
                 return
-        for waiting in left:
-            _fail(waiting, Unavailable("the database does not answer"))
+        for waiting in batch:
+            _fail(waiting, OutcomeUnknown() if waiting.sent else Unavailable("the database does not answer"))
 
-    async def _position_of(self, append: WriteSet) -> int | None:
-        """The position of the command's last event if it is in the log: same stream, version and event id."""
-        last = append.events[-1]
-        found = await self._ask(
-            "SELECT position FROM events WHERE originator_id = %s AND originator_version = %s AND event_id = %s",
-            (last.stream, last.version, last.event_id),
-        )
-        return int(found[0]) if found else None
+    async def _execute(self, batch: Sequence[_Waiting]) -> int:
+        text, parameters = statement([waiting.append for waiting in batch])
+        if self._connected():
+            for waiting in batch:
+                waiting.sent = True
+        last, ahead = (await self._rows(text, parameters))[0]
+        self._compare_clocks(ahead)
+        return int(last)
 
-    async def _execute(self, appends: Sequence[WriteSet]) -> int:
-        found = await self._ask(*statement(appends))
-        return int(found[0]) if found else 0
+    def _compare_clocks(self, ahead: float) -> None:
+        """Recorded times never run backwards: after the database's clock has leapt forwards and back, they stand still until it has
+        caught up."""
+        if ahead > _AHEAD and self.ahead <= _AHEAD:
+            _log.warning("the log's recorded time is %.0f s ahead of the database's clock, and stands still until then", ahead)
+        self.ahead = ahead
 
-    async def _ask(self, question: str, parameters: Sequence[Any]) -> TupleRow | None:
+    async def _rows(self, question: str, parameters: Sequence[Any]) -> list[TupleRow]:
         connection = self._live()
         hang_up = self._loop.call_later(self._limits.patience, _hang_up, connection)
         try:
             cursor = await connection.execute(question, parameters, binary=True)
-            return await cursor.fetchone()
+            return await cursor.fetchall()
         finally:
             hang_up.cancel()
 
@@ -242,6 +246,7 @@ class Appender:
     async def _connect(self) -> AsyncConnection[TupleRow]:
         connection = await self._database.connect("appender", settings=_SESSION)
         await connection.execute(_DURABLE)
+        connection.prepared_max = _PREPARED
         return connection
 
     async def _reconnect(self) -> None:
@@ -257,14 +262,16 @@ class Appender:
         position = last - sum(len(waiting.append.events) for waiting in batch)
         for waiting in batch:
             position += len(waiting.append.events)
-            _settle(waiting, position)
+            _succeeded(waiting, position)
         if self._announce is not None:
             self._announce(last)
 
 
-def _verdict(fault: psycopg.Error) -> Exception:
-    """The error for a statement that a running server refused: permanent for a limit, else `Unavailable`."""
-    if isinstance(fault, psycopg.errors.ProgramLimitExceeded):
+def _verdict(append: WriteSet, fault: Exception) -> Exception:
+    """The error for a command that a running server refused: permanent for a limit, else `Unavailable`."""
+    if isinstance(fault, psycopg.errors.UniqueViolation | psycopg.errors.ForeignKeyViolation):
+        return ConcurrencyConflict(append.events[0].stream)
+    if isinstance(fault, psycopg.errors.ProgramLimitExceeded) or not isinstance(fault, _LOST):
         return fault
     _log.warning("the database refuses to write: %s", type(fault).__name__)
     return Unavailable("the database cannot write at the moment")
@@ -276,7 +283,7 @@ def _hang_up(connection: AsyncConnection[TupleRow]) -> None:
         twin.shutdown(socket.SHUT_RDWR)
 
 
-def _settle(waiting: _Waiting, position: int) -> None:
+def _succeeded(waiting: _Waiting, position: int) -> None:
     if not waiting.committed.done():
         waiting.committed.set_result(position)
 

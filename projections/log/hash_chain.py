@@ -1,51 +1,72 @@
-"""What the hash chain covers, byte for byte.
+"""The hashes of the log, byte for byte: a leaf for each event, a Merkle tree for each commit, a chain over the commits.
 
-leaf = SHA-256 over the event's own content, each variable part preceded by its length, so that no two contents share bytes:
-    int4 length, originator id (UTF-8) | int8 version | int4 length, topic | 16 bytes event id | int4 length, metadata | state
-chain hash = SHA-256(previous chain hash | leaf | int8 position | int8 recorded-at in microseconds since 1970); the first previous
-one is 32 zero bytes. All integers big-endian. `log_append()` in schema.sql makes chain hashes; `verify` and any auditor can make
-them again.
+Trees and their domain separation (0x00 before a leaf, 0x01 before an interior node) are those of RFC 6962. `log_append()` in
+schema.sql computes `chain_hash`, since position and time are known only there; everybody can compute all of it again.
+
+The salt is random and known only together with its event. State and metadata have a salt of their own each, derived from it.
+Without its salt, nobody can find out from the leaf what a part was, not even by trying: so either can be erased with its salt, and
+the proofs of the log stay valid.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from hashlib import sha256
 from uuid import UUID
 
-FIRST_CHAIN_HASH = bytes(32)
-
+_GENESIS = b"medialedger log 1"
 _INT = struct.Struct(">i")
 _VERSION = struct.Struct(">q")
-_PLACE = struct.Struct(">qq")
+_PLACE = struct.Struct(">qqq")
 
 
-def leaf(*, stream: str, version: int, topic: str, event_id: UUID, metadata: bytes, state: bytes) -> bytes:
-    name, kind, size = stream.encode(), topic.encode(), _INT.pack
+def leaf(*, stream: str, version: int, topic: str, event_id: UUID, metadata: str, state: bytes, salt: bytes) -> bytes:
+    """SHA-256(0x00 | int4 length, originator id | int8 version | int4 length, topic | event id | hidden metadata | hidden state).
+    Integers are big-endian, texts UTF-8. See `hidden`."""
+    name, kind = stream.encode(), topic.encode()
     return sha256(
         b"".join(
             (
-                size(len(name)),
+                b"\0",
+                _INT.pack(len(name)),
                 name,
                 _VERSION.pack(version),
-                size(len(kind)),
+                _INT.pack(len(kind)),
                 kind,
                 event_id.bytes,
-                size(len(metadata)),
-                metadata,
-                state,
+                hidden(metadata.encode(), salt=salt, part=b"\1"),
+                hidden(state, salt=salt, part=b"\2"),
             )
         )
     ).digest()
 
 
-def chain_hash(previous: bytes, *, leaf: bytes, position: int, recorded_micros: int) -> bytes:
-    return sha256(previous + leaf + _PLACE.pack(position, recorded_micros)).digest()
+def hidden(content: bytes, *, salt: bytes, part: bytes) -> bytes:
+    """SHA-256(SHA-256(salt | part) | content); the part is 0x01 for metadata, 0x02 for state."""
+    return sha256(sha256(salt + part).digest() + content).digest()
 
 
-# The same content, put together by PostgreSQL from the stored columns, for reading the log in bulk.
-CONTENT_SQL = """
-    int4send(octet_length(originator_id)) || convert_to(originator_id, 'UTF8') || int8send(originator_version)
-    || int4send(octet_length(topic)) || convert_to(topic, 'UTF8') || uuid_send(event_id)
-    || int4send(octet_length(metadata::text)) || convert_to(metadata::text, 'UTF8') || state
-"""
+def root(leaves: Sequence[bytes]) -> bytes:
+    """The Merkle tree hash of one leaf or more. Nodes are joined level by level and an odd one moves up as it is, which gives the
+    tree of RFC 6962."""
+    level = leaves
+    while len(level) > 1:
+        joined = [sha256(b"\1" + left + right).digest() for left, right in zip(level[::2], level[1::2], strict=False)]
+        level = [*joined, level[-1]] if len(level) % 2 else joined
+    return level[0]
+
+
+def commit_leaf(*, first: int, count: int, recorded_micros: int, root: bytes) -> bytes:
+    """SHA-256(0x00 | int8 first position | int8 number of events | int8 recorded time in microseconds since 1970 | root)."""
+    return sha256(b"\0" + _PLACE.pack(first, count, recorded_micros) + root).digest()
+
+
+def genesis(log_id: UUID) -> bytes:
+    """The chain hash before the first commit: it tells one log from another."""
+    return sha256(_GENESIS + log_id.bytes).digest()
+
+
+def chain_hash(previous: bytes, *, leaf: bytes) -> bytes:
+    """SHA-256(0x02 | previous chain hash | commit leaf)."""
+    return sha256(b"\2" + previous + leaf).digest()

@@ -22,7 +22,7 @@ FROM idempotency_keys WHERE client = %s AND key = %s
 _FORGET = "DELETE FROM idempotency_keys WHERE client = %s AND key = %s AND recorded_at < now() - interval '24 hours'"
 _INSERT = """
 INSERT INTO idempotency_keys (client, key, fingerprint, status, base_url, streams, result, position)
-SELECT %s, %s, %s, %s, %s, %s::text[], %s::jsonb, position FROM log_head
+SELECT %s, %s, %s::bytea, %s::smallint, %s, %s::text[], %s::jsonb, coalesce(max(last_position), 0) FROM commits
 """
 _SWEEP = "DELETE FROM idempotency_keys WHERE recorded_at < now() - interval '24 hours'"
 

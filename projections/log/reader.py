@@ -24,6 +24,7 @@ SELECT count(*) FROM (
     SELECT FROM events WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) LIMIT %s
 ) AS first
 """
+HEAD = "SELECT coalesce(max(last_position), 0) FROM commits"
 _AT = _COLUMNS + "WHERE position = ANY(%s::bigint[]) ORDER BY position"
 
 
@@ -57,7 +58,7 @@ async def read(database: Database, after: int, *, limit: int = 500) -> Sequence[
 
 async def head(database: Database) -> int:
     """The position of the last event; 0 for an empty log."""
-    found = await database.row("SELECT position FROM log_head")
+    found = await database.row(HEAD)
     return int(found[0]) if found else 0
 
 

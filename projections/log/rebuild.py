@@ -1,7 +1,7 @@
 """Builds a view again from the log, beside the live one, and flips when it has caught up.
 
 Blue and green: `<view>_next` is filled by COPY from a fold of the whole log, given its indexes, brought up to date with what was
-committed meanwhile, and takes the old table's place in one short transaction. The flip locks the live view first and the head row
+committed meanwhile, and takes the old table's place in one short transaction. The flip locks the live view first and the log
 second, which is the order in which an append meets them too (its statement locks the tables it names before it runs), so the two
 can wait for each other but never in a circle; and no append can straddle the flip.
 """
@@ -24,7 +24,7 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.stream_name import StreamName
 from projections.kernel.database import Database
 from projections.kernel.view import View
-from projections.log.reader import head
+from projections.log.reader import HEAD, head
 from projections.log.streams import Streams
 
 _log = logging.getLogger(__name__)
@@ -157,7 +157,8 @@ class Rebuilder:
             await connection.execute("SET LOCAL idle_in_transaction_session_timeout = '2s'")
             if await _exists(connection, view.name):
                 await connection.execute(f"LOCK TABLE {view.name} IN ACCESS EXCLUSIVE MODE".encode())
-            found = await (await connection.execute("SELECT position FROM log_head FOR UPDATE")).fetchone()
+            await connection.execute("SELECT FROM log_identity FOR UPDATE")  # a statement of its own: the next sees the last commit
+            found = await (await connection.execute(HEAD.encode())).fetchone()
             reached = int(found[0]) if found else 0
             await self._catch_up(connection, view, table=table, after=position, until=reached)
             await connection.execute(f"DROP TABLE IF EXISTS {view.name}".encode())

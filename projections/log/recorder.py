@@ -25,6 +25,7 @@ from psycopg_pool import ConnectionPool
 from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from projections.kernel import arrays
+from projections.kernel.database import READ_COMMITTED
 from projections.log.commit_notifier import CHANNEL
 from projections.log.statement import EventRow, WriteSet, statement
 from projections.log.write_set import metadata_text
@@ -36,7 +37,7 @@ class LogRecorder(ApplicationRecorder):
     def __init__(self, conninfo: str, *, size: int = 8) -> None:
         self.conninfo = conninfo
         self._pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
-            conninfo, min_size=1, max_size=size, kwargs={"autocommit": True}, configure=arrays.register, open=True
+            conninfo, min_size=1, max_size=size, kwargs={"autocommit": True}, configure=_configure, open=True
         )
 
     def close(self) -> None:
@@ -93,8 +94,8 @@ class LogRecorder(ApplicationRecorder):
         return [Notification(stream, version, topic, state, position) for stream, version, topic, state, position in rows]
 
     def max_notification_id(self) -> int | None:
-        rows = self._rows("SELECT position FROM log_head WHERE position > 0", {})
-        return int(rows[0][0]) if rows else None
+        rows = self._rows("SELECT max(last_position) FROM commits", {})
+        return None if rows[0][0] is None else int(rows[0][0])
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> LogSubscription:
         return LogSubscription(self, gt=gt, topics=topics)
@@ -127,6 +128,11 @@ class LogSubscription(ListenNotifySubscription[LogRecorder]):
         except psycopg.Error as fault:
             self._thread_error = self._thread_error or fault
             self.stop()
+
+
+def _configure(connection: Connection[TupleRow]) -> None:
+    arrays.register(connection)
+    connection.execute(READ_COMMITTED)
 
 
 def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[EventRow]:

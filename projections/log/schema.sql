@@ -1,13 +1,13 @@
 -- The log: facts in the order in which they were committed. Appended by log_append() only, never changed.
 
-CREATE TABLE log_head (
-    only_row    boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
-    position    bigint      NOT NULL DEFAULT 0,
-    chain_hash        bytea       NOT NULL DEFAULT decode(repeat('00', 32), 'hex'),
-    recorded_at timestamptz NOT NULL DEFAULT '-infinity'
-) WITH (fillfactor = 10);
+-- Which log this is. Whoever appends locks this row first; it is never updated, so it has no old versions however long a snapshot
+-- lives. FOR UPDATE needs the right to update the row, which the application's role does not have.
+CREATE TABLE log_identity (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    log_id   uuid    NOT NULL DEFAULT gen_random_uuid()
+);
 
-INSERT INTO log_head DEFAULT VALUES;
+INSERT INTO log_identity DEFAULT VALUES;
 
 CREATE TABLE events (
     position           bigint      PRIMARY KEY,
@@ -18,11 +18,22 @@ CREATE TABLE events (
     state              bytea       NOT NULL,
     metadata           json        NOT NULL,
     recorded_at        timestamptz NOT NULL,
-    chain_hash               bytea       NOT NULL,
+    salt               bytea       NOT NULL CHECK (octet_length(salt) = 16),
     CONSTRAINT events_version UNIQUE (originator_id, originator_version)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_freeze_min_age = 0);
 
 CREATE INDEX events_recorded_at ON events USING brin (recorded_at) WITH (pages_per_range = 32, autosummarize = on);
+
+-- One row for each append: its events, the root of the Merkle tree over them, and the hash of all commits up to this one. The last row
+-- is the head of the log. Commits are numbered from 1 without holes: in a Merkle tree over them, a commit is leaf number - 1.
+CREATE TABLE commits (
+    last_position  bigint      PRIMARY KEY,
+    number         bigint      NOT NULL CHECK (number > 0),
+    first_position bigint      NOT NULL CHECK (first_position BETWEEN 1 AND last_position),
+    recorded_at    timestamptz NOT NULL,
+    root           bytea       NOT NULL CHECK (octet_length(root) = 32),
+    chain_hash     bytea       NOT NULL
+) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_freeze_min_age = 0);
 
 CREATE FUNCTION log_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -31,32 +42,49 @@ END $$;
 
 CREATE TRIGGER events_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON events
     FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
+CREATE TRIGGER commits_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON commits
+    FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
+CREATE TRIGGER log_identity_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_identity
+    FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
 
--- Appends a batch: takes the head row, numbers the events, extends the chain, inserts, moves the head. One call, no client round
--- trip while the head row is held. chain hash = SHA-256(previous chain hash || leaf || position || time). Gives the position of the
--- batch's last event.
+-- Appends a batch: takes the lock of the log, numbers the events, inserts them and their commit. One call, no client round trip while
+-- the lock is held. The last commit is read after the lock is taken: a volatile function takes a new snapshot for each of its
+-- statements, while the statement that calls it keeps the snapshot from before its wait. Gives the position of the batch's last event
+-- and by how many seconds the recorded time, which never decreases, is ahead of the clock. Runs as its owner: the application's role
+-- may call it, and may not write to the log in any other way.
 CREATE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[], metadatas text[],
-                           leaves bytea[], OUT last_position bigint, OUT recorded timestamptz)
-LANGUAGE plpgsql AS $$
+                           salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-    base  bigint;
-    last  bytea;
-    stamp bytea;
-    hashes bytea[] := '{}';
+    log_id   uuid;
+    last     commits;
+    previous bytea;
+    head     bigint := 0;
+    count    bigint := cardinality(ids);
+    now      timestamptz;
+    recorded timestamptz;
 BEGIN
-    SELECT h.position, h.chain_hash, greatest(clock_timestamp(), h.recorded_at) INTO base, last, recorded FROM log_head h FOR UPDATE;
-    stamp := int8send((extract(epoch FROM recorded) * 1000000)::bigint);
-    FOR i IN 1 .. cardinality(leaves) LOOP
-        last := sha256(last || leaves[i] || int8send(base + i) || stamp);
-        hashes := hashes || last;
-    END LOOP;
+    SELECT i.log_id INTO STRICT log_id FROM log_identity i FOR UPDATE;
+    SELECT * INTO last FROM commits c ORDER BY c.last_position DESC LIMIT 1;
+    IF FOUND THEN
+        head := last.last_position;
+        previous := last.chain_hash;
+    ELSE
+        previous := sha256(convert_to('medialedger log 1', 'UTF8') || uuid_send(log_id));
+    END IF;
+    now := clock_timestamp();
+    recorded := greatest(now, last.recorded_at);
+    ahead := extract(epoch FROM recorded - now);
+    last_position := head + count;
     INSERT INTO events
-    SELECT base + e.ordinal, e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.chain_hash
-    FROM unnest(ids, versions, topics, event_ids, states, metadatas, hashes)
-         WITH ORDINALITY AS e(id, version, topic, event_id, state, metadata, chain_hash, ordinal);
-    last_position := base + cardinality(leaves);
-    UPDATE log_head SET position = last_position, chain_hash = last, recorded_at = recorded;
+    SELECT head + e.ordinal, e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
+    FROM unnest(ids, versions, topics, event_ids, states, metadatas, salts)
+         WITH ORDINALITY AS e(id, version, topic, event_id, state, metadata, salt, ordinal);
+    INSERT INTO commits VALUES (last_position, coalesce(last.number, 0) + 1, head + 1, recorded, root, sha256('\x02'::bytea || previous || sha256(
+        '\x00'::bytea || int8send(head + 1) || int8send(count) || int8send((extract(epoch FROM recorded) * 1000000)::bigint) || root)));
 END $$;
+
+REVOKE ALL ON FUNCTION log_append FROM PUBLIC;
 
 -- Values that only one stream may hold.
 CREATE TABLE unique_claims (

@@ -1,24 +1,24 @@
-"""The append as one SQL statement: a CTE that takes the head row and writes the events, and one for each other table."""
+"""The append as one SQL statement: a CTE that takes the log's lock and writes the events, and one for each other table."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from domain.kernel.aggregate import Claim
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.idempotency import IdempotencyRecord
+from domain.kernel.ids import random_16
 from projections.kernel.arrays import bigints, booleans, byte_strings, texts, uuids
 from projections.kernel.view import View
-from projections.log.hash_chain import leaf
+from projections.log.hash_chain import leaf, root
 
 
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """An event as the log stores it; `leaf` is its hash for the hash chain."""
+class EventRow(NamedTuple):
+    """An event as the log stores it; `leaf` is its hash in the tree of its commit."""
 
     stream: str
     version: int
@@ -26,12 +26,14 @@ class EventRow:
     event_id: UUID
     state: bytes
     metadata: str
+    salt: bytes
     leaf: bytes
 
     @classmethod
     def of(cls, *, stream: str, version: int, topic: str, event_id: UUID, state: bytes, metadata: str) -> EventRow:
-        mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata.encode(), state=state)
-        return cls(stream, version, topic, event_id, state, metadata, mark)
+        salt = random_16()
+        mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
+        return cls(stream, version, topic, event_id, state, metadata, salt, mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ Part = tuple[str, list[Any]]
 
 _APPENDED = (
     "appended AS MATERIALIZED (SELECT * FROM log_append(%s::text[], %s::bigint[], %s::text[], %s::uuid[], "
-    "%s::bytea[], %s::text[], %s::bytea[]))"
+    "%s::bytea[], %s::text[], %s::bytea[], %s::bytea))"
 )
 _RELEASED = (
     "released AS (DELETE FROM unique_claims USING appended, unnest(%s::text[], %s::text[], %s::text[]) AS r(scope, value, owner) "
@@ -114,7 +116,7 @@ def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
     parts += _holdings(appends)
     parts += _keys_used(appends)
     parts += _views(row for append in appends for row in append.rows)
-    text = "WITH " + ", ".join(sql for sql, _ in parts) + " SELECT last_position, recorded FROM appended"
+    text = "WITH " + ", ".join(sql for sql, _ in parts) + " SELECT last_position, ahead FROM appended"
     return text, [parameter for _, parameters in parts for parameter in parameters]
 
 
@@ -126,7 +128,8 @@ def _appended(events: Sequence[EventRow]) -> Part:
         uuids([event.event_id for event in events]),
         byte_strings([event.state for event in events]),
         texts([event.metadata for event in events]),
-        byte_strings([event.leaf for event in events]),
+        byte_strings([event.salt for event in events]),
+        root([event.leaf for event in events]),
     ]
 
 

@@ -79,7 +79,7 @@ class TestOneHome:
     def test_requests_under_way_are_answered_before_it_ends(self, product: Product) -> None:
         url = EmbeddedPostgres(product.home).attach()
         with client(product, KEY) as http, ThreadPoolExecutor(8) as threads, psycopg.connect(url) as holder:
-            holder.execute("SELECT FROM log_head FOR UPDATE")  # nobody can commit until we let go
+            holder.execute("SELECT FROM log_identity FOR UPDATE")  # nobody can commit until we let go
             answers = [threads.submit(http.post, "/api/event/", json={"title": f"Event {n}"}) for n in range(8)]
             until(lambda: _waiting(url))
             until(lambda: _asked(product) >= 8)

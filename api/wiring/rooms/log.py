@@ -12,5 +12,8 @@ LOG = Room(
         Migration.read("0002 views", "kernel/views.sql"),
         Migration.read("0004 links", "log/links.sql"),
     ),
-    grants=(Grant("TABLE events", "SELECT, INSERT"), Grant("TABLE log_head", "SELECT, UPDATE")),
+    grants=(
+        *(Grant(f"TABLE {table}", "SELECT") for table in ("events", "commits", "log_identity")),
+        Grant("FUNCTION log_append", "EXECUTE"),
+    ),
 )

@@ -44,7 +44,7 @@ async def test_an_entry_has_actor_type_time_and_transaction(http: httpx.AsyncCli
     assert (body["pageSize"], body["next"]) == (50, None)
     entry = body["results"][0]
     stored = (await logged(inner))[-1]
-    row = await inner.database.row("SELECT chain_hash, recorded_at FROM events ORDER BY position DESC LIMIT 1")
+    row = await inner.database.row("SELECT root, recorded_at FROM commits ORDER BY last_position DESC LIMIT 1")
     assert row is not None
     assert entry == {
         "position": await last(inner),

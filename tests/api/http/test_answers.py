@@ -79,6 +79,12 @@ async def test_if_match(http: httpx.AsyncClient, if_match: str | None, status: i
         ("conflict", 409, "/problems/conflict", "the name is taken"),
         ("absent", 404, "/problems/not-found", "There is no event type x."),
         ("unavailable", 503, "/problems/unavailable", "the database is down"),
+        (
+            "unknown",
+            503,
+            "/problems/outcome-unknown",
+            "the database became unavailable while the change was being written; it may be written or not",
+        ),
     ],
 )
 async def test_problem_bodies(http: httpx.AsyncClient, failure: str, status: int, kind: str, detail: str) -> None:
@@ -92,7 +98,7 @@ async def test_problem_bodies(http: httpx.AsyncClient, failure: str, status: int
         "transactionId": "t",
     }
     assert answer.status_code == status
-    assert answer.headers.get("retry-after") == ("7" if status == 503 else None)
+    assert answer.headers.get("retry-after") == {"unavailable": "7", "unknown": "1"}.get(failure)
 
 
 async def test_the_unforeseen_is_a_plain_500_and_logged(http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:

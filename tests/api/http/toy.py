@@ -30,7 +30,7 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Instant, Integer, NamedInt, Text, Wire
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import KeyedHash
-from domain.kernel.errors import Conflict, NotFound, PreconditionFailed, Refused, Unavailable
+from domain.kernel.errors import Conflict, NotFound, OutcomeUnknown, PreconditionFailed, Refused, Unavailable
 from domain.kernel.idempotency import IdempotencyKeyUsed, IdempotencyRecord
 from domain.kernel.ports import Outcome
 
@@ -183,6 +183,7 @@ async def fail(request: Request, body: dict[str, Any]) -> Response:
         "refused": Refused("the thing is locked"),
         "conflict": Conflict("the name is taken"),
         "unavailable": Unavailable("the database is down", retry_after=7),
+        "unknown": OutcomeUnknown(),
         "absent": NotFound("event_type", "x"),
         "other": RuntimeError(SECRET),
     }[body["with"]]

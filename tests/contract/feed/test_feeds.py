@@ -12,6 +12,7 @@ from domain.kernel.ports import Invocation, Plan
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState
 from projections.log.log_watcher import LogWatcher
+from projections.log.reader import head
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, forget, held, positions, relaying
 from tests.projections.feeding import do, event, room
@@ -47,7 +48,7 @@ async def some_writes(inner: Core, count: int) -> int:
     """Writes of one, two and three events on a few aggregates; the head of the log after them."""
     for number in range(count):
         await event(inner, number % 7 + 1, title=f"title {number}", ref_id=f"ref {number}" if number % 3 else None)
-    return (await inner.database.row("SELECT position FROM log_head") or (0,))[0]  # type: ignore[no-any-return]
+    return await head(inner.database)
 
 
 async def test_each_record_is_given_once_and_by_position(inner: Core, transport: Transport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -13,6 +14,7 @@ from api.wiring.core import prepare
 from api.wiring.startup import StartError
 from projections.kernel.database import APP_ROLE, Database
 from projections.kernel.migrate import Grant, Migration, MigrationEdited, grant_application, migrate
+from tests.projections.log.helpers import until
 
 NAME = "migrated_by_a_test"
 FIRST = Migration("0001 first", "CREATE TABLE first (id integer); CREATE SEQUENCE numbers;")
@@ -48,6 +50,22 @@ async def test_a_migration_that_was_edited_is_refused_and_nothing_is_applied(emp
     with pytest.raises(MigrationEdited, match="edited after they were applied to this database: 0001 first"):
         await migrate(empty_database, [edited, SECOND])
     assert await empty_database.rows("SELECT name FROM migrations") == [("0001 first",)]
+
+
+async def test_a_migration_that_waits_for_a_lock_does_not_hold_up_others(
+    empty_database: Database, postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reader holds the table; who writes to it meanwhile would wait behind the step if the step waited without end."""
+    await migrate(empty_database, [FIRST])
+    changing = Migration("0002 changing", "ALTER TABLE first ADD COLUMN name text")
+    async with await empty_database.connect("reader") as reader, await empty_database.connect("writer") as writer:
+        async with reader.transaction():
+            await reader.execute("SELECT FROM first")
+            migrating = asyncio.create_task(migrate(empty_database, [FIRST, changing], lock_wait=0.1))
+            await until(lambda: "waits for a lock" in caplog.text)
+            await writer.execute("INSERT INTO first VALUES (1)")
+            assert not migrating.done()
+        assert await migrating == ["0002 changing"]
 
 
 async def test_a_release_that_knows_fewer_migrations_starts(empty_database: Database) -> None:

@@ -23,7 +23,6 @@ from projections.audit.verify import verify
 from projections.kernel.database import Database
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
-from projections.log.hash_chain import leaf
 from projections.log.statement import EventRow, WriteSet
 from projections.records.references import Links
 
@@ -32,9 +31,7 @@ _DONE = b"SELECT 1\0"  # the tag that PostgreSQL ends an append's answer with
 
 
 def event(stream: str, version: int = 1, *, state: bytes = b"{}", metadata: str = "{}", topic: str = "test.happened") -> EventRow:
-    event_id = uuid4()
-    mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata.encode(), state=state)
-    return EventRow(stream, version, topic, event_id, state, metadata, mark)
+    return EventRow.of(stream=stream, version=version, topic=topic, event_id=uuid4(), state=state, metadata=metadata)
 
 
 def one(stream: str, version: int = 1, *, claims: Sequence[Claim] = (), releases: Sequence[Claim] = ()) -> WriteSet:
@@ -66,10 +63,10 @@ def whole(conninfo: str) -> int:
 
 
 @asynccontextmanager
-async def head_held(conninfo: str) -> AsyncIterator[None]:
-    """Somebody else holds the head row: whoever appends waits."""
+async def log_locked(conninfo: str) -> AsyncIterator[None]:
+    """Somebody else holds the lock of the log: whoever appends waits."""
     async with await AsyncConnection.connect(conninfo) as holder:
-        await holder.execute("SELECT position FROM log_head FOR UPDATE")
+        await holder.execute("SELECT FROM log_identity FOR UPDATE")
         yield
         await holder.rollback()
 

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from api.wiring.catalogue import RECORD_VIEW
 from domain.kernel.aggregate import Claim
@@ -14,12 +15,14 @@ from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, DomainError, U
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
 from domain.records.kinds.room import Room
 from domain.records.record import RegisterRecord
+from projections.kernel.database import Database
 from projections.kernel.view import View
 from projections.log.append import Appender, Limits
 from projections.log.statement import WriteSet
 from tests.conftest import NOON
+from tests.projections.feeding import as_superuser
 from tests.projections.log.conftest import Writing
-from tests.projections.log.helpers import event, head_held, logged, one, rows, until, whole
+from tests.projections.log.helpers import event, log_locked, logged, one, rows, until, whole
 
 
 async def outcomes(appender: Appender, *appends: WriteSet) -> list[int | BaseException]:
@@ -186,7 +189,7 @@ async def test_a_row_that_cannot_be_written_fails_alone(appender: Appender, writ
 async def test_with_too_many_waiting_the_next_is_unavailable(writing: Writing) -> None:
     appender = writing.appender(limits=Limits(waiting=3))
     await appender.start()
-    async with head_held(writing.url):
+    async with log_locked(writing.url):
         under_way = asyncio.create_task(appender.append(one("test:0")))
         await until(lambda: writing.batches)
         waiting = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in (1, 2, 3)]
@@ -202,7 +205,7 @@ async def test_with_too_many_waiting_the_next_is_unavailable(writing: Writing) -
 async def test_when_the_oldest_waits_too_long_the_next_is_unavailable(writing: Writing) -> None:
     appender = writing.appender(limits=Limits(age=0.05))
     await appender.start()
-    async with head_held(writing.url):
+    async with log_locked(writing.url):
         under_way = asyncio.create_task(appender.append(one("test:0")))
         await until(lambda: writing.batches)
         waiting = asyncio.create_task(appender.append(one("test:1")))
@@ -217,7 +220,7 @@ async def test_when_the_oldest_waits_too_long_the_next_is_unavailable(writing: W
 async def test_stop_commits_what_was_accepted_and_accepts_no_more(writing: Writing) -> None:
     appender = writing.appender(limits=Limits(batch=10))
     await appender.start()
-    async with head_held(writing.url):
+    async with log_locked(writing.url):
         accepted = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in range(45)]
         await until(lambda: writing.batches)
         stopping = asyncio.create_task(appender.stop())
@@ -232,7 +235,7 @@ async def test_stop_commits_what_was_accepted_and_accepts_no_more(writing: Writi
 
 
 async def test_a_cancelled_caller_does_not_affect_the_others_in_the_batch(appender: Appender, writing: Writing) -> None:
-    async with head_held(writing.url):
+    async with log_locked(writing.url):
         first = asyncio.create_task(appender.append(one("test:0")))
         await until(lambda: writing.batches)
         gone, stays = (asyncio.create_task(appender.append(one(f"test:{n}"))) for n in (1, 2))
@@ -273,7 +276,7 @@ async def test_few_statements_are_prepared_however_varied_the_traffic(appender: 
 async def test_the_application_may_not_change_the_log(appender: Appender, writing: Writing) -> None:
     await appender.append(one("test:a"))
     connection = writing.database.made[0]
-    for attempt in ("UPDATE events SET topic = 'x'", "DELETE FROM events", "TRUNCATE events", "DELETE FROM log_head"):
+    for attempt in ("UPDATE events SET topic = 'x'", "DELETE FROM events", "TRUNCATE events", "DELETE FROM commits"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await connection.execute(attempt.encode())
     with psycopg.connect(writing.url, autocommit=True) as owner:
@@ -281,3 +284,27 @@ async def test_the_application_may_not_change_the_log(appender: Appender, writin
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="append-only"):
                 owner.execute(attempt.encode())
     assert whole(writing.url) == 1
+
+
+async def test_a_recorded_time_that_is_ahead_of_the_clock_is_reported(
+    appender: Appender, writing: Writing, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The clock of the database leapt forwards and back: recorded times stand still until it has caught up."""
+    await appender.append(one("test:a"))
+    assert appender.ahead == 0
+    as_superuser(writing.url, "UPDATE commits SET recorded_at = recorded_at + interval '10 minutes'")
+    for stream in ("test:b", "test:c"):
+        await appender.append(one(stream))
+    assert 60 < appender.ahead <= 600
+    assert caplog.text.count("ahead of the database's clock") == 1
+    assert rows(writing.url, "SELECT count(DISTINCT recorded_at) FROM commits") == [(1,)]
+
+
+async def test_the_isolation_level_is_not_the_servers_default(writing: Writing) -> None:
+    """At a higher level an append that has waited for another one would not see it."""
+    strict = make_conninfo(writing.url, options="-c default_transaction_isolation=serializable")
+    async with Database(strict, size=1) as database:
+        assert await database.row("SHOW transaction_isolation") == ("read committed",)
+        connection = await database.connect("test")
+        assert await (await connection.execute("SHOW transaction_isolation")).fetchone() == ("read committed",)
+        await connection.close()

@@ -25,7 +25,7 @@ from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import SNAPSHOT_EVERY, Streams
 from projections.records.references import Links
-from tests.projections.log.helpers import appenders, head_held, interrupted, logged, rows, until, whole
+from tests.projections.log.helpers import appenders, interrupted, log_locked, logged, rows, until, whole
 
 ME = Cause.by("tester")
 
@@ -210,7 +210,7 @@ async def test_a_claim_without_companions_is_refused_at_once(inner: Core, other:
 
 async def test_a_command_is_carried_out_although_its_caller_is_cancelled(inner: Core, other: Core, database_url: str) -> None:
     await do(inner, room("r", "Studio 1"))
-    async with head_held(database_url):
+    async with log_locked(database_url):
         gone = asyncio.create_task(do(inner, named("r", "Studio 2")))
         await until(lambda: appenders(database_url, waiting=True))
         gone.cancel()

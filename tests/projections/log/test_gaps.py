@@ -22,23 +22,25 @@ from tests.workers.following import followed
 
 APPENDS = 4_000
 
-# The head row is taken out of order: positions are drawn first, as a serial column draws them, and the head row moves last.
+# The log is locked out of order: positions are drawn first, as a serial column draws them, and the commit is written last.
 # Between the two an append may be overtaken. One of topic `test.held` waits there for as long as the test holds the lock.
 _OUT_OF_ORDER = """
 CREATE SEQUENCE positions;
 CREATE OR REPLACE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[],
-    metadatas text[], leaves bytea[], OUT last_position bigint, OUT recorded timestamptz) LANGUAGE plpgsql AS $$
+    metadatas text[], salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8) LANGUAGE plpgsql AS $$
+DECLARE
+    recorded timestamptz := clock_timestamp();
 BEGIN
-    recorded := clock_timestamp();
+    ahead := 0;
     INSERT INTO events
-    SELECT nextval('positions'), e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.leaf
-    FROM unnest(ids, versions, topics, event_ids, states, metadatas, leaves)
-         AS e(id, version, topic, event_id, state, metadata, leaf);
+    SELECT nextval('positions'), e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
+    FROM unnest(ids, versions, topics, event_ids, states, metadatas, salts)
+         AS e(id, version, topic, event_id, state, metadata, salt);
     IF topics[1] = 'test.held' THEN
         PERFORM pg_advisory_xact_lock(1);
     END IF;
     last_position := currval('positions');
-    UPDATE log_head SET position = greatest(position, last_position), recorded_at = recorded;
+    INSERT INTO commits VALUES (last_position, last_position, last_position, recorded, root, root);
 END $$
 """
 
@@ -134,11 +136,11 @@ async def overtaken(url: str) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         yield go_on
 
 
-async def test_the_gap_test_notices_a_head_row_that_is_taken_out_of_order(scratch: str, tmp_path: Path, figures: Figures) -> None:
+async def test_the_gap_test_notices_a_log_that_is_locked_out_of_order(scratch: str, tmp_path: Path, figures: Figures) -> None:
     with psycopg.connect(scratch, autocommit=True) as connection:
         connection.execute(_OUT_OF_ORDER)
     async with overtaken(scratch) as go_on:
         found = await gap_test(scratch, tmp_path, appends=200, last=go_on)
-    figures("gap test, head row out of order: events skipped", len(found.skipped))
+    figures("gap test, lock out of order: events skipped", len(found.skipped))
     assert found.holes[0][0] == 0
     assert 1 in found.skipped

@@ -113,7 +113,7 @@ SELECT log_append(array_agg('event:00000000-0000-0000-0000-' || lpad(stream::tex
     array_agg(CASE version WHEN 1 THEN 'event.registered' ELSE 'event.described' END ORDER BY version, stream),
     array_agg(gen_random_uuid()),
     array_agg(convert_to('{"timestamp":"2031-01-02T12:00:00Z","title":"' || version || '"}', 'UTF8') ORDER BY version, stream),
-    array_agg('{"actor":"system","correlation_id":"x"}'::text), array_agg(sha256('')))
+    array_agg('{"actor":"system","correlation_id":"x"}'::text), array_agg(uuid_send(gen_random_uuid())), sha256(''))
 FROM generate_series(1, 1900) AS s(stream), generate_series(1::bigint, 7) AS v(version)
 """
 

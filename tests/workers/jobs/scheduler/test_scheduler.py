@@ -17,7 +17,7 @@ from projections.kernel.database import Database
 from projections.log.log_watcher import LogWatcher
 from tests.conftest import HandClock
 from tests.projections.job.jobs_made import update
-from tests.projections.log.helpers import Wire, appenders, head_held, rows, terminate
+from tests.projections.log.helpers import Wire, appenders, log_locked, rows, terminate
 from tests.workers.deliveries.sending import until
 from tests.workers.jobs.scheduler.scheduling import Scheduling
 from workers.kernel.wakeups import LogSignal, Waker, WakeupHub
@@ -202,7 +202,7 @@ class TestSeveral:
             try:
                 await keeping.accept(1, within=2.0)
                 async with keeping.scheduler(core=doomed, lease=1.0):
-                    async with head_held(keeping.url):
+                    async with log_locked(keeping.url):
                         await until(lambda: appenders(keeping.url, waiting=True))
                         found = appenders(keeping.url, waiting=True)
                         await wire.cut()

@@ -1,0 +1,93 @@
+"""Appends beside what must not slow them down: a snapshot that is held for long, and commands that are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from functools import partial
+
+import psycopg
+import uvloop
+
+from api.wiring.core import prepare
+from bench.append import client, row
+from bench.ground import Ground, in_turns
+from bench.report import Result, Table, Target, middle
+from domain.kernel.errors import ConcurrencyConflict
+from projections.kernel.database import Database
+from projections.log.append import Appender
+from projections.log.statement import WriteSet
+
+_FLYING = 32
+_HELD_QUICKLY, _HELD = 60.0, 600.0  # seconds of appends beside the snapshot
+
+
+def snapshot(ground: Ground) -> Result:
+    """(q) Appends beside a REPEATABLE READ snapshot that is held for 10 minutes of appends (1 with --quick), and without it."""
+    beside, without = ground.database("bench_beside"), ground.database("bench_without")
+    held = _HELD_QUICKLY if ground.effort.quick else _HELD
+    rounds: list[tuple[float, float]] = []
+    ground.settle()
+    with psycopg.connect(beside) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("SELECT count(*) FROM events")
+        while len(rounds) * ground.effort.seconds < held:
+            pair = {url: _rate(url, seconds=ground.effort.seconds, losers=0) for url in _ordered(beside, without, len(rounds))}
+            rounds.append((pair[beside], pair[without]))
+    half = len(rounds) // 2
+    table = Table(f"(q) Appends beside a snapshot held for {held:.0f} s of appends", ("rounds", "appends/s", "without", "ratio"))
+    for name, part in (("first half", rounds[:half]), ("second half", rounds[half:])):
+        table.add(name, middle([one for one, _ in part]), middle([other for _, other in part]), _ratio(part))
+    target = Target("append beside a long snapshot", _ratio(rounds[half:]), 0.9)
+    return Result("snapshot", [table], [target], raw={"rounds": rounds})
+
+
+def losers(ground: Ground) -> Result:
+    """(r) 32 appends in flight, alone and beside 1 and 4 that append a stale version again and again; the losers do not count."""
+    url = ground.database("bench_losers")
+    ground.settle()
+    cells = {str(number): partial(_rate, url, seconds=ground.effort.seconds, losers=number) for number in (0, 1, 4)}
+    seen = in_turns(cells, rounds=ground.effort.rounds)
+    table = Table("(r) Appends beside losers; ratio: of none", ("losers", "appends/s", "ratio"))
+    ratios = {name: _ratio(list(zip(rates, seen["0"], strict=True))) for name, rates in seen.items()}
+    for name, rates in seen.items():
+        table.add(name, middle(rates), ratios[name])
+    return Result("losers", [table], [Target("append beside four losers", ratios["4"], 0.8)], raw=dict(seen))
+
+
+def _ordered(beside: str, without: str, number: int) -> tuple[str, str]:
+    return (beside, without) if number % 2 else (without, beside)
+
+
+def _ratio(pairs: list[tuple[float, float]]) -> float:
+    return middle([one / other for one, other in pairs])
+
+
+def _rate(url: str, *, seconds: float, losers: int) -> float:
+    return uvloop.run(_appending(url, seconds=seconds, losers=losers))
+
+
+async def _appending(url: str, *, seconds: float, losers: int) -> float:
+    appender = Appender(Database(url, role=await prepare(url)))
+    await appender.start()
+    times: list[float] = []
+    stale = WriteSet((row()._replace(stream="event:stale"),))
+    with suppress(ConcurrencyConflict):
+        await appender.append(stale)
+    until = time.perf_counter() + seconds
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_FLYING):
+                group.create_task(client(appender, times, until=until))
+            for _ in range(losers):
+                group.create_task(_lose(appender, until=until))
+    finally:
+        await appender.stop()
+    return len(times) / seconds
+
+
+async def _lose(appender: Appender, *, until: float) -> None:
+    while time.perf_counter() < until:
+        with suppress(ConcurrencyConflict):
+            await appender.append(WriteSet((row()._replace(stream="event:stale"),)))
