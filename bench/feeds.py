@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvloop
 
-from api.wiring.catalogue import RELAYED, catalogue, notified
+from api.wiring.catalogue import AGGREGATES, RELAYED, catalogue, notified
 from bench import schedule
 from bench.fill import fill
 from bench.ground import Ground, in_turns
@@ -26,6 +26,7 @@ from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 from projections.log.streams import Streams
 from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
 from workers.adapters.kafka.topics import Topics
@@ -78,9 +79,17 @@ def feeds(ground: Ground) -> Result:
 async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
     """The time includes making the topics. With a prefix of its own Kafka is empty, so the checkpoint is reset."""
     async with _stand(followed.url) as (database, log_watcher):
-        name = relay_name(await cluster_id(followed.kafka))
+        name = relay_name(await cluster_id(KafkaConnection(followed.kafka)))
         await database.execute("DELETE FROM consumer_shards WHERE consumer = %s", (name,))
-        relay = KafkaRelay(database, log_watcher, bootstrap=followed.kafka, topics=Topics(prefix), kinds=RELAYED, member=new_id())
+        relay = KafkaRelay(
+            database,
+            log_watcher,
+            connection=KafkaConnection(followed.kafka),
+            topics=Topics(prefix),
+            kinds=RELAYED,
+            known=frozenset(kind.KIND for kind in AGGREGATES),
+            member=new_id(),
+        )
         return await _timed(database, name, worker=relay)
 
 
@@ -91,7 +100,7 @@ async def _consume(followed: _Followed, *, over_kafka: bool) -> tuple[int, float
         feed: Feed = LogFeed(database, log_watcher, kinds=handler.kinds)
         if over_kafka:
             assert isinstance(feed, LogFeed)
-            feed = KafkaFeed(followed.kafka, Topics(_RELAYED), database=database, past=feed, kinds=handler.kinds)
+            feed = KafkaFeed(KafkaConnection(followed.kafka), Topics(_RELAYED), database=database, past=feed, kinds=handler.kinds)
         name = f"bench {next(_serials)}"
         leases = ShardLeases(database, name, shards=1, member=new_id())
         consumer = Consumer(database, leases, feed=feed, handler=handler)

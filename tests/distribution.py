@@ -24,8 +24,13 @@ LONGEST_FIRST: Final = (
 )
 """A file that takes a minute and comes last is a minute in which the other processes have nothing to do."""
 
-TOGETHER: Final = {"tests/contract/feed/": "kafka", "tests/e2e/test_webhooks.py": "kafka"}
-"""What needs the Kafka broker runs in one process, so that one broker is started."""
+TOGETHER: Final = {
+    "tests/contract/feed/test_kafka_": "kafka of its own",
+    "tests/contract/feed/": "kafka",
+    "tests/e2e/test_webhooks.py": "kafka",
+}
+"""What needs the Kafka broker runs in one process, so that one broker is started. Tests that start, kill or secure one of their own
+run in another."""
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

@@ -1,17 +1,25 @@
 """The relay: copies the event log to Kafka, by position. Only one is active at a time: it holds the only shard of its consumer.
 
 Its checkpoint moves after a page is acknowledged, so after a crash a page may be sent again. Records that a partition already holds
-are left out; consumers skip the other repeats by their position.
+are left out; consumers skip the other repeats by their position. What the topics hold is compared with the log before anything is
+sent: after a restore they may hold what the log lost, and then positions would mean one thing here and another there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from domain.kernel.mapper import UnknownTopic
+from projections.consumers.timeline import Origin, Timeline, timeline
+from projections.kernel.background_task import OperatorNeeded
+from projections.kernel.database import Database
+from projections.log import reader
 from projections.log.reader import LoggedEvent
 
 
@@ -20,15 +28,34 @@ def relay_name(cluster_id: str) -> str:
     return f"relay {cluster_id}"
 
 
+@dataclass(frozen=True, slots=True)
+class HeldRecord:
+    """A record that the broker holds."""
+
+    partition: Hashable
+    position: int
+    event_id: UUID
+    origin: Origin
+
+
 class Publisher(Protocol):
     """A message broker that the relay publishes to."""
 
-    async def begin(self) -> None:
-        """Get ready to publish. To be called again after an error."""
+    async def begin(self, origin: Origin) -> None:
+        """Get ready to publish records of this origin. To be called again after an error."""
+        ...
+
+    def held(self, since: int) -> AsyncIterator[Sequence[HeldRecord]]:
+        """The records that the broker holds from a time on, in milliseconds since 1970; 0 for all."""
+        ...
+
+    def leave_out(self, records: Iterable[HeldRecord]) -> None:
+        """Records that need not be sent again."""
         ...
 
     async def publish(self, events: Sequence[LoggedEvent], *, after: int) -> None:
-        """Send a page that starts after the position `after`, and wait until the broker has it. Raises `Unavailable`."""
+        """Send a page that starts after the position `after`, and wait until the broker has it. Raises `Unavailable`, or another
+        error for a record that the broker will never take."""
         ...
 
     async def close(self) -> None: ...
@@ -37,17 +64,30 @@ class Publisher(Protocol):
 class Relay:
     """The handler of the relay's consumer. It publishes a page before the checkpoint moves."""
 
-    def __init__(self, publisher: Publisher, *, kinds: Collection[str]) -> None:
+    kinds = None
+
+    def __init__(self, database: Database, publisher: Publisher, *, kinds: Collection[str], known: Collection[str]) -> None:
+        """`kinds` are those of the aggregates whose events are published; `known` are all that this version knows."""
+        self._database = database
         self._publisher = publisher
-        self.kinds = frozenset(kinds)
+        self._published = frozenset(kinds)
+        self._known = frozenset(known)
         self._through = 0
 
     async def begin(self, position: int) -> None:
-        await self._publisher.begin()
+        now = await timeline(self._database)
+        await self._publisher.begin(now.origin)
+        checkpoint = await reader.at(self._database, [position])
+        since = int(checkpoint[0].recorded_at.timestamp() * 1000) if checkpoint else 0
+        await self._compare(self._publisher.held(since), now)
         self._through = position
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> int:
-        await self._publisher.publish(records, after=self._through)
+        for record in records:
+            if record.kind not in self._known:  # whether it is to be published, only a newer version can say
+                raise UnknownTopic(record.topic)
+        published = [record for record in records if record.kind in self._published]
+        await self._publisher.publish(published, after=self._through)
         self._through = records[-1].position
         return len(records)
 
@@ -56,3 +96,17 @@ class Relay:
 
     def wrote(self, effects: int) -> None:
         """There is nothing to wake."""
+
+    async def _compare(self, pages: AsyncIterator[Sequence[HeldRecord]], now: Timeline) -> None:
+        strange: set[int] = set()
+        async for page in pages:
+            held = [record for record in page if now.holds(record.position, record.origin)]
+            ids = await reader.ids_at(self._database, sorted({record.position for record in held}))
+            strange |= {record.position for record in held if ids.get(record.position) != record.event_id}
+            self._publisher.leave_out(held)
+        if strange:
+            raise OperatorNeeded(
+                f"Kafka holds {len(strange)} records that the log does not, from position {min(strange)} on: the database was "
+                f"restored, or lost its latest commits. Nothing is sent until somebody runs "
+                f"`medialedger restored --since {min(strange) - 1}`"
+            )

@@ -18,6 +18,7 @@ from projections.log.streams import Streams
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.outbound_guard import Network
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
@@ -53,10 +54,12 @@ class WorkerContext:
     logbook: Logbook
     outbound: Outbound
     clock: Clock
-    kafka: str | None
+    kafka: KafkaConnection | None
     """The Kafka brokers; None without Kafka."""
+    kinds: frozenset[str]
+    """The kinds of aggregates that there are."""
     relayed: frozenset[str]
-    """The kinds of aggregates whose events Kafka gets."""
+    """Those of them whose events Kafka gets."""
     notified: Callable[[], Mapping[str, Notified]]
     """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
     media_root: Path
@@ -70,15 +73,18 @@ class WorkerContext:
     host: str
     version: str
 
-    def feed(self, kinds: frozenset[str]) -> Feed:
-        """The events of these kinds: from Kafka where there is a broker, else from the log."""
+    def feed(self, kinds: frozenset[str], *, consumer: str | None = None) -> Feed:
+        """The events of these kinds: from Kafka where there is a broker, else from the log. Kafka's own programs know the consumer
+        as a group of its name."""
         log = LogFeed(self.database, self.log_watcher, kinds=kinds)
         if self.kafka is None:
             return log
         from workers.adapters.kafka.feed import KafkaFeed
         from workers.adapters.kafka.topics import Topics
 
-        return KafkaFeed(self.kafka, Topics(), database=self.database, past=log, kinds=kinds)
+        topics = Topics()
+        group = None if consumer is None else topics.group(consumer)
+        return KafkaFeed(self.kafka, topics, database=self.database, past=log, kinds=kinds, group=group)
 
     def signal(self, kinds: frozenset[str]) -> Signal:
         """Says that there may be new events of these kinds."""

@@ -52,6 +52,15 @@ def _consumers(parser: ArgumentParser) -> None:
     replay.add_argument("--stream", metavar="KIND:ID", help="only those of one aggregate, such as event:1b671a64-… (default: all)")
 
 
+def _restored(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--since", type=_position, metavar="POSITION", help="the last position that is as it was (default: the end of the log)"
+    )
+    parser.add_argument(
+        "--reason", type=_text, default="restored", metavar="TEXT", help="why, for the record (default: %(default)s)"
+    )
+
+
 def _jobs(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="jobs, the latest first")
@@ -162,6 +171,13 @@ def _seconds(text: str) -> int:
     return value
 
 
+def _position(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
@@ -211,6 +227,14 @@ CONSUMERS = Command(
     "medialedger consumers list\n  medialedger consumers parked webhooks\n  medialedger consumers replay webhooks\n"
     "  medialedger consumers replay webhooks --stream event:1b671a64-40d5-491e-99b0-da01ff1f3341",
     _consumers,
+)
+RESTORED = Command(
+    "tell the log that its database was restored",
+    "Begins a new epoch of the log. Run it once after every restore of the database, and after the promotion of a standby that "
+    "may lack the latest commits, while no API and no worker runs: positions are then given out again, and what Kafka holds of "
+    "them counts no more. No consumer keeps a checkpoint beyond the place where the epoch begins.",
+    "medialedger restored\n  medialedger restored --since 1200 --reason 'back-up of 2 May'",
+    _restored,
 )
 JOBS = Command(
     "watch and control jobs",

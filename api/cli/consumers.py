@@ -42,7 +42,8 @@ async def _list(database: Database, known: Sequence[ConsumerStatus]) -> None:
         oldest = f" since {iso(one.oldest_parked_at)}" if one.oldest_parked_at is not None else ""
         print(f"{one.name}  {where}  shards {one.shards}  parked {one.parked}{oldest}")
         for member in members.get(one.name, ()):
-            print(f"  {member.id}  on {member.host or 'an unnamed host'}  busy {member.busy}  seen {iso(member.seen_at)}")
+            fault = f"  fails for {member.failing:.0f} s: {member.fault}" if member.failing is not None else ""
+            print(f"  {member.id}  on {member.host or 'an unnamed host'}  busy {member.busy}  seen {iso(member.seen_at)}{fault}")
 
 
 async def _parked(database: Database, consumers: Sequence[ConsumerStatus]) -> None:

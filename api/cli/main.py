@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, Command] = {
     "audit": arguments.AUDIT,
     "projections": arguments.PROJECTIONS,
     "consumers": arguments.CONSUMERS,
+    "restored": arguments.RESTORED,
     "jobs": arguments.JOBS,
     "load-sample": arguments.LOAD_SAMPLE,
 }

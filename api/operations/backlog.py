@@ -32,6 +32,9 @@ class Backlog:
         self._position = of_consumer("consumer_position", "Log position up to which a consumer has processed everything")
         self._lag = of_consumer("consumer_lag_events", "Domain events between the position of a consumer and the end of the log")
         self._parked = of_consumer("parked_records", f"Records that a consumer could not process, {_BOUNDED}")
+        self._failing = of_consumer(
+            "consumer_failing_seconds", "For how long the work of a consumer has only failed, in the worst of its processes"
+        )
         self._pending = of_deliveries("pending", f"Deliveries that are not finished, {_BOUNDED}")
         self._due = of_deliveries("due", f"Deliveries among the first {MOST_COUNTED} pending ones that should be sent by now")
         self._in_flight = of_deliveries("in_flight", "Deliveries that are being sent, by all processes")
@@ -44,8 +47,11 @@ class Backlog:
 
     async def _refresh_consumers(self) -> None:
         consumers = await self._consumers.all()
-        for gauge in (self._position, self._lag, self._parked):
+        members = await self._consumers.members()
+        for gauge in (self._position, self._lag, self._parked, self._failing):
             gauge.clear()
+        for name, processes in members.items():
+            self._failing.labels(name).set(max(member.failing or 0.0 for member in processes))
         for consumer in consumers:
             self._parked.labels(consumer.name).set(consumer.parked)
             if consumer.position is not None and consumer.lag is not None:

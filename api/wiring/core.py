@@ -63,7 +63,7 @@ def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Cor
     streams, commit_notifier, log_watcher = Streams(database, mapper), CommitNotifier(database), LogWatcher(database)
 
     def announce(position: int) -> None:
-        log_watcher.advance_to(position)
+        log_watcher.grew()
         commit_notifier.announce(position)
 
     appender = Appender(database, observe=_append_metrics(registry), announce=announce)

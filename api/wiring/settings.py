@@ -19,9 +19,13 @@ from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationE
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from workers.adapters.kafka.connection import KafkaConnection
+
 PREFIX = "MEDIALEDGER_"
 MASK = "********"
 _HOME = "./.medialedger"
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -97,18 +101,21 @@ def _admin_api_key(text: str) -> str | None:
     return text or None
 
 
+def _one_of(words: Sequence[str]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.upper() not in words:
+            raise ValueError(f"one of {', '.join(words)}, not {text!r}")
+        return text.upper()
+
+    return parse
+
+
 def _networks(text: str) -> tuple[Network, ...]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     try:
         return tuple(ipaddress.ip_network(part) for part in parts)
     except ValueError as error:
         raise ValueError(f"a comma-separated list of networks such as 10.0.0.0/8,::1/128 ({error})") from None
-
-
-def _log_level(text: str) -> str:
-    if text.upper() not in LOG_LEVELS:
-        raise ValueError(f"one of {', '.join(LOG_LEVELS)}, not {text!r}")
-    return text.upper()
 
 
 def _stripped(parse: Callable[[str], Any]) -> BeforeValidator:
@@ -140,6 +147,27 @@ class Settings(BaseSettings):
         description="Kafka brokers, host:port separated by commas; consumers then read from Kafka. "
         "Empty: they read the event log itself",
     )
+    kafka_security_protocol: Annotated[str, _stripped(_one_of(SECURITY_PROTOCOLS))] = Field(
+        "PLAINTEXT", description=f"how Kafka is spoken to: one of {', '.join(SECURITY_PROTOCOLS)}"
+    )
+    kafka_sasl_mechanism: Annotated[str | None, _stripped(_one_of(SASL_MECHANISMS))] = Field(
+        None, description=f"for SASL_…: one of {', '.join(SASL_MECHANISMS)}"
+    )
+    kafka_username: str | None = Field(None, description="for SASL_…")
+    kafka_password: SecretStr | None = Field(None, description="for SASL_…")
+    kafka_ca_file: Annotated[Path | None, _stripped(_path)] = Field(
+        None, description="certificates that the brokers' are signed by, PEM; empty: those of the system"
+    )
+    kafka_certificate_file: Annotated[Path | None, _stripped(_path)] = Field(
+        None, description="certificate of the product, PEM, for brokers that ask for one"
+    )
+    kafka_key_file: Annotated[Path | None, _stripped(_path)] = Field(None, description="its private key, PEM, without a password")
+    kafka_replication_factor: Annotated[int | None, _stripped(_whole_number(1, 1000))] = Field(
+        None, description="replicas of the topics that the relay makes; empty: the brokers' default"
+    )
+    kafka_min_in_sync_replicas: Annotated[int | None, _stripped(_whole_number(1, 1000))] = Field(
+        None, description="replicas that must have a record before it counts as sent, of those topics; empty: the brokers' default"
+    )
     admin_api_key: Annotated[SecretStr | None, _stripped(_admin_api_key)] = Field(
         None, description="key of the client admin at the first start; empty: generated, written to HOME/admin-api-key"
     )
@@ -162,7 +190,7 @@ class Settings(BaseSettings):
     lease_seconds: Annotated[int, _stripped(_whole_number(3, 3600))] = Field(
         30, description="how long nothing may be heard of a worker before its steps are given to others; the same for all"
     )
-    log_level: Annotated[str, _stripped(_log_level)] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
+    log_level: Annotated[str, _stripped(_one_of(LOG_LEVELS))] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
     shutdown_seconds: Annotated[int, _stripped(_whole_number(0, 3600))] = Field(
         10, description="how long requests under way may take to finish when the process is asked to stop"
     )
@@ -195,9 +223,43 @@ class Settings(BaseSettings):
         except ValidationError as refusal:
             first = refusal.errors(include_url=False, include_input=False)[0]
             raise SettingsError(f"{_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
+        settings._check_kafka()
         known = {variable.name for variable in VARIABLES}
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
         return settings
+
+    @property
+    def kafka(self) -> KafkaConnection | None:
+        """None where there is no broker."""
+        if self.kafka_bootstrap_servers is None:
+            return None
+        return KafkaConnection(
+            self.kafka_bootstrap_servers,
+            security_protocol=self.kafka_security_protocol,
+            sasl_mechanism=self.kafka_sasl_mechanism,
+            username=self.kafka_username,
+            password=self.kafka_password.get_secret_value() if self.kafka_password is not None else None,
+            ca_file=self.kafka_ca_file,
+            certificate_file=self.kafka_certificate_file,
+            key_file=self.kafka_key_file,
+            replication_factor=self.kafka_replication_factor,
+            min_in_sync_replicas=self.kafka_min_in_sync_replicas,
+        )
+
+    def _check_kafka(self) -> None:
+        """What goes together comes together: a client that misses half of it would fail at its first connection only."""
+        sasl = self.kafka_security_protocol.startswith("SASL_")
+        for field in ("kafka_sasl_mechanism", "kafka_username", "kafka_password"):
+            if (getattr(self, field) is not None) != sasl:
+                needed = "be set for" if sasl else "stay empty without"
+                raise SettingsError(f"{_name(field)} must {needed} {_name('kafka_security_protocol')}=SASL_…")
+        tls = self.kafka_security_protocol.endswith("SSL")
+        for field in ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file"):
+            path: Path | None = getattr(self, field)
+            if path is not None and not tls:
+                raise SettingsError(f"{_name(field)} must stay empty without {_name('kafka_security_protocol')}=SSL or SASL_SSL")
+            if path is not None and not path.is_file():
+                raise SettingsError(f"{_name(field)} must be a file; there is none at {path}")
 
     @property
     def unknown(self) -> tuple[str, ...]:

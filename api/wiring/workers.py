@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from socket import gethostname
 
 from api.kernel.version import product_version
-from api.wiring.catalogue import RECORDS, RELAYED, WORKER_ROLES, notified
+from api.wiring.catalogue import AGGREGATES, RECORDS, RELAYED, WORKER_ROLES, notified
 from api.wiring.core import Core, core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -41,7 +41,8 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         logbook=Logbook(core.database, core.clock, machine=gethostname()),
         outbound=outbound,
         clock=core.clock,
-        kafka=settings.kafka_bootstrap_servers,
+        kafka=settings.kafka,
+        kinds=frozenset(kind.KIND for kind in AGGREGATES),
         relayed=RELAYED,
         notified=notified,
         media_root=settings.media_root,

@@ -76,14 +76,25 @@ class BrokerError(Exception):
 
 
 class Broker:
-    """The broker of one folder. `start` and `stop` block. The port of the first start is used again."""
+    """The broker of one folder. `start` and `stop` block. The port of the first start is used again. `settings` are further lines
+    of its properties, which replace those above them; `scram` are credentials for Kafka's storage tool."""
 
-    def __init__(self, data: Path, *, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *,
+        port: int = 0,
+        environment: Mapping[str, str] | None = None,
+        settings: str = "",
+        scram: Sequence[str] = (),
+    ) -> None:
         self.data = data.resolve()
         self.log = self.data / "broker.log"
         self.port = port
         self._records = self.data / "records"
         self._environment = dict(os.environ if environment is None else environment)
+        self._settings = settings
+        self._scram = [part for one in scram for part in ("--add-scram", one)]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -105,9 +116,10 @@ class Broker:
         if _accepts_connections(self.port):
             raise BrokerError(f"port {self.port} on {HOST} is in use; stop the other program, or choose another port")
         settings = self.data / "server.properties"
-        settings.write_text(_SETTINGS.format(host=HOST, port=self.port, controller=_free_port(), records=self._records))
+        common = _SETTINGS.format(host=HOST, port=self.port, controller=_free_port(), records=self._records)
+        settings.write_text(common + self._settings)
         if not (self._records / "meta.properties").exists():  # the last file that formatting writes
-            self._format([*java, "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings)])
+            self._format([*java, "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings), *self._scram])
         self._launch([*java, "kafka.Kafka", str(settings)])
         return self.bootstrap
 
@@ -125,6 +137,11 @@ class Broker:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def freeze(self) -> None:
+        """As a machine that hangs: connections stay, and nobody answers. `kill` ends it."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
 
     def _format(self, command: Sequence[str]) -> None:
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)

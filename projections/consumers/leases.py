@@ -25,8 +25,10 @@ INSERT INTO consumer_shards (consumer, shard) SELECT %s, generate_series(0, %s -
 """
 _THAWED_IN_TIME = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 _SEEN = """
-INSERT INTO consumer_members (consumer, member, host, busy, seen_at) VALUES (%s, %s, %s, %s, clock_timestamp())
-ON CONFLICT (consumer, member) DO UPDATE SET busy = excluded.busy, seen_at = excluded.seen_at
+INSERT INTO consumer_members (consumer, member, host, busy, failing_since, fault, seen_at)
+VALUES (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s), %s, clock_timestamp())
+ON CONFLICT (consumer, member) DO UPDATE
+SET busy = excluded.busy, failing_since = excluded.failing_since, fault = excluded.fault, seen_at = excluded.seen_at
 """
 _FORGET = "DELETE FROM consumer_members WHERE consumer = %s AND seen_at < clock_timestamp() - 2 * make_interval(secs => %s)"
 _ALIVE = "SELECT count(*) FROM consumer_members WHERE consumer = %s AND seen_at > clock_timestamp() - make_interval(secs => %s)"
@@ -79,6 +81,14 @@ class Assignment:
 NOTHING = Assignment({})
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a member's work does not move on, in `time.monotonic` since when."""
+
+    since: float
+    what: str
+
+
 class ShardLeases:
     """The leases of one member in one consumer."""
 
@@ -95,14 +105,24 @@ class ShardLeases:
     async def start(self) -> None:
         await self._database.execute(_MAKE, (self.consumer, self.shards))
 
-    async def hold(self, *, busy: int = 0) -> Assignment:
+    async def renew(self, *, busy: int = 0, fault: Fault | None = None) -> Assignment:
+        """Renew the leases that are held, and take no others."""
+        until = time.monotonic() + self.lease
+        with unavailable():
+            async with self._database.connection() as connection:
+                await connection.execute(_SEEN, self._seen(busy, fault))
+                renewed = await connection.execute(_RENEW, (self.lease, self.consumer, self.member))
+                leases = _leases(await renewed.fetchall())
+        return Assignment(leases, until=until)
+
+    async def hold(self, *, busy: int = 0, fault: Fault | None = None) -> Assignment:
         """Renew the leases and take free shards, up to a fair share. To be called about three times during a lease. Operators see
-        `busy`: how much is under way."""
+        `busy`: how much is under way, and the fault that lasts."""
         until = time.monotonic() + self.lease
         with unavailable():
             async with self._database.connection() as connection, connection.transaction():
                 await connection.execute(_THAWED_IN_TIME)
-                await connection.execute(_SEEN, (self.consumer, self.member, self._host, busy))
+                await connection.execute(_SEEN, self._seen(busy, fault))
                 await connection.execute(_FORGET, (self.consumer, self.lease))
                 counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
                 alive = (await counted.fetchone() or (1,))[0]
@@ -113,6 +133,10 @@ class ShardLeases:
                     taken = await connection.execute(_TAKE, (self.member, self.lease, self.consumer, fair - len(leases)))
                     leases |= _leases(await taken.fetchall())
         return Assignment(leases, frozenset(sorted(leases)[fair:]), until)
+
+    def _seen(self, busy: int, fault: Fault | None) -> tuple[object, ...]:
+        failing = None if fault is None else time.monotonic() - fault.since
+        return (self.consumer, self.member, self._host, busy, failing, None if fault is None else fault.what)
 
     async def release(self, shards: Iterable[int]) -> None:
         """Free shards for other members. Nothing may be under way for them any more."""

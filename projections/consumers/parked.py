@@ -18,18 +18,33 @@ from projections.kernel.arrays import bigints, texts
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST
 from projections.log.reader import LoggedEvent
+from projections.log.transactions import command_id
 
 _PARK = """
-INSERT INTO parked_records (consumer, position, stream, topic, error)
-SELECT %s, p.* FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS p (position, stream, topic, error)
+INSERT INTO parked_records (consumer, position, stream, topic, error, write_id, replay)
+SELECT %(consumer)s, p.*, EXISTS (
+    SELECT FROM parked_records q WHERE q.consumer = %(consumer)s AND q.stream = p.stream AND q.replay
+)
+FROM unnest(%(positions)s::bigint[], %(streams)s::text[], %(topics)s::text[], %(errors)s::text[], %(writes)s::text[])
+     AS p (position, stream, topic, error, write_id)
 ON CONFLICT (consumer, position)
 DO UPDATE SET error = excluded.error, attempts = parked_records.attempts + 1, replay = false, parked_at = clock_timestamp()
 """
 _COLUMNS = "SELECT consumer, position, stream, topic, error, attempts, replay, parked_at FROM parked_records "
 _PAGE = _COLUMNS + "WHERE consumer = %s AND position > %s ORDER BY position LIMIT %s"
+_ASK_FOR_ALL = "UPDATE parked_records SET replay = true WHERE consumer = %s"
 _ASK = """
-UPDATE parked_records SET replay = true WHERE consumer = %(consumer)s AND (%(stream)s::text IS NULL OR stream = %(stream)s)
+WITH RECURSIVE together (stream) AS (
+    SELECT %(stream)s::text COLLATE "C"
+    UNION
+    SELECT other.stream
+    FROM together JOIN parked_records own ON own.consumer = %(consumer)s AND own.stream = together.stream
+    JOIN parked_records other ON other.consumer = own.consumer AND other.write_id = own.write_id
+)
+UPDATE parked_records SET replay = true WHERE consumer = %(consumer)s AND stream IN (SELECT stream FROM together)
 """
+"""With those of other aggregates that share a write with it: a write is tried as a whole."""
+_WANTED = "SELECT position, stream FROM parked_records WHERE consumer = %s AND replay AND position > %s ORDER BY position LIMIT %s"
 _LONGEST = 500
 
 
@@ -68,6 +83,8 @@ class ParkedRecords:
 
     async def request_replay(self, consumer: str, *, stream: str | None = None) -> int:
         """Have the parked records of a consumer, or of one aggregate, tried again. Returns their number."""
+        if stream is None:
+            return await self._database.execute(_ASK_FOR_ALL, (consumer,))
         return await self._database.execute(_ASK, {"consumer": consumer, "stream": stream})
 
     async def streams(self, consumer: str) -> set[str]:
@@ -79,27 +96,37 @@ class ParkedRecords:
             )
         }
 
-    async def to_replay(self, consumer: str, *, limit: int = 500) -> Sequence[tuple[int, str]]:
-        """Positions and streams of the records that are to be tried again, by position."""
-        query = "SELECT position, stream FROM parked_records WHERE consumer = %s AND replay ORDER BY position LIMIT %s"
-        return [(position, stream) for position, stream in await self._database.rows(query, (consumer, limit))]
+    async def to_replay(self, consumer: str, *, after: int = 0, limit: int) -> Sequence[tuple[int, str]]:
+        """Positions and streams of the records after a position that are to be tried again, by position."""
+        return [(position, stream) for position, stream in await self._database.rows(_WANTED, (consumer, after, limit))]
 
 
 async def park(
     connection: AsyncConnection[TupleRow], consumer: str, *, records: Sequence[LoggedEvent], errors: Sequence[str]
 ) -> None:
-    """Park records, in the caller's transaction. A record that is parked already gets the new error."""
-    columns = (
-        bigints([record.position for record in records]),
-        texts([record.stream for record in records]),
-        texts([record.topic for record in records]),
-        texts([error[:_LONGEST] for error in errors]),
-    )
-    await connection.execute(_PARK, (consumer, *columns))
+    """Park records, in the caller's transaction. A record that is parked already gets the new error; one behind records that are to
+    be tried again is tried with them."""
+    columns = {
+        "consumer": consumer,
+        "positions": bigints([record.position for record in records]),
+        "streams": texts([record.stream for record in records]),
+        "topics": texts([record.topic for record in records]),
+        "errors": texts([error[:_LONGEST] for error in errors]),
+        "writes": texts([command_id(record) for record in records]),
+    }
+    await connection.execute(_PARK, columns)
 
 
 async def unpark(connection: AsyncConnection[TupleRow], consumer: str, *, positions: Collection[int]) -> None:
     """Remove parked records that were processed, in the caller's transaction."""
     await connection.execute(
         "DELETE FROM parked_records WHERE consumer = %s AND position = ANY(%s::bigint[])", (consumer, bigints(list(positions)))
+    )
+
+
+async def stop_replay(connection: AsyncConnection[TupleRow], consumer: str, *, streams: Collection[str]) -> None:
+    """Try no more records of these streams, in the caller's transaction: an earlier one has failed again."""
+    await connection.execute(
+        "UPDATE parked_records SET replay = false WHERE consumer = %s AND replay AND stream = ANY(%s::text[])",
+        (consumer, texts(list(streams))),
     )

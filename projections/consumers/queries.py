@@ -25,17 +25,23 @@ CROSS JOIN LATERAL (
 ) AS few
 ORDER BY c.consumer
 """
-_MEMBERS = "SELECT consumer, member, host, busy, seen_at FROM consumer_members ORDER BY host, member"
+_MEMBERS = """
+SELECT consumer, member, host, busy, seen_at, extract(epoch FROM clock_timestamp() - failing_since)::float8, fault
+FROM consumer_members ORDER BY host, member
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process that runs a consumer; `busy` is how much it has under way."""
+    """A process that runs a consumer; `busy` is how much it has under way. `failing` are the seconds for which its work has only
+    failed, with `fault`; None when it does not."""
 
     id: UUID
     host: str
     busy: int
     seen_at: datetime
+    failing: float | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

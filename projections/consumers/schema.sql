@@ -6,6 +6,8 @@ CREATE TABLE consumer_members (
     host     text        NOT NULL,
     busy     integer     NOT NULL DEFAULT 0,
     seen_at  timestamptz NOT NULL,
+    failing_since timestamptz,
+    fault    text,
     PRIMARY KEY (consumer, member)
 );
 
@@ -26,9 +28,22 @@ CREATE TABLE parked_records (
     stream    text        COLLATE "C" NOT NULL,
     topic     text        COLLATE "C" NOT NULL,
     error     text        NOT NULL,
+    write_id  text        COLLATE "C" NOT NULL DEFAULT gen_random_uuid(),
     attempts  integer     NOT NULL DEFAULT 1,
     replay    boolean     NOT NULL DEFAULT false,
     parked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (consumer, position)
 );
 CREATE INDEX parked_replay ON parked_records (consumer, position) WHERE replay;
+
+-- The epochs of the log after the first one: each begins where the log was restored, or lost its latest commits, and positions after
+-- since_position were given out again. Never changed.
+CREATE TABLE log_epochs (
+    epoch          integer     PRIMARY KEY CHECK (epoch > 1),
+    since_position bigint      NOT NULL CHECK (since_position >= 0),
+    begun_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    reason         text        NOT NULL
+);
+
+CREATE TRIGGER log_epochs_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_epochs
+    FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();

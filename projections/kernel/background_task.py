@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import ClassVar, Final
@@ -15,7 +16,14 @@ from domain.kernel.errors import Unavailable
 TRANSIENT: Final = (Unavailable, psycopg.OperationalError, TimeoutError)
 """Temporary faults: a database or a broker that does not answer."""
 
+REMINDER: Final = 30.0
+"""Seconds after which a fault that lasts is logged again."""
+
 _log = logging.getLogger(__name__)
+
+
+class OperatorNeeded(Unavailable):
+    """Work that cannot go on until an operator has done something. The message says what."""
 
 
 async def run_forever(
@@ -25,16 +33,17 @@ async def run_forever(
     until: Callable[[], bool] = lambda: False,
     pause: float = 0.5,
     by_name: bool = False,
+    reminder: float = REMINDER,
 ) -> None:
     """Call `turn` repeatedly until `until` is true. No fault ends the loop. A fault that occurs several times in a row is logged
-    once, and so is its end.
+    once, again every `reminder` seconds as long as it lasts, and so is its end.
 
     The task ends when it is cancelled, also when something that `turn` calls catches the cancellation: a stop that waits for the
     task would wait for ever.
 
     `what` names the work in the log. `pause` is in seconds, between a fault and the next try. With `by_name` only the type of a
     fault is logged, for its message may hold a secret."""
-    reported, task = "", asyncio.current_task()
+    reported, last, task = "", 0.0, asyncio.current_task()
     while not until():
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
@@ -42,9 +51,9 @@ async def run_forever(
             await turn()
         except Exception as fault:
             description = type(fault).__name__ if by_name else f"{type(fault).__name__}: {fault}"
-            if description != reported:
+            if description != reported or time.monotonic() - last >= reminder:
                 _report(fault, what, description=description, by_name=by_name)
-            reported = description
+                reported, last = description, time.monotonic()
             await asyncio.sleep(pause)
         else:
             if reported:
@@ -53,7 +62,9 @@ async def run_forever(
 
 
 def _report(fault: Exception, what: str, *, description: str, by_name: bool) -> None:
-    if isinstance(fault, TRANSIENT) or by_name:
+    if isinstance(fault, OperatorNeeded):
+        _log.error("%s: stopped: %s", what, fault)
+    elif isinstance(fault, TRANSIENT) or by_name:
         _log.warning("%s: %s; trying again until it works", what, description)
     else:
         _log.error("%s: failed; trying again", what, exc_info=fault)

@@ -18,13 +18,19 @@ _COLUMNS = """
 SELECT position, originator_id, originator_version, topic, event_id, state, metadata::text, recorded_at FROM events
 """
 _PAGE = _COLUMNS + "WHERE position > %s ORDER BY position LIMIT %s"
-_WINDOW = _COLUMNS + "WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) ORDER BY position"
 _SOME = """
 SELECT count(*) FROM (
     SELECT FROM events WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) LIMIT %s
 ) AS first
 """
 HEAD = "SELECT coalesce(max(last_position), 0) FROM commits"
+_WINDOW = f"""
+SELECT log.head, e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.state, e.metadata::text, e.recorded_at
+FROM (SELECT ({HEAD}) AS head) AS log
+LEFT JOIN events e ON e.position > %s AND e.position <= least(%s, log.head)
+    AND (%s::text[] IS NULL OR split_part(e.topic, '.', 1) = ANY(%s::text[]))
+ORDER BY e.position
+"""
 _AT = _COLUMNS + "WHERE position = ANY(%s::bigint[]) ORDER BY position"
 
 
@@ -62,11 +68,14 @@ async def head(database: Database) -> int:
     return int(found[0]) if found else 0
 
 
-async def window(database: Database, after: int, *, through: int, kinds: Collection[str] | None = None) -> Sequence[LoggedEvent]:
-    """The events after `after` up to `through`, of all aggregates or of these kinds."""
-    if kinds is None:
-        return await read(database, after, limit=through - after)
-    return [LoggedEvent(*row) for row in await database.rows(_WINDOW, (after, through, list(kinds)))]
+async def window(
+    database: Database, after: int, *, through: int, kinds: Collection[str] | None = None
+) -> tuple[Sequence[LoggedEvent], int]:
+    """The events after `after` up to `through`, of all aggregates or of these kinds; and the position of the last event of all, as
+    of the same moment."""
+    wanted = None if kinds is None else list(kinds)
+    rows = await database.rows(_WINDOW, (after, through, wanted, wanted))
+    return [LoggedEvent(*row[1:]) for row in rows if row[1] is not None], int(rows[0][0])
 
 
 async def some_of(database: Database, after: int, *, through: int, kinds: Collection[str], most: int) -> int:
@@ -78,3 +87,16 @@ async def some_of(database: Database, after: int, *, through: int, kinds: Collec
 async def at(database: Database, positions: Sequence[int]) -> Sequence[LoggedEvent]:
     """The events at these positions."""
     return [LoggedEvent(*row) for row in await database.rows(_AT, (bigints(positions),))]
+
+
+async def ids_at(database: Database, positions: Sequence[int]) -> dict[int, UUID]:
+    """The ids of the events at these positions, as far as the log holds them."""
+    query = "SELECT position, event_id FROM events WHERE position = ANY(%s::bigint[])"
+    return dict(await database.rows(query, (bigints(positions),)))
+
+
+async def log_id(database: Database) -> UUID:
+    """The id of the log. It is made with the log, and restored with it."""
+    found = await database.row("SELECT log_id FROM log_identity")
+    assert found is not None, "the log has an identity"
+    return UUID(str(found[0]))

@@ -102,3 +102,39 @@ def test_the_listing_says_where_each_value_comes_from() -> None:
 def test_variables_that_mean_nothing_are_named() -> None:
     settings = Settings.from_env({"MEDIALEDGER_PROT": "1", "MEDIALEDGER_PORT": "1", "PORT": "2", "MEDIALEDGER_A": ""})
     assert settings.unknown == ("MEDIALEDGER_A", "MEDIALEDGER_PROT")
+
+
+KAFKA = {
+    "MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS": "kafka.example:9093",
+    "MEDIALEDGER_KAFKA_SECURITY_PROTOCOL": "sasl_ssl",
+    "MEDIALEDGER_KAFKA_SASL_MECHANISM": "scram-sha-512",
+    "MEDIALEDGER_KAFKA_USERNAME": "ledger",
+    "MEDIALEDGER_KAFKA_PASSWORD": "a-secret-of-kafka",
+    "MEDIALEDGER_KAFKA_REPLICATION_FACTOR": "3",
+}
+
+
+def test_kafka_is_reached_as_the_settings_say_and_its_password_is_not_shown() -> None:
+    settings = Settings.from_env(KAFKA)
+    kafka = settings.kafka
+    assert kafka is not None
+    arguments = kafka.arguments
+    assert (arguments["security_protocol"], arguments["sasl_mechanism"]) == ("SASL_SSL", "SCRAM-SHA-512")
+    assert (arguments["sasl_plain_username"], arguments["sasl_plain_password"]) == ("ledger", "a-secret-of-kafka")
+    assert (kafka.replication_factor, kafka.min_in_sync_replicas) == (3, None)
+    assert "a-secret-of-kafka" not in f"{settings!r} {kafka!r} {settings.listing()}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"PASSWORD": ""}, "MEDIALEDGER_KAFKA_PASSWORD must be set"),
+        ({"SECURITY_PROTOCOL": "SSL"}, "MEDIALEDGER_KAFKA_SASL_MECHANISM must stay empty"),
+        ({"SASL_MECHANISM": "GSSAPI"}, "MEDIALEDGER_KAFKA_SASL_MECHANISM must be one of"),
+        ({"CA_FILE": "/nowhere/ca.pem"}, "MEDIALEDGER_KAFKA_CA_FILE must be a file"),
+        ({"MIN_IN_SYNC_REPLICAS": "0"}, "MEDIALEDGER_KAFKA_MIN_IN_SYNC_REPLICAS must be"),
+    ],
+)
+def test_half_of_the_settings_of_kafka_is_an_error(changes: dict[str, str], complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        Settings.from_env(KAFKA | {f"MEDIALEDGER_KAFKA_{name}": text for name, text in changes.items()})

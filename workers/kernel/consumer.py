@@ -2,7 +2,7 @@
 
 Effects and checkpoint are one transaction, fenced by the epochs of its leases. So a repeat from the feed is skipped, a crash loses
 nothing, and a process that was frozen past its lease writes nothing. A record that the handler cannot process is parked with the
-error, and never stops the others.
+error, and never stops the others. One whose topic this version does not know is not parked: a newer member takes over.
 """
 
 from __future__ import annotations
@@ -17,21 +17,25 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from pydantic import ValidationError
 
+from domain.kernel.mapper import UnknownTopic
 from domain.kernel.stream_name import StreamName
 from projections.consumers.leases import NOTHING, Assignment, LeaseLost, ShardLease, ShardLeases, shard_of
-from projections.consumers.parked import ParkedRecords, park, unpark
-from projections.kernel.background_task import TRANSIENT
+from projections.consumers.parked import ParkedRecords, park, stop_replay, unpark
+from projections.kernel.background_task import TRANSIENT, OperatorNeeded
 from projections.kernel.database import Database, unavailable
 from projections.log import reader
 from projections.log.reader import LoggedEvent
 from projections.log.transactions import writes
-from workers.kernel.feed import Batch, Feed
+from workers.kernel.feed import LIMIT, Batch, Feed
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.wakeups import Waker
 
 _log = logging.getLogger(__name__)
 E = TypeVar("E")
 _LAZILY = 1.0
+_PATIENCE = 6
+"""Leases for which a member that only fails keeps its shards."""
+_REPLAYED = 500
 _BEHIND = "waits for a parked record of the same aggregate"
 _SESSION = (("statement_timeout", "30s"), ("idle_in_transaction_session_timeout", "5s"))
 """A process that is frozen within its transaction must not keep its shards locked: the server ends it."""
@@ -73,6 +77,7 @@ class Consumer(LeasedWorker, Generic[E]):
         self._behind: set[str] = set()
         self._positions: dict[int, int] = {}
         self._saved = float("-inf")
+        self._limit = LIMIT
         self._connection: AsyncConnection[TupleRow] | None = None
 
     async def stop(self) -> None:
@@ -85,11 +90,27 @@ class Consumer(LeasedWorker, Generic[E]):
         try:
             await self._read_on()
         except LeaseLost:
+            self._limit = max(self._limit // 2, 1)
             _log.warning("%s: a shard was lost to another process; going on with what is held", self.name)
             self._forget()
+        except UnknownTopic as unknown:
+            self._forget()
+            await self._give_way()
+            raise OperatorNeeded(
+                f"{unknown.args[0]} is not known to this version; a newer one must take over, so the shards are given up"
+            ) from unknown
         except Exception:
             self._forget()
+            if self._fault is not None and time.monotonic() - self._fault.since > _PATIENCE * self._leases.lease:
+                await self._give_way()
             raise
+
+    async def _give_way(self) -> None:
+        """Leave the shards to another member, if there is one, for the time of a lease."""
+        with suppress(*TRANSIENT):
+            self._holds = False
+            await self._leases.leave()
+            await self._waker.sleep(self._leases.lease)
 
     async def _finish(self) -> None:
         with suppress(LeaseLost, *TRANSIENT):
@@ -106,18 +127,31 @@ class Consumer(LeasedWorker, Generic[E]):
         if not self._positions:
             await self._waker.sleep(self._leases.lease / 10)
             return
-        batch = await self._feed.fetch(self._positions)
+        batch = await self._feed.fetch(self._positions, limit=self._limit)
         if batch.through > min(self._positions.values()):
             await self._take(batch)
+            self._limit = min(2 * self._limit, LIMIT)
 
     async def _assigned(self, assignment: Assignment) -> None:
         """What it brings or takes away is put in order before anything else is read."""
-        if _epochs(assignment.leases) != _epochs(self._assignment.leases):
-            self._positions = {shard: lease.position for shard, lease in assignment.leases.items()}
+        known, found = self._assignment.leases, assignment.leases
+        gone_back = [shard for shard, lease in found.items() if shard in known and lease.position < known[shard].position]
+        if gone_back:
+            _log.warning("%s: its checkpoint has gone back: the database was restored; beginning again from there", self.name)
+        if any(shard in known and lease.epoch > known[shard].epoch for shard, lease in found.items()):
+            self._limit = max(self._limit // 2, 1)  # lost meanwhile, and got back
+        if gone_back or _epochs(found) != _epochs(known):
+            self._positions = {shard: lease.position for shard, lease in found.items()}
             await self._begin()
 
     async def _begin(self) -> None:
         if self._positions:
+            head, furthest = await reader.head(self._database), max(self._positions.values())
+            if furthest > head:
+                raise OperatorNeeded(
+                    f"its checkpoint is {furthest}, but the log ends at {head}: the database lost events, or was restored in part. "
+                    "Nothing is done until somebody runs `medialedger restored`"
+                )
             self._behind = await self._parked.streams(self.name)
             await self._handler.begin(min(self._positions.values()))
 
@@ -145,7 +179,7 @@ class Consumer(LeasedWorker, Generic[E]):
             return
         try:
             await self._carry_out(write, through=through)
-        except (LeaseLost, *TRANSIENT):
+        except (LeaseLost, UnknownTopic, *TRANSIENT):
             raise
         except Exception as fault:
             async with self._transaction() as connection:
@@ -171,16 +205,34 @@ class Consumer(LeasedWorker, Generic[E]):
             self._handler.wrote(effects)
 
     async def _replay(self) -> None:
-        """What somebody has asked for, of the shards that are held."""
-        wanted = await self._parked.to_replay(self.name)
-        held = [position for position, stream in wanted if self._is_ours(stream)]
-        if not held:
-            return
-        for write in writes(await reader.at(self._database, held)):
-            await self._try_again(write)
-        self._behind = await self._parked.streams(self.name)
+        """What somebody has asked for, of the shards that are held: by position, all of it, before anything else is read. Where one
+        write fails again, the later ones of its aggregates wait."""
+        after, failed = 0, set[str]()
+        while (page := await self._parked_writes(after)) is not None:
+            for write in page:
+                after = write[-1].position
+                streams = {record.stream for record in write}
+                if streams & failed or not await self._try_again(write):
+                    failed |= streams
+        if after:
+            async with self._transaction() as connection:
+                await stop_replay(connection, self.name, streams=failed)
+            self._behind = await self._parked.streams(self.name)
 
-    async def _try_again(self, write: Sequence[LoggedEvent]) -> None:
+    async def _parked_writes(self, after: int) -> Sequence[Sequence[LoggedEvent]] | None:
+        """Some of those that are to be tried again, whole ones; None when there are no more."""
+        limit = _REPLAYED
+        while True:
+            wanted = await self._parked.to_replay(self.name, after=after, limit=limit)
+            held = [position for position, stream in wanted if self._is_ours(stream)]
+            found = list(writes(await reader.at(self._database, held)))
+            if len(wanted) < limit:
+                return found or None
+            if len(found) > 1:
+                return found[:-1]
+            limit *= 2
+
+    async def _try_again(self, write: Sequence[LoggedEvent]) -> bool:
         effects: E | None = None
         try:
             effects = await self._handler.prepare(write)
@@ -195,8 +247,10 @@ class Consumer(LeasedWorker, Generic[E]):
             async with self._transaction() as connection:
                 await park(connection, self.name, records=write, errors=[_description(fault)] * len(write))
             await self._begin()
+            return False
         if effects is not None:
             self._handler.wrote(effects)
+        return True
 
     def _is_ours(self, stream: str) -> bool:
         return shard_of(StreamName.read(stream).key, self._leases.shards) in self._positions

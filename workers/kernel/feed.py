@@ -27,9 +27,10 @@ class Batch:
 class Feed(Protocol):
     """The access of one reader to the log."""
 
-    async def fetch(self, after: Mapping[int, int]) -> Batch:
+    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
         """The records after these positions, one for each shard. Waits a moment when there are none; the batch may then be empty,
-        and `through` the same as before. Never ends within a write. Raises `Unavailable` when the transport does not answer."""
+        and `through` the same as before. Never ends within a write, so it may be a little longer than `limit`. Raises `Unavailable`
+        when the transport does not answer."""
         ...
 
     async def close(self) -> None:

@@ -1,15 +1,26 @@
-"""Base of the workers that share their work by leases: they are renewed, handed over to other members, and released at the end."""
+"""Base of the workers that share their work by leases: they are renewed, handed over to other members, and released at the end.
+
+A task of its own renews them too, while one turn takes longer than a lease.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
-from projections.consumers.leases import NOTHING, Assignment, ShardLeases
+from projections.consumers.leases import NOTHING, Assignment, Fault, ShardLeases
 from projections.kernel.background_task import TRANSIENT, run_forever
 from workers.kernel.wakeups import Waker
+
+LONGEST_TURN: Final = 3600.0
+"""Seconds of one turn, after which its work counts as stuck and goes to another member when the lease has run out."""
+
+_log = logging.getLogger(__name__)
 
 
 class LeasedWorker:
@@ -20,8 +31,12 @@ class LeasedWorker:
         self._waker = waker
         self._assignment: Assignment = NOTHING
         self._renewed = float("-inf")
+        self._holds = False
+        self._begun = 0.0
         self._stopping = False
+        self._fault: Fault | None = None
         self._task: asyncio.Task[None] | None = None
+        self._renewals: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
@@ -29,8 +44,10 @@ class LeasedWorker:
 
     async def start(self) -> None:
         await self._leases.start()
-        work = run_forever(self._turn, what=self.name, until=lambda: self._stopping)
+        work = run_forever(self._watched_turn, what=self.name, until=lambda: self._stopping)
         self._task = asyncio.create_task(work, name=self.name)
+        renewals = run_forever(self._renew_meanwhile, what=f"leases of {self.name}")
+        self._renewals = asyncio.create_task(renewals, name=f"leases of {self.name}")
 
     async def stop(self) -> None:
         """Finish the turn under way, and release the leases at once."""
@@ -39,8 +56,39 @@ class LeasedWorker:
         if self._task is not None:
             await asyncio.wait({self._task})
         await self._finish()
+        if self._renewals is not None:
+            self._renewals.cancel()
+            await asyncio.wait({self._renewals})
         with suppress(*TRANSIENT):
             await self._leases.leave()
+
+    async def _watched_turn(self) -> None:
+        self._begun = time.monotonic()
+        try:
+            await self._turn()
+        except Exception as fault:
+            since = time.monotonic() if self._fault is None else self._fault.since
+            self._fault = Fault(since, f"{type(fault).__name__}: {fault}"[:500])
+            raise
+        self._fault = None
+
+    async def _renew_meanwhile(self) -> None:
+        """Between two renewals of the turns, while one of them takes long; but not for one that never ends."""
+        third = self._leases.lease / 3
+        await asyncio.sleep(third)
+        now = time.monotonic()
+        ended = self._task is None or (self._task.done() and not self._stopping)
+        if now - self._renewed < 1.5 * third or not self._holds or ended:
+            return
+        if now - self._begun > LONGEST_TURN:
+            self._holds = False
+            _log.error("%s: one turn has taken %.0f s; its leases are not renewed any more", self.name, now - self._begun)
+            return
+        assignment = self._assignment
+        renewed = await self._leases.renew(busy=self._busy, fault=self._fault)
+        epochs = {shard: lease.epoch for shard, lease in renewed.leases.items()}
+        if self._assignment is assignment and all(epochs.get(s) == lease.epoch for s, lease in assignment.leases.items()):
+            self._assignment = replace(assignment, until=renewed.until)
 
     async def _turn(self) -> None:
         raise NotImplementedError(type(self).__name__)
@@ -59,7 +107,8 @@ class LeasedWorker:
         if now - self._renewed < self._leases.lease / 3:
             return False
         await self._checkpoint()
-        held = await self._leases.hold(busy=self._busy)
+        held = await self._leases.hold(busy=self._busy, fault=self._fault)
+        self._holds = bool(held.leases)
         released = frozenset(self._releasable(held))
         if released:
             await self._release(released)

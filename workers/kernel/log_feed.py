@@ -30,25 +30,31 @@ class LogFeed:
         self._shards = shards
         self._limit = limit
         self._rested = 0.0
+        self._signals = -1
+        self._more = True
 
-    async def fetch(self, after: Mapping[int, int]) -> Batch:
-        start = min(after.values())
-        await asyncio.sleep(max(self._rested - time.monotonic(), 0.0))
-        head = await self._log_watcher.beyond(start)
-        if head <= start:
-            return Batch((), start)
-        through = await self._end(start, head)
-        if through == head:
+    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
+        start, size = min(after.values()), min(self._limit, limit)
+        if not self._more:
+            self._signals = await self._log_watcher.signal(self._signals)
+            await asyncio.sleep(max(self._rested - time.monotonic(), 0.0))
+        records, head = await reader.window(self._database, start, through=start + size, kinds=self._kinds)
+        through = head
+        if start + size < head:
+            through = await self._end(start, size, head)
+            if through > start + size:
+                records, _ = await reader.window(self._database, start, through=through, kinds=self._kinds)
+        self._more = start < through < head
+        if not self._more:
             self._rested = time.monotonic() + _PACE
-        records = await reader.window(self._database, start, through=through, kinds=self._kinds)
-        return Batch(self._wanted(records, after, start=start), through)
+        kept = [record for record in records if record.position <= through]
+        return Batch(self._wanted(kept, after, start=start), max(start, through))
 
     async def close(self) -> None:
         pass
 
-    async def _end(self, start: int, head: int) -> int:
+    async def _end(self, start: int, size: int, head: int) -> int:
         """The end of a page after `start`: before the first write that does not fit as a whole, unless it is the only one."""
-        size = self._limit
         while start + size < head:
             following = await reader.at(self._database, [start + size + 1])
             end = start + size - sum(map(before, following))

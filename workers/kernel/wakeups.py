@@ -10,6 +10,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import ClassVar, Final, Protocol
 
+from domain.kernel.errors import Unavailable
 from projections.kernel.background_task import BackgroundTask
 from projections.kernel.database import Database
 from projections.log import reader
@@ -68,16 +69,19 @@ class LogSignal:
         self._log_watcher = log_watcher
         self._kinds = kinds
         self._position: int | None = None
+        self._signals = -1
 
     async def wait(self) -> int:
         if self._position is None:
             self._position = await reader.head(self._database)
-        reached = await self._log_watcher.beyond(self._position)
-        if reached <= self._position:
-            return 0
-        found = await reader.some_of(self._database, self._position, through=reached, kinds=self._kinds, most=_MUCH)
+        self._signals = await self._log_watcher.signal(self._signals)
+        reached, before = await reader.head(self._database), self._position
         self._position = reached
-        return found
+        if reached == before:
+            return 0
+        if reached < before:  # the log was restored; whatever is in it now may be new
+            return _MUCH
+        return await reader.some_of(self._database, before, through=reached, kinds=self._kinds, most=_MUCH)
 
     async def close(self) -> None:
         pass
@@ -94,7 +98,11 @@ class FeedSignal:
     async def wait(self) -> int:
         if self._position is None:
             self._position = await reader.head(self._database)
-        batch = await self._feed.fetch({0: self._position})
+        try:
+            batch = await self._feed.fetch({0: self._position})
+        except Unavailable:
+            self._position = None
+            raise
         self._position = batch.through
         return len(batch.records)
 

@@ -24,12 +24,25 @@ _NUMBER = {"type": "string", "pattern": "^[0-9]+$"}
 _HEADERS: dict[str, dict[str, Any]] = {
     "content-type": {"const": "application/json"},
     "ce_specversion": {"const": "1.0"},
-    "ce_source": {"const": "/medialedger"},
+    "ce_source": {
+        "format": "uri-reference",
+        "pattern": "^/medialedger/logs/[0-9a-f-]{36}$",
+        "description": "The log that it comes from. A position means something only together with it.",
+    },
+    "ce_epoch": {
+        **_NUMBER,
+        "description": "The epoch of the log when it was sent: 1, and one more each time the log was restored. Records of an "
+        "earlier epoch beyond the place from which a later one begins are not in the log any more.",
+    },
     "ce_id": {"format": "uuid", "description": "The event's own id."},
     "ce_type": {"description": "The event's topic in the log: what happened."},
     "ce_subject": {"description": "The aggregate's id; the record's key too."},
     "ce_time": {"format": "date-time", "description": "When the log recorded it."},
-    "ce_sequence": {**_NUMBER, "description": "The aggregate's version: 1, 2, 3 and so on."},
+    "ce_sequence": {
+        "type": "string",
+        "pattern": "^[0-9]{19}$",
+        "description": "The aggregate's version, 1, 2, 3 and so on, with leading zeros: it sorts as text.",
+    },
     "ce_position": {**_NUMBER, "description": "Where it lies in the whole log. A repeat has the same."},
     "ce_after": {**_NUMBER, "description": "All up to this position was sent before the page that holds the record."},
     "ce_actor": {"description": "The client whose change it was, or `system`."},
@@ -40,11 +53,12 @@ _HEADERS: dict[str, dict[str, Any]] = {
 _HEADER_EXAMPLES = {
     "content-type": "application/json",
     "ce_specversion": "1.0",
-    "ce_source": "/medialedger",
+    "ce_source": "/medialedger/logs/0d5f0a3e-8c52-4f43-9d5b-9b1f6a2f7c11",
+    "ce_epoch": "1",
     "ce_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
     "ce_subject": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
-    "ce_time": "2031-01-02T03:04:05.000Z",
-    "ce_sequence": "3",
+    "ce_time": "2031-01-02T03:04:05.000000Z",
+    "ce_sequence": "0000000000000000003",
     "ce_position": "1200",
     "ce_after": "1100",
     "ce_actor": "studio",

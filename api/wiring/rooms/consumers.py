@@ -11,7 +11,7 @@ from domain.kernel.ids import new_id
 from projections.consumers.parked import ParkedRecords
 from projections.consumers.queries import ConsumerQueries
 from projections.kernel.database import Database
-from projections.kernel.migrate import Migration
+from projections.kernel.migrate import Grant, Migration
 
 if TYPE_CHECKING:
     from api.http.router import Router
@@ -40,9 +40,10 @@ def _relay(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     relay = KafkaRelay(
         context.database,
         context.log_watcher,
-        bootstrap=context.kafka,
+        connection=context.kafka,
         topics=Topics(),
         kinds=context.relayed,
+        known=context.kinds,
         member=new_id(),
         host=context.host,
     )
@@ -54,5 +55,6 @@ CONSUMERS = Room(
     migrations=(Migration.read("0008 consumers", "consumers/schema.sql"),),
     routes=_routes,
     services=_services,
+    grants=(Grant("TABLE log_epochs", "SELECT"),),
     worker_roles=(WorkerRole("relay", _relay, needs_kafka=True),),
 )

@@ -96,7 +96,7 @@ def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = CallbackFanout(context.streams, context.records, mapper=context.mapper, wake=wake)
     leases = ShardLeases(context.database, "callback", shards=1, member=new_id(), host=context.host)
-    return [Consumer(context.database, leases, feed=context.feed(handler.kinds), handler=handler)]
+    return [Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer="callback"), handler=handler)]
 
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

@@ -89,7 +89,7 @@ def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = NotificationFanout(context.database, context.streams, mapper=context.mapper, notified=context.notified(), wake=wake)
     leases = ShardLeases(context.database, "webhooks", shards=1, member=new_id(), host=context.host)
-    return [Consumer(context.database, leases, feed=context.feed(handler.kinds), handler=handler)]
+    return [Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer="webhooks"), handler=handler)]
 
 
 def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

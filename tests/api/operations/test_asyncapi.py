@@ -24,6 +24,7 @@ from domain.kernel.cause import Cause
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from domain.media_event.values import EventDetails, EventState, Mp4State
+from projections.consumers.timeline import Origin
 from projections.log.reader import LoggedEvent
 from projections.log.write_set import metadata_text
 from tests.golden.samples import EVENTS, STREAM_KEY, example, golden_file
@@ -62,7 +63,7 @@ def headers(event: type[DomainEvent], cause: Cause) -> dict[str, str]:
     stream = f"{event.aggregate_kind()}:{STREAM_KEY}"
     state, metadata = golden_file(event).read_bytes(), metadata_text(cause)
     logged = LoggedEvent(9, stream, 3, event.TOPIC, cause.event_id(1), state, metadata, recorded)
-    return {name: value.decode() for name, value in cloud_event.headers(logged, after=6)}
+    return {name: value.decode() for name, value in cloud_event.headers(logged, after=6, origin=Origin(UUID(int=1), 2))}
 
 
 def test_there_is_a_topic_for_every_kind_of_aggregate_and_a_message_for_every_event_and_nothing_else() -> None:

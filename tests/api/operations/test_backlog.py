@@ -30,8 +30,13 @@ async def test_metrics_of_consumers_have_their_name(http: httpx.AsyncClient, inn
         'consumer_lag_events{consumer="webhooks"}': "1.0",
         'parked_records{consumer="webhooks"}': "2.0",
         'parked_records{consumer="deliveries"}': "0.0",
+        'consumer_failing_seconds{consumer="webhooks"}': "0.0",
+        'consumer_failing_seconds{consumer="deliveries"}': "0.0",
     }
+    await inner.database.execute("UPDATE consumer_members SET failing_since = now() - interval '1 day', fault = 'away'")
+    assert float((await numbers(http))['consumer_failing_seconds{consumer="webhooks"}']) >= 86_400
     await inner.database.execute("DELETE FROM consumer_shards")
+    await inner.database.execute("DELETE FROM consumer_members")
     assert not [name for name in await numbers(http) if "consumer" in name], "one that is gone is not told of any more"
 
 

@@ -12,17 +12,18 @@ from psycopg.rows import TupleRow
 
 from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
-from projections.consumers.leases import ShardLeases
+from projections.consumers.leases import Assignment, Fault, ShardLeases
 from projections.log.reader import LoggedEvent
 from tests.contract.feed.transports import KINDS, Transport
 from workers.kernel.consumer import Consumer
 
 
 class Notebook:
-    kinds = KINDS
+    kinds = frozenset(KINDS)
 
     def __init__(self) -> None:
         self.poison: set[str] = set()
+        self.poison_at: set[int] = set()
         self.down = False
         self.down_after_writing = 0
         self.writing_stops: asyncio.Event | None = None
@@ -37,7 +38,7 @@ class Notebook:
         if self.down:
             raise Unavailable("the handler's own dependency is down")
         for record in records:
-            if record.stream in self.poison:
+            if record.stream in self.poison or record.position in self.poison_at:
                 raise ValueError("cannot be taken in")
         if self.writing_stops is not None:
             self.held_up.set()
@@ -61,12 +62,26 @@ class Notebook:
         """Nobody waits."""
 
 
+class _Frozen(ShardLeases):
+    """Of a process that is frozen as a whole: nothing of it renews the leases."""
+
+    async def renew(self, *, busy: int = 0, fault: Fault | None = None) -> Assignment:
+        return await asyncio.Future()
+
+
 @asynccontextmanager
 async def consuming(
-    inner: Core, transport: Transport, notebook: Notebook, *, shards: int = 1, lease: float = 1.0, limit: int = 1000
+    inner: Core,
+    transport: Transport,
+    notebook: Notebook,
+    *,
+    shards: int = 1,
+    lease: float = 1.0,
+    limit: int = 1000,
+    frozen: bool = False,
 ) -> AsyncIterator[Consumer[Sequence[LoggedEvent]]]:
     feed = transport.feed(kinds=KINDS, shards=shards, limit=limit)
-    share = ShardLeases(inner.database, "notebook", shards=shards, member=uuid4(), lease=lease)
+    share = (_Frozen if frozen else ShardLeases)(inner.database, "notebook", shards=shards, member=uuid4(), lease=lease)
     consumer = Consumer(inner.database, share, feed=feed, handler=notebook)
     await consumer.start()
     try:

@@ -17,6 +17,8 @@ from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, forget, held, positions, relaying
 from tests.projections.feeding import do, event, room
 from tests.projections.log.helpers import rows, until
+from workers.adapters.kafka.connection import KafkaConnection
+from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.feed import Feed
 
@@ -31,7 +33,7 @@ def relayed(url: str, name: str) -> int:
     return sum(position for (position,) in rows(url, "SELECT position FROM consumer_shards WHERE consumer = %s", name))
 
 
-async def fetched(feed: Feed, after: int, *, through: int) -> list[int]:
+async def fetched(feed: Feed, after: int, *, through: int, close: bool = True) -> list[int]:
     """All positions up to `through`, as batches give them."""
     found: list[int] = []
     async with asyncio.timeout(20):
@@ -40,7 +42,8 @@ async def fetched(feed: Feed, after: int, *, through: int) -> list[int]:
             assert all(position > after for position in positions(batch.records))
             found += positions(batch.records)
             after = batch.through
-    await feed.close()
+    if close:
+        await feed.close()
     return found
 
 
@@ -151,7 +154,7 @@ async def test_a_frozen_consumer_writes_nothing_after_another_took_over(
 ) -> None:
     frozen = Notebook()
     frozen.writing_stops = asyncio.Event()
-    async with consuming(inner, transport, frozen, lease=0.5):
+    async with consuming(inner, transport, frozen, lease=0.5, frozen=True):
         head = await some_writes(inner, 10)
         await frozen.held_up.wait()
         async with consuming(inner, transport, Notebook(), lease=0.5):
@@ -166,7 +169,7 @@ async def test_a_consumer_frozen_in_a_transaction_loses_its_shards(inner: Core, 
     """The server ends it after five seconds: otherwise its lock would outlast its lease."""
     transport, frozen = Log(inner.database, log_watcher), Notebook()
     frozen.commit_waits = asyncio.Event()
-    async with consuming(inner, transport, frozen, lease=0.5):
+    async with consuming(inner, transport, frozen, lease=0.5, frozen=True):
         head = await some_writes(inner, 5)
         await frozen.held_up.wait()
         async with consuming(inner, transport, Notebook(), lease=0.5):
@@ -256,6 +259,18 @@ async def test_records_that_kafka_no_longer_holds_are_read_from_the_log(
         await asyncio.to_thread(forget, kafka, topics.of("event"))
         head = await some_writes(inner, 10)
         assert await fetched(broker.feed(kinds=KINDS, limit=7), 0, through=head) == list(range(1, head + 1))
+
+
+async def test_a_feed_that_may_keep_nothing_waiting_gives_everything_in_order(
+    inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str
+) -> None:
+    """Then only the partition that the others wait for is read."""
+    connection, topics, past = KafkaConnection(kafka), Topics(topics_prefix), Log(inner.database, log_watcher)
+    async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics):
+        head = await some_writes(inner, 60)
+        await Kafka(inner.database, past, bootstrap=kafka, topics=topics).ready()
+        feed = KafkaFeed(connection, topics, database=inner.database, past=past.feed(kinds=KINDS), kinds=KINDS, most_waiting=0)
+        assert await fetched(feed, 0, through=head) == list(range(1, head + 1))
 
 
 async def test_a_relay_without_its_checkpoint_sends_nothing_twice(

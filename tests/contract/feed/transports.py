@@ -19,10 +19,11 @@ from projections.log.reader import LoggedEvent, read
 from projections.log.transactions import writes
 from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
 from workers.adapters.kafka.topics import PARTITIONS, Topics
-from workers.kernel.feed import Batch, Feed
+from workers.kernel.feed import LIMIT, Batch, Feed
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name
 
@@ -46,11 +47,11 @@ class MemoryFeed:
         self._shards = shards
         self._limit = limit
 
-    async def fetch(self, after: Mapping[int, int]) -> Batch:
-        start = min(after.values())
+    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
+        start, most = min(after.values()), min(self._limit, limit)
         page: list[LoggedEvent] = []
         for write in writes(await read(self._database, start, limit=100_000)):
-            if page and len(page) + len(write) > self._limit:
+            if page and len(page) + len(write) > most:
                 break
             page += write
         wanted = [record for record in page if record.kind in self._kinds and self._is_new(record, after)]
@@ -92,7 +93,8 @@ class Kafka:
 
     def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
         past = self._past.feed(kinds=kinds, shards=shards, limit=limit)
-        return KafkaFeed(self._bootstrap, self._topics, database=self._database, past=past, kinds=kinds, shards=shards)
+        connection = KafkaConnection(self._bootstrap)
+        return KafkaFeed(connection, self._topics, database=self._database, past=past, kinds=kinds, shards=shards)
 
     async def ready(self) -> None:
         """The relay has made the topics."""
@@ -105,14 +107,25 @@ class Kafka:
 
 
 @asynccontextmanager
-async def relaying(inner: Core, log_watcher: LogWatcher, *, bootstrap: str, topics: Topics, limit: int = 20) -> AsyncIterator[str]:
+async def relaying(
+    inner: Core, log_watcher: LogWatcher, *, bootstrap: str | KafkaConnection, topics: Topics, limit: int = 20
+) -> AsyncIterator[str]:
     """The relay's name as a consumer. A small page, so that several of them are needed."""
+    connection = KafkaConnection(bootstrap) if isinstance(bootstrap, str) else bootstrap
     relay = KafkaRelay(
-        inner.database, log_watcher, bootstrap=bootstrap, topics=topics, kinds=KINDS, member=uuid4(), lease=1.0, limit=limit
+        inner.database,
+        log_watcher,
+        connection=connection,
+        topics=topics,
+        kinds=KINDS,
+        known=KINDS,
+        member=uuid4(),
+        lease=1.0,
+        limit=limit,
     )
     await relay.start()
     try:
-        yield relay_name(await cluster_id(bootstrap))
+        yield relay_name(await cluster_id(connection))
     finally:
         await relay.stop()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from uuid import UUID
 
 import pytest
 
 from api.wiring.core import Core
-from projections.consumers.leases import LeaseLost, ShardLease, ShardLeases, shard_of
+from projections.consumers.leases import Fault, LeaseLost, ShardLease, ShardLeases, shard_of
 from tests.projections.log.helpers import rows
 
 
@@ -105,3 +106,13 @@ async def test_with_more_members_than_shards_some_have_none(inner: Core) -> None
 
 def test_the_shard_is_computed_with_crc32() -> None:
     assert [shard_of(key, 8) for key in ("a", "b", "1f0c5c3e-6b2b-4e0e-9d0f-6b1f3b8f3d11")] == [3, 1, 7]
+
+
+async def test_a_renewal_keeps_what_is_held_and_takes_nothing(inner: Core, database_url: str) -> None:
+    one, other = member(inner, 1, shards=2), member(inner, 2, shards=2)
+    await one.start()
+    held = await one.hold()
+    renewed = await one.renew(fault=Fault(time.monotonic() - 5, "away"))
+    assert (renewed.leases, renewed.until >= held.until) == (held.leases, True)
+    assert (await other.renew()).leases == {}
+    assert rows(database_url, "SELECT count(*) FROM consumer_members WHERE fault = 'away' AND failing_since < now()") == [(1,)]

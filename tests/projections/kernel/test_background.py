@@ -10,11 +10,11 @@ from contextlib import suppress
 import pytest
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.background_task import BackgroundTask, run_forever
+from projections.kernel.background_task import BackgroundTask, OperatorNeeded, run_forever
 
 
 async def reports(
-    outcomes: Sequence[Exception | None], caplog: pytest.LogCaptureFixture, *, by_name: bool = False
+    outcomes: Sequence[Exception | None], caplog: pytest.LogCaptureFixture, *, by_name: bool = False, reminder: float = 30.0
 ) -> list[tuple[int, str]]:
     """What is logged of turns with these outcomes."""
     left: Iterator[Exception | None] = iter(outcomes)
@@ -28,7 +28,7 @@ async def reports(
             raise fault
 
     with caplog.at_level(logging.INFO, logger="projections.kernel.background_task"):
-        await run_forever(turn, what="work", until=lambda: done == len(outcomes), pause=0.0, by_name=by_name)
+        await run_forever(turn, what="work", until=lambda: done == len(outcomes), pause=0.0, by_name=by_name, reminder=reminder)
     return [(record.levelno, record.getMessage()) for record in caplog.records]
 
 
@@ -48,6 +48,22 @@ async def test_another_fault_is_another_report(caplog: pytest.LogCaptureFixture)
         "work: Unavailable: b; trying again until it works",
         "work: works again",
     ]
+
+
+async def test_a_fault_that_lasts_is_reported_again_and_again(caplog: pytest.LogCaptureFixture) -> None:
+    away = Unavailable("the database is away")
+    found = await reports([away, away, away, None], caplog, reminder=0.0)
+    assert [message for _, message in found] == 3 * ["work: Unavailable: the database is away; trying again until it works"] + [
+        "work: works again"
+    ]
+
+
+async def test_what_an_operator_must_do_is_an_error_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    assert await reports([OperatorNeeded("run the command"), None], caplog) == [
+        (logging.ERROR, "work: stopped: run the command"),
+        (logging.INFO, "work: works again"),
+    ]
+    assert caplog.records[0].exc_info is None
 
 
 async def test_a_fault_of_ours_is_an_error_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:

@@ -130,6 +130,7 @@ async def process(
         outbound=outbound,
         clock=inner.clock,
         kafka=None,
+        kinds=frozenset(),
         relayed=frozenset(),
         media_root=media_root,
         outbound_allow=(),

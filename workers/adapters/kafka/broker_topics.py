@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
-from kafka.errors import TopicAlreadyExistsError
+from kafka.admin import ConfigResource, NewTopic
+from kafka.errors import AuthorizationError, TopicAlreadyExistsError
 
 from domain.kernel.errors import Unavailable
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.topics import LARGEST, PARTITIONS
+
+_LARGEST_BATCH: Final = "max.message.bytes"
+_BROKERS_DEFAULT: Final = 1_048_576
 
 
 def bounds(
@@ -22,12 +27,26 @@ def bounds(
         raise Unavailable(f"Kafka does not know {missing.args[0].topic} yet") from None
 
 
-def create(admin: KafkaAdminClient, names: Collection[str]) -> None:
+def largest(admin: KafkaAdminClient, names: Collection[str]) -> dict[str, int]:
+    """How many bytes one batch of each topic may have."""
+    asked = [ConfigResource("TOPIC", name, [_LARGEST_BATCH]) for name in names]
+    try:
+        found = admin.describe_configs(asked, config_filter="all").get("topic", {})
+    except AuthorizationError:
+        found = {}  # a right that the relay can do without
+    return {name: int(found.get(name, {}).get(_LARGEST_BATCH, {}).get("value") or _BROKERS_DEFAULT) for name in names}
+
+
+def create(admin: KafkaAdminClient, names: Collection[str], *, connection: KafkaConnection) -> None:
     """Create the topics that do not exist."""
-    missing = set(names) - set(admin.list_topics())
-    configuration = {"max.message.bytes": str(LARGEST)}
-    for name in sorted(missing):
+    missing = sorted(set(names) - set(admin.list_topics()))
+    configuration = {_LARGEST_BATCH: str(LARGEST)}
+    if connection.min_in_sync_replicas is not None:
+        configuration["min.insync.replicas"] = str(connection.min_in_sync_replicas)
+    factor = connection.replication_factor or -1
+    new = [NewTopic(name, num_partitions=PARTITIONS, replication_factor=factor, topic_configs=configuration) for name in missing]
+    if new:
         try:
-            admin.create_topics([NewTopic(name, num_partitions=PARTITIONS, topic_configs=configuration)])
-        except TopicAlreadyExistsError:
-            continue
+            admin.create_topics(new, wait_for_metadata=True)
+        except TopicAlreadyExistsError as fault:
+            raise Unavailable("another process makes the topics") from fault

@@ -1,40 +1,54 @@
 """Conversion between events of the log and Kafka records: CloudEvents 1.0, Kafka binding, binary mode.
 
 The value is the JSON of the event, byte for byte as the log holds it. The envelope is in the headers. The key is the id of the
-aggregate. Extensions: `sequence` (the version), `position` (in the log), `after` (the position before the page of the relay with
-this record; a page always holds whole writes), and who caused the event.
+aggregate. `source` names the log. Extensions: `epoch` (of the log, when the record was sent), `sequence` (the version, of a fixed
+width, so that it sorts as text), `position` (in the log), `after` (the position before the page of the relay with this record; a
+page always holds whole writes), and who caused the event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic_core import from_json, to_json
 
+from projections.consumers.timeline import Origin
 from projections.log.reader import LoggedEvent
 
-SOURCE = "/medialedger"
-CAUSE = {"actor": "ce_actor", "correlation_id": "ce_correlationid", "command_id": "ce_commandid", "causation_id": "ce_causationid"}
-_FIXED = [("content-type", b"application/json"), ("ce_specversion", b"1.0"), ("ce_source", SOURCE.encode())]
+SOURCE: Final = "/medialedger/logs/"
+CAUSE: Final = {
+    "actor": "ce_actor",
+    "correlation_id": "ce_correlationid",
+    "command_id": "ce_commandid",
+    "causation_id": "ce_causationid",
+}
+_FIXED: Final = [("content-type", b"application/json"), ("ce_specversion", b"1.0")]
 
 
-def headers(event: LoggedEvent, *, after: int) -> list[tuple[str, bytes]]:
+def headers(event: LoggedEvent, *, after: int, origin: Origin) -> list[tuple[str, bytes]]:
     """The headers of the record of an event. `after` is the position before its page."""
     cause: Mapping[str, Any] = from_json(event.metadata)
     return [
         *_FIXED,
+        ("ce_source", f"{SOURCE}{origin.log_id}".encode()),
+        ("ce_epoch", b"%d" % origin.epoch),
         ("ce_id", str(event.event_id).encode()),
         ("ce_type", event.topic.encode()),
         ("ce_subject", event.key.encode()),
-        ("ce_time", event.recorded_at.astimezone(UTC).isoformat(timespec="microseconds").encode()),
-        ("ce_sequence", b"%d" % event.version),
+        ("ce_time", _time(event.recorded_at)),
+        ("ce_sequence", b"%019d" % event.version),
         ("ce_position", b"%d" % event.position),
         ("ce_after", b"%d" % after),
         *((name, str(cause[member]).encode()) for member, name in CAUSE.items() if member in cause),
     ]
+
+
+def _time(moment: datetime) -> bytes:
+    """RFC 3339."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").encode() + b"Z"
 
 
 def milliseconds(moment: datetime) -> int:
@@ -42,8 +56,15 @@ def milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def position(headers: Iterable[tuple[str, bytes]]) -> int:
-    return int(dict(headers)["ce_position"])
+def identity(headers: Iterable[tuple[str, bytes]]) -> tuple[int, UUID, Origin]:
+    """The position and id of the event of a record, and where it comes from. Raises KeyError or ValueError for a record of another
+    product."""
+    values = dict(headers)
+    source = values["ce_source"].decode()
+    if not source.startswith(SOURCE):
+        raise ValueError(f"its source is {source[:100]}")
+    origin = Origin(UUID(source.removeprefix(SOURCE)), int(values["ce_epoch"]))
+    return int(values["ce_position"]), UUID(values["ce_id"].decode()), origin
 
 
 def logged(headers: Iterable[tuple[str, bytes]], value: bytes) -> tuple[LoggedEvent, int]:

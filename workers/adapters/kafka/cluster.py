@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import Final
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError
 
 from domain.kernel.errors import Unavailable
+from projections.kernel.background_task import OperatorNeeded
+from workers.adapters.kafka.client_thread import ClientThread
+from workers.adapters.kafka.connection import KafkaConnection
+from workers.adapters.kafka.refusals import translated
+
+_CHECK: Final = (
+    "if the brokers run, check MEDIALEDGER_KAFKA_SECURITY_PROTOCOL, MEDIALEDGER_KAFKA_USERNAME, MEDIALEDGER_KAFKA_PASSWORD and the "
+    "certificates"
+)
 
 
-async def cluster_id(bootstrap: str) -> str:
+async def cluster_id(connection: KafkaConnection) -> str:
     """The id of the cluster. Raises `Unavailable` when no broker answers."""
+    thread = ClientThread("kafka cluster")
     try:
-        return await asyncio.to_thread(_ask, bootstrap.split(","))
-    except KafkaError as fault:
-        raise Unavailable(f"Kafka does not answer: {type(fault).__name__}") from fault
+        with translated():
+            return await thread.run(lambda: _ask(connection))
+    except Unavailable as fault:
+        if connection.security_protocol == "PLAINTEXT" or isinstance(fault, OperatorNeeded):
+            raise
+        # kafka-python ends its first contact with a timeout also when it was not let in.
+        raise Unavailable(f"{fault.what}; {_CHECK}") from fault
+    finally:
+        thread.end()
 
 
-def _ask(bootstrap: list[str]) -> str:
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=5000)
+def _ask(connection: KafkaConnection) -> str:
+    admin = KafkaAdminClient(**connection.arguments, request_timeout_ms=5000)
     try:
         return str(admin.describe_cluster()["cluster_id"])
     finally:

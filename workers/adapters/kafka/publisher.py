@@ -1,130 +1,182 @@
 """Publisher to Kafka: a record for every event, written by an idempotent producer.
 
-A page counts as sent after all of its records are acknowledged."""
+No partition ever holds a record without those before it. A page is sent in waves, each with at most one batch for a partition, and
+a wave after the one before is acknowledged; the broker appends a batch whole or not at all. What is not acknowledged in time is
+given up with its producer, never a batch for itself. The next attempt reads back what the topics hold.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+from uuid import UUID
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from domain.kernel.errors import Unavailable
+from projections.consumers.timeline import Origin
 from projections.log.reader import LoggedEvent
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.broker_topics import bounds, create
+from workers.adapters.kafka.broker_topics import create, largest
+from workers.adapters.kafka.client_thread import ClientThread, suppressed
 from workers.adapters.kafka.cluster import cluster_id
-from workers.adapters.kafka.topics import LARGEST, PARTITIONS, Topics
+from workers.adapters.kafka.connection import KafkaConnection
+from workers.adapters.kafka.held import HeldPositions, ReadBack
+from workers.adapters.kafka.refusals import translated
+from workers.adapters.kafka.topics import LARGEST, Topics
+from workers.relay import HeldRecord
 
-_PATIENCE = 4.0
-"""Seconds for a page. Less than a lease, so that the relay keeps its shard while a broker is down."""
+T = TypeVar("T")
+_PATIENCE: Final = 4.0
+"""Seconds for a wave."""
+_NEVER_MS: Final = 600_000
+_BATCH: Final = 512 * 1024
+"""Bytes of one batch; a larger record has one of its own."""
+_ENVELOPE: Final = 1000
+"""Bytes that a record has beside its value and its cause, at most."""
 
 
 class KafkaPublisher:
-    """Publishes to Kafka. kafka-python blocks, so everything runs in a thread."""
+    """Publishes to Kafka. kafka-python blocks, so everything runs in a thread, and every call has a deadline."""
 
-    def __init__(self, bootstrap: str, topics: Topics, *, kinds: Collection[str], cluster: str) -> None:
-        self._bootstrap = bootstrap.split(",")
+    def __init__(self, connection: KafkaConnection, topics: Topics, *, kinds: Collection[str], cluster: str) -> None:
+        self._connection = connection
         self._topics = topics
         self._names = [topics.of(kind) for kind in kinds]
         self._cluster = cluster
         self.replaced = asyncio.Event()
         """Set when another cluster answers: the checkpoint of this one does not hold for it."""
+        self._thread: ClientThread | None = None
         self._producer: Any = None
-        self._last_sent: dict[tuple[str, int], int] = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka publisher")
+        self._reading: ReadBack | None = None
+        self._held = HeldPositions()
+        self._largest: Mapping[str, int] = {}
+        self._origin = Origin(UUID(int=0), 0)
 
-    async def begin(self) -> None:
-        """Create missing topics, and read the last position of each partition: records that it holds are not sent again."""
-        if await cluster_id(",".join(self._bootstrap)) != self._cluster:
+    async def begin(self, origin: Origin) -> None:
+        """Create missing topics, and make a fresh producer."""
+        self._origin = origin
+        self._give_up()
+        if await cluster_id(self._connection) != self._cluster:
             self.replaced.set()
             raise Unavailable("Kafka is another cluster than before")
-        await self._run(self._begin)
+        self._held = HeldPositions()
+        self._largest = await self._run(self._make_topics)
+        self._producer = await self._run(self._make_producer)
+
+    async def held(self, since: int) -> AsyncIterator[Sequence[HeldRecord]]:
+        """The records that the topics hold from a time on, in milliseconds since 1970."""
+        self._reading = ReadBack(self._connection, self._names)
+        await self._run(partial(self._reading.start, since))
+        while (page := await self._run(self._reading.page)) is not None:
+            yield page
+        await self._run(self._reading.close)
+        self._reading = None
+
+    def leave_out(self, records: Iterable[HeldRecord]) -> None:
+        """Records that need not be sent again."""
+        for record in records:
+            self._held.add(record.partition, record.position)
 
     async def publish(self, events: Sequence[LoggedEvent], *, after: int) -> None:
         """Send a page that starts after the position `after`, and wait until all of it is acknowledged. Raises `Unavailable`; part
         of the page may have arrived then, and `begin` must be called before it is sent again."""
-        await self._run(self._publish, events, after)
+        producer = self._producer
+        if producer is None:
+            raise Unavailable("the publisher has not begun")
+        try:
+            for wave in waves(self._missing(events), place=self._place, largest=self._largest):
+                await self._run(partial(self._send, producer, wave, after=after))
+        except BaseException:
+            self._give_up()
+            raise
 
     async def close(self) -> None:
-        await self._run(self._drop)
-        self._thread.shutdown(wait=False)
+        self._give_up()
 
-    async def _run(self, act: Any, *arguments: Any) -> None:
-        try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, act, *arguments)
-        except KafkaError as fault:
-            raise Unavailable(f"Kafka does not take records: {type(fault).__name__}") from fault
+    def _missing(self, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+        return [event for event in events if not self._held.holds(self._place(event), event.position)]
 
-    def _begin(self) -> None:
-        self._drop()
-        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap, bootstrap_timeout_ms=5000)
+    def _place(self, event: LoggedEvent) -> TopicPartition:
+        return TopicPartition(self._topics.of(event.kind), self._topics.partition(event.key))
+
+    async def _run(self, act: Callable[[], T]) -> T:
+        if self._thread is None:
+            self._thread = ClientThread("kafka publisher")
         try:
-            create(admin, self._names)
+            with translated():
+                return await self._thread.run(act)
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Throw away the clients, with what was not sent, and their thread, which may be stuck. Nothing is waited for."""
+        producer, self._producer = self._producer, None
+        reading, self._reading = self._reading, None
+        thread, self._thread = self._thread, None
+        if producer is not None:
+            suppressed(producer._sender.force_close)  # `close` flushes before, and raises while records are unsent
+        if thread is not None:
+            thread.end(*([partial(producer.close, timeout=0)] if producer else []), *([reading.close] if reading else []))
+
+    def _make_topics(self) -> dict[str, int]:
+        admin = KafkaAdminClient(**self._connection.arguments, request_timeout_ms=5000)
+        try:
+            create(admin, self._names, connection=self._connection)
+            return largest(admin, self._names)
         finally:
             admin.close()
-        self._last_sent = self._last_positions()
-        self._producer = KafkaProducer(
-            bootstrap_servers=self._bootstrap,
+
+    def _make_producer(self) -> Any:
+        return KafkaProducer(
+            **self._connection.arguments,
             enable_idempotence=True,
             acks="all",
-            linger_ms=2,
-            batch_size=128 * 1024,
+            linger_ms=_NEVER_MS,  # a wave is sent when it is complete, so that it is one batch for a partition
+            batch_size=2 * _BATCH,
             max_request_size=LARGEST,
-            delivery_timeout_ms=int(_PATIENCE * 1000),
+            delivery_timeout_ms=2 * _NEVER_MS,  # no batch is given up for itself
             request_timeout_ms=int(_PATIENCE * 750),
-            reconnect_backoff_max_ms=1000,
             max_block_ms=int(_PATIENCE * 1000),
         )
 
-    def _publish(self, events: Sequence[LoggedEvent], after: int) -> None:
+    def _send(self, producer: Any, wave: Sequence[LoggedEvent], *, after: int) -> None:
         sent = []
-        for event in events:
-            topic, partition = self._topics.of(event.kind), self._topics.partition(event.key)
-            if event.position > self._last_sent.get((topic, partition), 0):
-                sent.append(
-                    self._producer.send(
-                        topic,
-                        key=event.key.encode(),
-                        value=event.state,
-                        headers=cloud_event.headers(event, after=after),
-                        partition=partition,
-                        timestamp_ms=cloud_event.milliseconds(event.recorded_at),
-                    )
+        for event in wave:
+            place = self._place(event)
+            sent.append(
+                producer.send(
+                    place.topic,
+                    key=event.key.encode(),
+                    value=event.state,
+                    headers=cloud_event.headers(event, after=after, origin=self._origin),
+                    partition=place.partition,
+                    timestamp_ms=cloud_event.milliseconds(event.recorded_at),
                 )
-        try:
-            self._producer.flush(_PATIENCE)
-            for future in sent:
-                future.get(0)
-        except KafkaError:
-            self._drop()
-            raise
+            )
+        producer.flush(_PATIENCE)
+        for future in sent:
+            future.get(0)
 
-    def _drop(self) -> None:
-        """Close the producer with its queue: no record may arrive after later ones."""
-        if self._producer is not None:
-            self._producer.close(timeout=0)
-            self._producer = None
 
-    def _last_positions(self) -> dict[tuple[str, int], int]:
-        consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, enable_auto_commit=False, group_id=None)
-        try:
-            partitions = [TopicPartition(name, number) for name in self._names for number in range(PARTITIONS)]
-            begins, ends = bounds(consumer, partitions)
-            filled = [partition for partition in partitions if ends[partition] > begins[partition]]
-            consumer.assign(filled)
-            for partition in filled:
-                consumer.seek(partition, ends[partition] - 1)
-            positions: dict[tuple[str, int], int] = {}
-            while len(positions) < len(filled):
-                for partition, records in consumer.poll(timeout_ms=1000).items():
-                    positions[partition.topic, partition.partition] = max(
-                        cloud_event.position(record.headers) for record in records
-                    )
-                    consumer.pause(partition)
-            return positions
-        finally:
-            consumer.close()
+def waves(
+    events: Iterable[LoggedEvent], *, place: Callable[[LoggedEvent], TopicPartition], largest: Mapping[str, int]
+) -> Sequence[Sequence[LoggedEvent]]:
+    """The events, so that each wave has no more for a partition than one batch holds. `largest` are the bytes of a batch that each
+    topic takes at most: one that is refused for its size would be split, and its parts could arrive without each other."""
+    filled: dict[TopicPartition, tuple[int, int]] = {}
+    found: list[list[LoggedEvent]] = []
+    for event in events:
+        partition = place(event)
+        wave, size = filled.get(partition, (0, 0))
+        more = len(event.state) + 2 * len(event.metadata) + _ENVELOPE
+        if size and size + more > min(_BATCH, largest[partition.topic]):
+            wave, size = wave + 1, 0
+        filled[partition] = wave, size + more
+        if wave == len(found):
+            found.append([])
+        found[wave].append(event)
+    return found

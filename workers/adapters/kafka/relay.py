@@ -11,6 +11,7 @@ from projections.kernel.background_task import run_forever
 from projections.kernel.database import Database
 from projections.log.log_watcher import LogWatcher
 from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.publisher import KafkaPublisher
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.consumer import Consumer
@@ -26,9 +27,10 @@ class KafkaRelay:
         database: Database,
         log_watcher: LogWatcher,
         *,
-        bootstrap: str,
+        connection: KafkaConnection,
         topics: Topics,
         kinds: Collection[str],
+        known: Collection[str],
         member: UUID,
         host: str = "",
         lease: float = LEASE,
@@ -36,9 +38,10 @@ class KafkaRelay:
     ) -> None:
         self._database = database
         self._log_watcher = log_watcher
-        self._bootstrap = bootstrap
+        self._connection = connection
         self._topics = topics
         self._kinds = kinds
+        self._known = known
         self._member = member
         self._host = host
         self._lease = lease
@@ -56,15 +59,16 @@ class KafkaRelay:
             await self._task
 
     async def _run(self) -> None:
-        await self._fill(await cluster_id(self._bootstrap))
+        await self._fill(await cluster_id(self._connection))
 
     async def _fill(self, cluster: str) -> None:
         """Fill a cluster until another one answers, or the relay is stopped."""
-        publisher = KafkaPublisher(self._bootstrap, self._topics, kinds=self._kinds, cluster=cluster)
+        publisher = self._publisher(cluster)
         name = relay_name(cluster)
         leases = ShardLeases(self._database, name, shards=1, member=self._member, host=self._host, lease=self._lease)
-        feed = LogFeed(self._database, self._log_watcher, kinds=self._kinds, limit=self._limit)
-        consumer = Consumer(self._database, leases, feed=feed, handler=Relay(publisher, kinds=self._kinds))
+        feed = LogFeed(self._database, self._log_watcher, kinds=None, limit=self._limit)
+        handler = Relay(self._database, publisher, kinds=self._kinds, known=self._known)
+        consumer = Consumer(self._database, leases, feed=feed, handler=handler)
         await consumer.start()
         try:
             ends = {asyncio.create_task(self._stopping.wait()), asyncio.create_task(publisher.replaced.wait())}
@@ -74,3 +78,6 @@ class KafkaRelay:
         finally:
             await consumer.stop()
             await publisher.close()
+
+    def _publisher(self, cluster: str) -> KafkaPublisher:
+        return KafkaPublisher(self._connection, self._topics, kinds=self._kinds, cluster=cluster)

@@ -14,12 +14,17 @@ LARGEST = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Names of topics and partitions. The topic of a kind of aggregate is `<prefix>.<kind>`."""
+    """Names of topics and partitions. The topic of a kind of aggregate is `<prefix>.<kind>`,
+    the group of a consumer `<prefix>.<consumer>`."""
 
     prefix: str = "medialedger"
 
     def of(self, kind: str) -> str:
         return f"{self.prefix}.{kind}"
+
+    def group(self, consumer: str) -> str:
+        """The consumer group whose offsets show how far a consumer is."""
+        return f"{self.prefix}.{consumer}"
 
     def partition(self, key: str) -> int:
         return shard_of(key, PARTITIONS)

@@ -1,0 +1,82 @@
+"""The timeline of the log: which log a position belongs to, and in which epoch.
+
+After a restore, or the promotion of a standby that lacked the latest commits, positions are given out again to other events. Then
+an operator begins a new epoch: records of an earlier epoch count up to the position from which the new one begins, and no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from projections.kernel.database import Database
+from projections.log.reader import HEAD, log_id
+
+FIRST: Final = 1
+EPOCH: Final = f"SELECT coalesce(max(epoch), {FIRST}) FROM log_epochs"
+_BEGUN: Final = "SELECT epoch, since_position FROM log_epochs ORDER BY epoch"
+_LOCK: Final = "LOCK TABLE log_epochs IN SHARE ROW EXCLUSIVE MODE"
+_BEGIN: Final = f"INSERT INTO log_epochs (epoch, since_position, reason) VALUES (({EPOCH}) + 1, %s, %s) RETURNING epoch"
+_SET_BACK: Final = """
+UPDATE consumer_shards SET position = least(position, %s), epoch = epoch + 1, owner = NULL, held_until = '-infinity'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a record comes from."""
+
+    log_id: UUID
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """`begun` are the epochs after the first one, each with the last position that it has in common with those before it."""
+
+    log_id: UUID
+    begun: Sequence[tuple[int, int]] = ()
+
+    @property
+    def origin(self) -> Origin:
+        """Of the records that are made now."""
+        return Origin(self.log_id, self.begun[-1][0] if self.begun else FIRST)
+
+    def holds(self, position: int, origin: Origin) -> bool:
+        """Whether a record at this position is of this log, and of no time that was given up."""
+        if origin.log_id != self.log_id or origin.epoch > self.origin.epoch:
+            return False
+        return all(position <= since for epoch, since in self.begun if epoch > origin.epoch)
+
+
+async def timeline(database: Database) -> Timeline:
+    """As the database has it now."""
+    return Timeline(await log_id(database), tuple(await database.rows(_BEGUN)))
+
+
+class BeyondTheLog(Exception):
+    """An epoch cannot begin after the last event."""
+
+    def __init__(self, head: int) -> None:
+        super().__init__(f"the log ends at {head}")
+        self.head = head
+
+
+async def begin_epoch(connection: AsyncConnection[TupleRow], *, since: int | None, reason: str) -> tuple[int, int]:
+    """Begin an epoch, in the caller's transaction; it has the positions up to `since` in common with those before it, the whole log
+    unless told. No consumer keeps a checkpoint beyond that, nor its lease. Returns the epoch and that position."""
+    await connection.execute(_LOCK)
+    row = await (await connection.execute(HEAD)).fetchone()
+    head = int(row[0]) if row else 0
+    position = head if since is None else since
+    if position > head:
+        raise BeyondTheLog(head)
+    begun = await (await connection.execute(_BEGIN, (position, reason))).fetchone()
+    assert begun is not None, "INSERT … RETURNING gives a row"
+    await connection.execute(_SET_BACK, (position,))
+    return int(begun[0]), position

@@ -1,0 +1,71 @@
+"""The broker is killed in the middle of a page, again and again: the relay goes on by itself, and loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from api.wiring.core import Core
+from deploy.kafka.broker import Broker
+from projections.log.log_watcher import LogWatcher
+from projections.log.reader import LoggedEvent
+from tests.contract.feed.test_feeds import relayed, some_writes
+from tests.contract.feed.transports import KINDS, held
+from tests.projections.log.helpers import until
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
+from workers.adapters.kafka.publisher import KafkaPublisher
+from workers.adapters.kafka.relay import KafkaRelay
+from workers.adapters.kafka.topics import Topics
+from workers.relay import relay_name
+
+FEW = 2
+MANY = 100
+
+
+class Watched(KafkaRelay):
+    """Counts the waves that were begun."""
+
+    waves = 0
+
+    def _publisher(self, cluster: str) -> KafkaPublisher:
+        relay = self
+
+        class Publisher(KafkaPublisher):
+            def _send(self, producer: Any, wave: Sequence[LoggedEvent], *, after: int) -> None:
+                relay.waves += 1
+                super()._send(producer, wave, after=after)
+
+        return Publisher(self._connection, self._topics, kinds=self._kinds, cluster=cluster)
+
+
+async def test_a_broker_that_is_killed_in_the_middle_of_a_page_stops_nothing_for_good(
+    inner: Core, log_watcher: LogWatcher, tmp_path: Path, database_url: str, thorough: bool
+) -> None:
+    """It is frozen first, so that a page is surely under way when it is killed."""
+    broker, topics = Broker(tmp_path / "kafka"), Topics("killed")
+    connection = KafkaConnection(await asyncio.to_thread(broker.start))
+    relay = Watched(
+        inner.database, log_watcher, connection=connection, topics=topics, kinds=KINDS, known=KINDS, member=uuid4(), lease=1.0
+    )
+    name, head = relay_name(await cluster_id(connection)), 0
+    await relay.start()
+    try:
+        for _ in range(MANY if thorough else FEW):
+            head = await some_writes(inner, 5)
+            await until(lambda reached=head: relayed(database_url, name) == reached)  # type: ignore[misc]
+            broker.freeze()
+            begun = relay.waves
+            head = await some_writes(inner, 40)
+            await until(lambda before=begun: relay.waves > before)  # type: ignore[misc]
+            await asyncio.to_thread(broker.kill)
+            await asyncio.to_thread(broker.start)
+        await until(lambda: relayed(database_url, name) == head)
+        found = await asyncio.to_thread(held, connection.bootstrap, topics.of("event"))
+    finally:
+        await relay.stop()
+        await asyncio.to_thread(broker.stop)
+    assert sorted(set(found)) == list(range(1, head + 1))
