@@ -96,6 +96,7 @@ def main() -> None:
         for request in given.only:
             this = counted(base, _HERE, name="this", request=request)
             other = counted(base, given.other.resolve(), name="other", request=request)
+            print(f"{request}: {other / this:.2f}", flush=True)
             table.add(request, this / 1000, other / 1000, other / this)
     table.show()
 
