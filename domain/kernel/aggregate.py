@@ -50,6 +50,8 @@ class AggregateRoot(BaseAggregate[str]):
 
     KIND: ClassVar[str] = ""
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = ()
+    SNAPSHOT_VERSION: ClassVar[int] = 1
+    """Raised when `_kept` or an applier changes while events and details stay: older snapshots are then not used."""
 
     shown_version: int
     shown_on: datetime

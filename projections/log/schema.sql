@@ -110,9 +110,12 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_recorded_at ON idempotency_keys USING brin (recorded_at);
 
--- The latest snapshot of a long stream. Only a short cut: the log alone is the truth.
+-- The latest snapshot of a long stream, for each form: builds that know different events make different snapshots. Only a short cut:
+-- the log alone is the truth.
 CREATE TABLE snapshots (
-    originator_id      text   COLLATE "C" PRIMARY KEY,
+    originator_id      text   COLLATE "C" NOT NULL,
+    form               bytea  NOT NULL,
     originator_version bigint NOT NULL,
-    state              bytea  NOT NULL
+    state              bytea  NOT NULL,
+    PRIMARY KEY (originator_id, form)
 );

@@ -282,10 +282,23 @@ class TestSnapshots:
     async def test_a_snapshot_of_another_form_is_left_aside(self, inner: Core, database_url: str) -> None:
         await self.grown(inner, SNAPSHOT_EVERY + 1)
         self.tamper(database_url, '"reference_id":null', '"reference_id":"from the snapshot"')
-        self.tamper(database_url, '"form":2', '"form":1')
+        rows(database_url, "UPDATE snapshots SET form = %s RETURNING 1", bytes(16))
         loaded = await self.fresh(inner)
         assert loaded.details.reference_id is None
         assert (loaded.details.name, loaded.version) == (f"name {SNAPSHOT_EVERY + 1}", SNAPSHOT_EVERY + 1)
+
+    async def test_builds_that_know_different_events_keep_their_own(self, inner: Core, database_url: str) -> None:
+        """An older build does not know a member of a newer event, and its snapshot lacks it."""
+        await self.grown(inner, SNAPSHOT_EVERY - 1)
+        forms = [(bytes([number]) * 16, version) for number, version in ((1, 5), (2, 90))]
+        for form, version in forms:
+            rows(database_url, "INSERT INTO snapshots VALUES ('room:r', %s, %s, '{}') RETURNING 1", form, version)
+        await do(inner, named("r", "name 100"))
+        await inner.executor.stop()
+        assert rows(database_url, "SELECT originator_version FROM snapshots ORDER BY 1") == [(5,), (90,), (100,)]
+        assert (await self.fresh(inner)).details.name == "name 100"
+        await inner.streams.keep("room:r", version=1010, snapshot={})
+        assert rows(database_url, "SELECT originator_version FROM snapshots ORDER BY 1") == [(90,), (1010,)]
 
     async def test_an_older_one_never_replaces_a_newer(self, inner: Core, database_url: str) -> None:
         streams = inner.streams
