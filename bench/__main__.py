@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 
-from bench import append, append_beside, consumers, deliveries, feeds, framework, jobs, links, reads, replays, speke, writes
+from bench import append, append_beside, consumers, cores, deliveries, feeds, framework, jobs, links, reads, replays, speke, writes
 from bench.ground import Effort, Ground, ground
 from bench.report import Result, show_targets, write
 
@@ -30,6 +30,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "job-starts": jobs.job_starts,
     "job-queue": jobs.job_queue,
     "framework": framework.framework,
+    "cores": cores.cores,
 }
 
 

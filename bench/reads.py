@@ -46,15 +46,15 @@ def reads(ground: Ground) -> Result:
     ):
         sizes = {_FEW: small, many: large}
         ground.settle()
-        by_id: dict[str, Callable[[], Seen]] = {
+        single: dict[str, Callable[[], Seen]] = {
             "trivial POST": partial(driven, trivial, trivial_posts(trivial), clients=32, effort=ground.effort)
         }
         lists: dict[str, Callable[[], Seen]] = {}
         for total, server in sizes.items():
-            by_id[f"GET by id, {total:,}"] = partial(driven, server, _by_id(server, total), clients=32, effort=ground.effort)
+            single[f"GET by id, {total:,}"] = partial(driven, server, by_id(server, total), clients=32, effort=ground.effort)
             for name in _FILTERS:
                 lists[f"{name}/{total}"] = partial(driven, server, _list(server, name, total), clients=1, effort=ground.effort)
-        gets = in_turns(by_id, rounds=ground.effort.rounds)
+        gets = in_turns(single, rounds=ground.effort.rounds)
         pages = in_turns(lists, rounds=max(ground.effort.rounds // 2, 2))
     _tell_gets(result, gets)
     _tell_lists(result, pages, many)
@@ -104,7 +104,7 @@ def filled(ground: Ground, total: int, result: Result, *, what: str = "schedule"
     return url
 
 
-def _by_id(server: Served, total: int) -> list[str]:
+def by_id(server: Served, total: int) -> list[str]:
     numbers = Random(schedule.SEED).sample(range(total), min(total, _SAMPLE))
     return [server.request("GET", f"/api/event/{schedule.key(number, space=2)}") for number in numbers]
 

@@ -28,6 +28,7 @@ from api.kernel.log import JsonFormatter, RequestLog
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import core, prepare
 from api.wiring.services import services
+from api.wiring.siblings import Alone
 from domain.kernel.encryption import SecretCipher
 from faults.mutations import CPIX, PSKC, Mutator
 from tests.api.speke.cpix.given import DOCUMENTS
@@ -141,7 +142,8 @@ async def _provider(folder: Path, stream: TextIO) -> AsyncIterator[tuple[httpx.A
     try:
         address = await asyncio.to_thread(server.start)
         inner = core(address, role=await prepare(address))
-        known = services(inner, address, SecretCipher(bytes(32)), outbound=outbound, speke_rate=_UNLIMITED)
+        siblings = Alone(inner.registry, per_second=_UNLIMITED)
+        known = services(inner, address, SecretCipher(bytes(32)), outbound=outbound, siblings=siblings)
         usage, request_log = known[UsageRecorder], RequestLog(stream, clock=inner.clock)
         await inner.start()
         await usage.start()

@@ -6,11 +6,17 @@ from argparse import Namespace
 
 from api.cli.database import attach_database
 from api.cli.home import create_home
-from api.cli.serving import serve
-from api.wiring.product import build
 from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:
+    """In this process alone, unless the settings ask for several."""
     create_home(settings.home)
+    if settings.api_processes > 1:
+        from api.cli.supervisor import supervise
+
+        return await supervise(settings, database=attach_database, api=settings.api_processes, workers=0, roles=())
+    from api.cli.serving import serve
+    from api.wiring.product import build
+
     return await serve(settings, database=attach_database, build=build)

@@ -187,14 +187,18 @@ def _positive(text: str) -> int:
 
 UP = Command(
     "run everything on this machine",
-    "Runs everything on this machine: the embedded PostgreSQL (unless MEDIALEDGER_DATABASE_URL names another) and the API. "
-    "SIGTERM or Ctrl-C stops it and waits for requests under way; a second Ctrl-C does not wait.",
-    "medialedger up\n  MEDIALEDGER_PORT=9000 MEDIALEDGER_HOME=/srv/medialedger medialedger up",
+    "Runs everything on this machine: the embedded PostgreSQL (unless MEDIALEDGER_DATABASE_URL names another), the API and the "
+    "workers, in one process. MEDIALEDGER_API_PROCESSES and MEDIALEDGER_WORKER_PROCESSES ask for several, which share the port; "
+    "SIGUSR1 restarts those one by one, without refusing or resetting a connection. "
+    "SIGTERM or Ctrl-C stops it and waits for requests under way; a second one does not wait.",
+    "medialedger up\n  MEDIALEDGER_PORT=9000 MEDIALEDGER_HOME=/srv/medialedger medialedger up\n"
+    "  MEDIALEDGER_API_PROCESSES=4 MEDIALEDGER_WORKER_PROCESSES=1 medialedger up",
     serves=True,
 )
 API = Command(
     "run only the API",
-    "Runs only the API, on the database of MEDIALEDGER_DATABASE_URL, or beside `medialedger up` of the same home.",
+    "Runs only the API, on the database of MEDIALEDGER_DATABASE_URL, or beside `medialedger up` of the same home; in several "
+    "processes with MEDIALEDGER_API_PROCESSES.",
     "MEDIALEDGER_DATABASE_URL=postgresql://user:password@db/medialedger medialedger api\n  MEDIALEDGER_PORT=8081 medialedger api",
     serves=True,
 )
@@ -203,7 +207,8 @@ WORKERS = Command(
     "Runs all workers or the named roles, on the database of MEDIALEDGER_DATABASE_URL, or beside `medialedger up` of the same "
     "home: relay fills Kafka from the log, webhooks creates the deliveries of changes to Events, deliveries sends them; "
     "scheduler queues jobs whose time has come, controller starts them, work and windows_capture run their steps, callback creates "
-    "the deliveries of job notices. Any number of processes may run on any number of machines; they share the work.",
+    "the deliveries of job notices. Any number of processes may run on any number of machines; they share the work. "
+    "MEDIALEDGER_WORKER_PROCESSES starts several at once.",
     "medialedger workers\n  medialedger workers webhooks deliveries",
     _workers,
     serves=True,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -18,6 +18,8 @@ from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgre
 OLDEST = 15
 CONNECT_SECONDS = 10
 WATCH_SECONDS = 1.0
+CONNECTIONS = 12
+"""Of one process: a pool of 8, and single ones for appends, notifications and listeners."""
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,9 @@ class Database:
 
     url: str
     label: str
+
+
+OpenDatabase = Callable[[Settings], AbstractAsyncContextManager[Database]]
 
 
 @asynccontextmanager
@@ -82,6 +87,15 @@ async def _checked(url: str, *, kind: str) -> Database:
     if version < OLDEST * 10_000:
         raise StartError(f"the database is PostgreSQL {version // 10_000}; {OLDEST} or newer is needed")
     return Database(url, f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}")
+
+
+async def check_connections(database: Database, *, processes: int) -> None:
+    """So many processes, and one more during a restart, must find connections. Raises `StartError`."""
+    async with await psycopg.AsyncConnection.connect(database.url, connect_timeout=CONNECT_SECONDS) as connection:
+        row = await (await connection.execute("SHOW max_connections")).fetchone()
+    needed, allowed = CONNECTIONS * (processes + 1), int(row[0]) if row is not None else 0
+    if needed > allowed:
+        raise StartError(f"{processes} processes need up to {needed} connections; max_connections of the database is {allowed}")
 
 
 async def _start(postgres: EmbeddedPostgres) -> str:

@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = Settings.from_process()
         if COMMANDS[args.command].serves:
-            _log(settings.log_level)
+            set_up_log(settings.log_level)
         if COMMANDS[args.command].serves or args.command == "settings":
             _warn_of_unknown(settings)
         module: Any = importlib.import_module(f"api.cli.{args.command.replace('-', '_')}")
@@ -93,7 +93,7 @@ def _warn_of_unknown(settings: Settings) -> None:
         print(f"medialedger: warning: there is no setting {name}", file=sys.stderr)
 
 
-def _log(level: str) -> None:
+def set_up_log(level: str) -> None:
     """Log to stderr, one JSON object a line. The messages of uvicorn about its start and end repeat ours."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())

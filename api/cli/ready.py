@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from api.kernel.version import product_version
 from api.wiring.settings import Settings
@@ -29,6 +30,19 @@ def ready_text(settings: Settings, *, port: int, database: str, summary: Sequenc
     return "\n".join(
         [f"medialedger {product_version()} is ready", "", *(f"  {name:<{width}}  {value}" for name, value in lines), ""]
     )
+
+
+def working_text(database: str, *, summary: Sequence[tuple[str, str]]) -> str:
+    """For processes that serve nobody."""
+    shown = dict(summary)
+    where = f" ({shown['processes']})" if "processes" in shown else ""
+    return f"medialedger {product_version()} runs {shown['workers']} on {database}{where}; Ctrl-C or SIGTERM stops it"
+
+
+def print_status(text: str) -> None:
+    """Print to stdout. A closed terminal is no error."""
+    with suppress(OSError):
+        print(text, flush=True)
 
 
 def base_url(host: str, *, port: int) -> str:

@@ -8,13 +8,13 @@ import gc
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import uvicorn
 
-from api.cli.database import Database
-from api.cli.ready import ready_text
+from api.cli.database import OpenDatabase
+from api.cli.ready import print_status, ready_text
 from api.cli.sockets import bound_sockets
 from api.cli.stop_signals import StopSignals
 from api.wiring.settings import Settings
@@ -22,8 +22,9 @@ from api.wiring.startup import AsgiApplication, Runnable, StartError
 from workers.adapters.keyfiles import master_key
 
 BACKLOG = 2048
+LINGER = 6.0
+"""Seconds that a retired process waits for idle connections: a little longer than uvicorn keeps them."""
 Build = Callable[[Settings, str, bytes], Awaitable[Runnable]]
-OpenDatabase = Callable[[Settings], AbstractAsyncContextManager[Database]]
 
 logger = logging.getLogger(__name__)
 
@@ -48,10 +49,20 @@ class Server(uvicorn.Server):
     def drain(self) -> None:
         self.should_exit = True
 
+    async def retire(self, seconds: float) -> None:
+        """Accept no more connections, and wait until their clients or the time-out of idle ones have closed those that are open."""
+        for server in self.servers:
+            server.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.server_state.connections:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)  # uvicorn has no event for it
+        self.drain()
+
 
 async def serve(settings: Settings, *, database: OpenDatabase, build: Build) -> int:
     """Serve until a stop signal. What was opened is closed in reverse order, also after an error."""
-    with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as sockets:
+    with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
         key = master_key(settings.master_key_file)
         try:
             async with database(settings) as found:
@@ -72,9 +83,13 @@ async def run_product(
     signals: StopSignals,
     seconds: int,
     listening: Callable[[], None],
+    retire: asyncio.Event | None = None,
 ) -> None:
+    """Until a stop signal, or `retire`: then another process has taken over, and every connection may end in its own time."""
     server = Server(server_config(product.app, seconds=seconds), listening=listening)
-    forcing = asyncio.create_task(_force(server, signals))
+    tasks = [asyncio.create_task(_force(server, signals))]
+    if retire is not None:
+        tasks.append(asyncio.create_task(_retire(server, product, retire)))
     try:
         await product.start()
         tune_garbage_collector()
@@ -86,7 +101,8 @@ async def run_product(
         raise StartError("another program took the port in the meantime; start again") from error
     finally:
         signals.on_stop(lambda: None)
-        forcing.cancel()
+        for task in tasks:
+            task.cancel()
         await _stop(product, signals=signals, seconds=seconds)
 
 
@@ -125,6 +141,12 @@ async def _force(server: Server, signals: StopSignals) -> None:
     server.force_exit = True
 
 
+async def _retire(server: Server, product: Runnable, retire: asyncio.Event) -> None:
+    await retire.wait()
+    product.drain()
+    await server.retire(LINGER)
+
+
 async def _stop(product: Runnable, *, signals: StopSignals, seconds: int) -> None:
     """Stop the product within `seconds`, or until it is forced: the database is stopped after it, also when a worker hangs."""
     stop = asyncio.create_task(product.stop())
@@ -142,9 +164,3 @@ async def _stop(product: Runnable, *, signals: StopSignals, seconds: int) -> Non
 def _print_ready(settings: Settings, product: Runnable, *, label: str, sockets: Sequence[socket.socket]) -> None:
     port = sockets[0].getsockname()[1]
     print_status(ready_text(settings, port=port, database=label, summary=product.summary()))
-
-
-def print_status(text: str) -> None:
-    """Print to stdout. A closed terminal is no error."""
-    with suppress(OSError):
-        print(text, flush=True)

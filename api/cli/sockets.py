@@ -6,6 +6,7 @@ import errno
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from api.wiring.startup import StartError
@@ -14,15 +15,28 @@ _ADDRESS_UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 @contextmanager
-def bound_sockets(host: str, *, port: int) -> Iterator[list[socket.socket]]:
-    """One socket for each address of `host`, all with the same port. Port 0 is any free one."""
-    sockets: list[socket.socket] = []
+def bound_sockets(host: str, *, port: int, copies: int = 1) -> Iterator[list[list[socket.socket]]]:
+    """One socket for each address of `host`, all with the same port; and all of that for each of the `copies`, among which the
+    kernel distributes new connections. Port 0 is any free one."""
+    sockets: list[list[socket.socket]] = [[]]
     try:
-        _bind_all(host, port, sockets=sockets)
+        _bind_all(host, port, sockets=sockets[0])
+        if copies > 1:
+            _share(sockets, copies)
         yield sockets
     finally:
-        for sock in sockets:
+        for sock in chain.from_iterable(sockets):
             sock.close()
+
+
+def _share(sockets: list[list[socket.socket]], copies: int) -> None:
+    """The first sockets were bound without SO_REUSEPORT, so a used port was refused; only now others may be bound beside them."""
+    for sock in sockets[0]:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    for _ in range(copies - 1):
+        sockets.append([])
+        for sock in sockets[0]:
+            sockets[-1].append(_bind(sock.family, sock.getsockname(), shared=True))
 
 
 def _bind_all(host: str, port: int, *, sockets: list[socket.socket]) -> None:
@@ -48,10 +62,12 @@ def _addresses(host: str, port: int) -> Sequence[tuple[socket.AddressFamily, Any
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
-def _bind(family: socket.AddressFamily, address: tuple[Any, ...]) -> socket.socket:
+def _bind(family: int, address: tuple[Any, ...], *, shared: bool = False) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(address)

@@ -7,13 +7,20 @@ from functools import partial
 
 from api.cli.database import start_database
 from api.cli.home import create_home, lock_home
-from api.cli.serving import serve
-from api.wiring.catalogue import WORKER_ROLES
-from api.wiring.product import build
 from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:
+    """In this process alone, unless the settings ask for several."""
     create_home(settings.home)
     with lock_home(settings.home):
+        if settings.api_processes > 1 or settings.worker_processes:
+            from api.cli.supervisor import supervise
+
+            api, workers = settings.api_processes, settings.worker_processes
+            return await supervise(settings, database=start_database, api=api, workers=workers, roles=("all",))
+        from api.cli.serving import serve
+        from api.wiring.catalogue import WORKER_ROLES
+        from api.wiring.product import build
+
         return await serve(settings, database=start_database, build=partial(build, roles=tuple(WORKER_ROLES)))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry
 
 from api.cli.database import attach_database
 from api.cli.home import create_home
-from api.cli.serving import print_status
+from api.cli.ready import print_status, working_text
 from api.cli.stop_signals import StopSignals
-from api.kernel.version import product_version
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -25,11 +27,18 @@ async def run(args: Namespace, settings: Settings) -> int:
     if settings.kafka_bootstrap_servers is None and all(WORKER_ROLES[name].needs_kafka for name in names):
         raise StartError("the relay needs a broker; set MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS")
     create_home(settings.home)
+    if settings.worker_processes > 1:
+        from api.cli.supervisor import supervise
+
+        return await supervise(settings, database=attach_database, api=0, workers=settings.worker_processes, roles=names)
     with StopSignals() as signals:
-        key = master_key(settings.master_key_file)
         try:
             async with attach_database(settings) as found:
-                await _work(settings, found.url, key, label=found.label, names=names, signals=signals)
+
+                def ready(_: CollectorRegistry, names: Sequence[str]) -> None:
+                    print_status(working_text(found.label, summary=[("workers", ", ".join(names))]))
+
+                await work(settings, found.url, names=names, signals=signals, ready=ready)
         except asyncio.CancelledError:
             if not signals.requested:
                 raise
@@ -37,17 +46,27 @@ async def run(args: Namespace, settings: Settings) -> int:
         return 0
 
 
-async def _work(settings: Settings, database: str, key: bytes, *, label: str, names: tuple[str, ...], signals: StopSignals) -> None:
+async def work(
+    settings: Settings,
+    database: str,
+    *,
+    names: Sequence[str],
+    signals: StopSignals,
+    ready: Callable[[CollectorRegistry, Sequence[str]], None],
+    retire: asyncio.Event | None = None,
+) -> None:
+    """Until a stop signal, or `retire`."""
+    key = master_key(settings.master_key_file)
     previous = previous_master_key(settings.master_key_file)
     inner = await prepared(database, key, previous=previous)
     outbound = GuardedClient(settings.outbound_allow)
     workers = process_workers(inner, SecretCipher(key, previous=previous), outbound=outbound, settings=settings, roles=names)
-    stopped = asyncio.Event()
+    stopped = retire or asyncio.Event()
     try:
         await inner.start()
         await workers.start()
         signals.on_stop(stopped.set)
-        print_status(f"medialedger {product_version()} runs {', '.join(workers.names)} on {label}; Ctrl-C or SIGTERM stops it")
+        ready(inner.registry, workers.names)
         await stopped.wait()
     finally:
         signals.on_stop(lambda: None)

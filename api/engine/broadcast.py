@@ -7,11 +7,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
+from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame
 from domain.kernel.errors import Unavailable
 from projections.kernel.background_task import BackgroundTask
 
 _MAX_READERS: Final = 20
+_READERS: Final = "dashboard readers"
 Read = Callable[[str | None], Awaitable[Any]]
 
 
@@ -53,11 +55,12 @@ class _Reader(BackgroundTask):
 class DashboardBroadcast:
     """`read` reads the dashboard of one client, or (None) of all. `pause` is in seconds."""
 
-    def __init__(self, read: Read, *, pause: float = 0.5) -> None:
+    def __init__(self, read: Read, *, seats: Seats | None = None, pause: float = 0.5) -> None:
         self._read = read
         self._pause = pause
         self._readers: dict[str | None, _Reader] = {}
-        self.subscribers = SubscriberLimit()
+        self._seats = seats or OwnSeats()
+        self.subscribers = SubscriberLimit("dashboard", self._seats)
 
     @property
     def readers(self) -> int:
@@ -67,11 +70,10 @@ class DashboardBroadcast:
         """Without end; the first at once. A slow subscriber misses frames in between, never the latest."""
         reader = self._readers.get(client)
         if reader is None:
-            if len(self._readers) >= _MAX_READERS:
+            if not await self._seats.take(_READERS, _MAX_READERS):
                 yield FULL
                 return
-            reader = self._readers[client] = _Reader(lambda: self._read(client), pause=self._pause)
-            await reader.start()
+            reader = await self._reader(client)
         reader.subscribers += 1
         last = b""
         try:
@@ -83,4 +85,14 @@ class DashboardBroadcast:
             reader.subscribers -= 1
             if not reader.subscribers:
                 del self._readers[client]
+                self._seats.leave(_READERS)
                 await reader.stop()
+
+    async def _reader(self, client: str | None) -> _Reader:
+        """Uses a seat. Another subscriber may have started the same reader in the meantime."""
+        if client in self._readers:
+            self._seats.leave(_READERS)
+            return self._readers[client]
+        reader = self._readers[client] = _Reader(lambda: self._read(client), pause=self._pause)
+        await reader.start()
+        return reader

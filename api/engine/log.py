@@ -14,6 +14,7 @@ from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
 from api.http.response import Response
 from api.http.router import Router
+from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, BEAT, END, SILENCE, SubscriberLimit, event_stream, frame
 from api.http.streaming import EVENT_STREAM
 from api.kernel.request import Request
@@ -31,11 +32,11 @@ _CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 class LogFollower:
     """Follows the logs of jobs. `pause` is in seconds: steps write lines without a notification, so the log is polled."""
 
-    def __init__(self, jobs: JobQueries, history: JobHistory, *, pause: float = 1.0) -> None:
+    def __init__(self, jobs: JobQueries, history: JobHistory, *, seats: Seats | None = None, pause: float = 1.0) -> None:
         self._jobs = jobs
         self._history = history
         self._pause = pause
-        self.subscribers = SubscriberLimit()
+        self.subscribers = SubscriberLimit("job log", seats or OwnSeats())
 
     async def frames(self, job: int, cursor: LogCursor) -> AsyncGenerator[bytes, None]:
         """Until the job has ended and a last poll finds no new entry. While the database is away, it waits."""

@@ -149,9 +149,11 @@ class Application:
         self._on_start = on_start
         self._on_stop = on_stop
         self._streams = OpenStreams()
+        self._draining = False
 
     def drain(self) -> None:
-        """End the streams that do not end by themselves; other requests continue."""
+        """End the streams that do not end by themselves; other requests continue, each as the last of its connection."""
+        self._draining = True
         self._streams.end()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -175,6 +177,8 @@ class Application:
         except Exception as error:
             response = self._error_response(error, request, endpoint=endpoint)
             start, payload = _messages(response, request)
+        if self._draining:
+            start["headers"].append((b"connection", b"close"))
         await send(start)
         if payload is None:
             await self._streams.send(response, request, receive=receive, send=send)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from api.http.response import Response
+from api.http.seats import Seats
 from api.http.streaming import EVENT_STREAM
 
 SILENCE: Final = 15.0
@@ -25,15 +26,17 @@ _HEADERS: Final = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
 
 
 class SubscriberLimit:
-    """Counts the subscribers of one stream in this process."""
+    """Limits the subscribers of one kind of stream."""
 
-    def __init__(self, most: int = 200) -> None:
+    def __init__(self, kind: str, seats: Seats, *, most: int = 200) -> None:
+        self._kind = kind
+        self._seats = seats
         self._most = most
         self.taken = 0
 
     async def limited(self, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
         """The frames, or, at the limit, one that asks the client to come back later."""
-        if self.taken >= self._most:
+        if not await self._seats.take(self._kind, self._most):
             yield FULL
             return
         self.taken += 1
@@ -43,6 +46,7 @@ class SubscriberLimit:
                     yield one
         finally:
             self.taken -= 1
+            self._seats.leave(self._kind)
 
 
 def frame(data: Any, *, id: str | None = None) -> bytes:

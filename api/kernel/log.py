@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -15,6 +15,8 @@ from domain.kernel.clock import Clock, iso
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
+_ATOMIC: Final = 4096
+"""PIPE_BUF of Linux; the lines are ASCII."""
 _READS: Final = ("GET", "HEAD")
 _Entry = tuple[datetime, str, str, str, str, int, float]
 """Time, transaction id, client, method, route, status, seconds: not the call itself, which would keep its body alive."""
@@ -75,9 +77,21 @@ class RequestLog:
             self._timer.cancel()
             self._timer = None
         lines, self._lines = self._lines, []
-        if lines:
-            self._stream.write("".join(f"{_request_line(line)}\n" for line in lines))
+        for text in _pieces([f"{_request_line(line)}\n" for line in lines]):
+            self._stream.write(text)
             self._stream.flush()
+
+
+def _pieces(lines: Sequence[str]) -> Iterator[str]:
+    """Whole lines, in texts that a pipe takes in one piece: other processes write to it too."""
+    text = ""
+    for line in lines:
+        if text and len(text) + len(line) > _ATOMIC:
+            yield text
+            text = ""
+        text += line
+    if text:
+        yield text
 
 
 def _request_line(entry: _Entry) -> str:

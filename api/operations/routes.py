@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import Field
 
@@ -16,6 +18,7 @@ from api.kernel.surfaces import OPERATIONS
 from api.kernel.wire import Wire
 from api.operations.asyncapi.document import AsyncApi
 from api.operations.backlog import Backlog
+from api.operations.metrics import DatabaseMetrics, Snapshot, exposition
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database
 from projections.log.append import Appender
@@ -67,12 +70,22 @@ class LogHead:
             self._gauge.set(await head(self._database))
 
 
+@dataclass(frozen=True)
+class AllMetrics:
+    """The metrics of all processes together."""
+
+    read: Callable[[], Awaitable[Snapshot]]
+
+
 @routes.get("/metrics", OPEN, media_type="text/plain")
-async def get_metrics(request: Request, registry: CollectorRegistry, log_head: LogHead, backlog: Backlog) -> Response:
-    """Prometheus metrics."""
+async def get_metrics(
+    request: Request, metrics: AllMetrics, log_head: LogHead, backlog: Backlog, shared: DatabaseMetrics
+) -> Response:
+    """Prometheus metrics, of all processes that serve this port together."""
     await log_head.refresh()
     await backlog.refresh()
-    return Response(200, generate_latest(registry), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
+    shown = exposition(await metrics.read(), shared)
+    return Response(200, shown, media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
 
 
 @routes.get("/asyncapi.json", OPEN)

@@ -1,4 +1,4 @@
-"""The rate limit of the key provider: a token bucket for each client, in this process: docs/reference/api/key-provider.md#calls.
+"""The rate limit of the key provider: a token bucket for each client: docs/reference/api/key-provider.md#calls.
 
 A packager with many endpoints requests all their keys at its start, so a bucket holds the tokens of several seconds.
 """
@@ -6,7 +6,7 @@ A packager with many endpoints requests all their keys at its start, so a bucket
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import ceil
 from typing import Final
 
@@ -16,7 +16,7 @@ PER_SECOND: Final = 50
 _SECONDS_HELD: Final = 4
 
 
-class RateLimit:
+class TokenBuckets:
     """`per_second` requests on average, four times as many at once. Only clients with a valid key have a bucket."""
 
     def __init__(self, per_second: int = PER_SECOND, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -26,12 +26,25 @@ class RateLimit:
         self._buckets: dict[str, tuple[float, float]] = {}
         """The tokens that are left, and the time of that count."""
 
-    def take(self, client: str) -> None:
+    def take(self, client: str) -> int:
+        """0 when there was a token; else the seconds until there is one."""
         now = self._monotonic()
         left, then = self._buckets.get(client, (self._most, now))
         left = min(self._most, left + (now - then) * self._per_second)
         if left < 1:
             self._buckets[client] = (left, now)
-            wait = max(1, ceil((1 - left) / self._per_second))
-            raise TooManyRequests(f"more than {self._per_second} requests a second; ask again later", retry_after=wait)
+            return max(1, ceil((1 - left) / self._per_second))
         self._buckets[client] = (left - 1, now)
+        return 0
+
+
+class RateLimit:
+    """Refuses a request of a client without a token. `take` is that of `TokenBuckets`, in this process or in the supervisor."""
+
+    def __init__(self, take: Callable[[str], Awaitable[int]], *, per_second: int) -> None:
+        self._take = take
+        self._per_second = per_second
+
+    async def take(self, client: str) -> None:
+        if wait := await self._take(client):
+            raise TooManyRequests(f"more than {self._per_second} requests a second; ask again later", retry_after=wait)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from domain.kernel.clock import Clock
 from workers.ports import Outbound
+
+if TYPE_CHECKING:
+    from api.wiring.siblings import Siblings
 
 S = TypeVar("S")
 Providers = Mapping[type[Any], Callable[[], Any]]
@@ -21,7 +24,7 @@ class Surroundings:
     clock: Clock
     outbound: Outbound
     machine: str
-    speke_rate: int
+    siblings: Siblings
 
 
 class Services:

@@ -12,11 +12,12 @@ from api.wiring.catalogue import catalogue, grants, migrations, views
 from api.wiring.startup import StartError
 from domain.kernel.clock import Clock, system_clock
 from domain.kernel.mapper import Catalogue, EventMapper
+from projections.clients.changes import ClientChanges
 from projections.clients.directory import ClientDirectory
 from projections.kernel.database import APP_ROLE, Database
 from projections.kernel.migrate import MigrationEdited, grant_application, migrate
 from projections.kernel.view import Views
-from projections.log.append import Appender
+from projections.log.append import Appender, Limits
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
@@ -56,8 +57,15 @@ class Core:
         await self.database.close()
 
 
-def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Core:
-    """The log on a migrated database. Every connection takes on `role`."""
+def core(
+    conninfo: str,
+    *,
+    role: str | None,
+    clock: Clock = system_clock,
+    changes: ClientChanges | None = None,
+    limits: Limits | None = None,
+) -> Core:
+    """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one."""
     database, known, registry = Database(conninfo, role=role), catalogue(), CollectorRegistry()
     mapper, shown = EventMapper(known), views()
     streams, commit_notifier, log_watcher = Streams(database, mapper), CommitNotifier(database), LogWatcher(database)
@@ -66,7 +74,7 @@ def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Cor
         log_watcher.grew()
         commit_notifier.announce(position)
 
-    appender = Appender(database, observe=_append_metrics(registry), announce=announce)
+    appender = Appender(database, limits=limits or Limits(), observe=_append_metrics(registry), announce=announce)
     Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
         lambda: appender.oldest
     )
@@ -76,7 +84,7 @@ def core(conninfo: str, *, role: str | None, clock: Clock = system_clock) -> Cor
         registry=registry,
     ).set_function(lambda: appender.ahead)
     executor = CommandExecutor(appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock)
-    directory = ClientDirectory(database, clock)
+    directory = ClientDirectory(database, clock, changes=changes)
     return Core(
         database, registry, known, mapper, shown, streams, appender, commit_notifier, executor, directory, log_watcher, clock
     )

@@ -19,12 +19,14 @@ from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
+from api.wiring.siblings import Alone, Siblings
 from api.wiring.workers import prepared, process_workers
 from domain.client.handlers import ClientHandlers
 from domain.client.roles import Role
 from domain.kernel.encryption import KeyedHash, SecretCipher
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.ports import Invocation
+from projections.clients.changes import ClientChanges
 from projections.kernel.background_task import run_forever
 from projections.log.idempotency import IdempotencyRecords
 from workers.adapters.keyfiles import first_secret_file, previous_master_key
@@ -131,16 +133,27 @@ def _admin_key_place(settings: Settings) -> str:
     return str(place) if place.exists() else "handed out before; a new one: medialedger client rotate admin"
 
 
-async def build(settings: Settings, database: str, master_key: bytes, *, roles: Sequence[str] = ()) -> Product:
-    """The product, not yet started, on a database that answers. `roles` are the worker roles of this process. Raises `StartError`
-    for what a person can correct."""
+async def build(
+    settings: Settings,
+    database: str,
+    master_key: bytes,
+    *,
+    roles: Sequence[str] = (),
+    siblings: Siblings | None = None,
+    changes: ClientChanges | None = None,
+) -> Product:
+    """The product, not yet started, on a database that answers. `roles` are the worker roles of this process. `siblings` and
+    `changes` join it with others. Raises `StartError` for what a person can correct."""
     previous = previous_master_key(settings.master_key_file)
-    core = await prepared(database, master_key, previous=previous)
+    processes = siblings.processes if siblings is not None else 1
+    core = await prepared(database, master_key, previous=previous, changes=changes, processes=processes)
     idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
     outbound = GuardedClient(settings.outbound_allow)
     cipher = SecretCipher(master_key, previous=previous)
     workers = process_workers(core, cipher, outbound=outbound, settings=settings, roles=roles)
-    provided = services(core, database, cipher, outbound=outbound, speke_rate=settings.speke_rate)
+    provided = services(
+        core, database, cipher, outbound=outbound, siblings=siblings or Alone(core.registry, per_second=settings.speke_rate)
+    )
     app = build_application(
         ROUTES,
         provided,

@@ -15,11 +15,11 @@ from api.http.router import Router
 from api.kernel.auth import Role
 from api.kernel.version import product_version
 from api.operations.asyncapi.document import AsyncApi
-from api.speke.rate import PER_SECOND
 from api.wiring.catalogue import AGGREGATES, RECORDS, RELAYED
 from api.wiring.container import Services, Surroundings
 from api.wiring.core import Core
 from api.wiring.rooms import ROOMS
+from api.wiring.siblings import Alone, Siblings
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import Catalogue, EventMapper
 from projections.clients.directory import ClientDirectory
@@ -35,10 +35,11 @@ ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.rou
 
 
 def services(
-    core: Core, conninfo: str, cipher: SecretCipher, *, outbound: Outbound, speke_rate: int = PER_SECOND
+    core: Core, conninfo: str, cipher: SecretCipher, *, outbound: Outbound, siblings: Siblings | None = None
 ) -> dict[Any, Any]:
-    """Every service by its type."""
-    surroundings = Surroundings(conninfo, core.clock, outbound, machine=gethostname(), speke_rate=speke_rate)
+    """Every service by its type. Without `siblings` this process is alone."""
+    known = siblings or Alone(core.registry)
+    surroundings = Surroundings(conninfo, core.clock, outbound, machine=gethostname(), siblings=known)
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:
         container.provide(room.services(container))

@@ -139,6 +139,12 @@ class Settings(BaseSettings):
     port: Annotated[int, _stripped(_whole_number(0, 65535))] = Field(
         8080, description="where the API listens; 0 takes any free port"
     )
+    api_processes: Annotated[int, _stripped(_whole_number(1, 64))] = Field(
+        1, description="processes of the API, which share the port; about one for each core"
+    )
+    worker_processes: Annotated[int, _stripped(_whole_number(0, 64))] = Field(
+        0, description="processes of the workers; 0: `up` runs the workers in the processes of the API"
+    )
     database_url: Annotated[SecretStr | None, _stripped(_database_url)] = Field(
         None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"
     )
@@ -182,7 +188,7 @@ class Settings(BaseSettings):
         (), description="networks that outbound calls may reach although they are not public, comma-separated"
     )
     speke_rate: Annotated[int, _stripped(_whole_number(1, 1_000_000))] = Field(
-        50, description="content key requests that a client may make per second and process; four times as many at once"
+        50, description="content key requests that a client may make per second; four times as many at once"
     )
     steps: Annotated[int, _stripped(_whole_number(1, 1000))] = Field(
         4, description="steps of jobs that a process runs at a time, for each queue that it works for"

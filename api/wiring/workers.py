@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from socket import gethostname
 
 from api.kernel.version import product_version
@@ -11,7 +12,9 @@ from api.wiring.core import Core, core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.encryption import SecretCipher
+from projections.clients.changes import ClientChanges
 from projections.kernel.database import Database
+from projections.log.append import Limits
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
 from projections.vault.master_keys import master_key_fits
@@ -21,9 +24,18 @@ from workers.ports import Outbound
 from workers.wiring import WorkerContext, Workers
 
 
-async def prepared(database: str, master_key: bytes, *, previous: bytes | None = None) -> Core:
-    """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key."""
-    wired = core(database, role=await prepare(database))
+async def prepared(
+    database: str,
+    master_key: bytes,
+    *,
+    previous: bytes | None = None,
+    changes: ClientChanges | None = None,
+    processes: int = 1,
+) -> Core:
+    """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key. The
+    limit of waiting changes is for all `processes`."""
+    limits = replace(Limits(), waiting=Limits().waiting // processes)
+    wired = core(database, role=await prepare(database), changes=changes, limits=limits)
     await _check_master_key(database, master_key, previous)
     return wired
 

@@ -1,7 +1,7 @@
 """The directory of clients: authenticates API keys and answers questions about clients, from a cache of all clients.
 
-The cache is at most `FRESH` seconds old. A change made in this process counts at once (`invalidate`), one made in another process
-within that time.
+The cache is at most `FRESH` seconds old. A change made in this process, or in one that shares its `ClientChanges`, counts at once;
+one made elsewhere (a shell, another machine) within that time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pydantic_core import from_json
 from domain.client.aggregate import ApiKey
 from domain.drm.settings import DrmSettings
 from domain.kernel.clock import Clock
+from projections.clients.changes import ClientChanges
 from projections.kernel.database import Database
 
 FRESH = 1.0
@@ -51,9 +52,11 @@ class _CachedKey:
 class ClientDirectory:
     """Authenticates API keys and looks up clients."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, *, changes: ClientChanges | None = None) -> None:
         self._database = database
         self._clock = clock
+        self._changes = changes or ClientChanges()
+        self._seen = self._changes.seen
         self._by_hash: dict[str, _CachedKey] = {}
         self._by_name: dict[str, ClientRow] = {}
         self._state: tuple[int, int] = (-1, -1)
@@ -68,8 +71,7 @@ class ClientDirectory:
     async def authenticate(self, key: str) -> ClientRow | None:
         """The client of this key; None when the key is unknown or has expired."""
         key_hash = sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
-        if time.monotonic() - self._loaded_at > FRESH:
-            await self._load(FRESH)
+        await self._refresh()
         cached = self._by_hash.get(key_hash)
         if cached is None:
             await self._load(_MISS_PAUSE)
@@ -83,8 +85,7 @@ class ClientDirectory:
 
     async def roles_of(self, name: str) -> tuple[str, ...]:
         """The roles of a client; empty when there is none of this name. From the cache."""
-        if time.monotonic() - self._loaded_at > FRESH:
-            await self._load(FRESH)
+        await self._refresh()
         client = self._by_name.get(name)
         return client.roles if client is not None else ()
 
@@ -94,9 +95,16 @@ class ClientDirectory:
         return client.drm if client is not None else DrmSettings()
 
     def invalidate(self) -> None:
-        """Clients have changed: load them again before the cache is used."""
-        self._loaded_at = float("-inf")
-        self._invalidations += 1
+        """Clients have changed: load them again before the cache is used, here and in the processes that share `ClientChanges`."""
+        self._changes.add()
+
+    async def _refresh(self) -> None:
+        if (seen := self._changes.seen) != self._seen:
+            self._seen = seen
+            self._loaded_at = float("-inf")
+            self._invalidations += 1
+        if time.monotonic() - self._loaded_at > FRESH:
+            await self._load(FRESH)
 
     async def _load(self, fresh: float) -> None:
         async with self._loading:

@@ -113,7 +113,7 @@ def killed_with_its_parent(home: Path) -> str:
         ("shared_buffers", "256MB"),
         ("max_wal_size", "4GB"),
         ("work_mem", "16MB"),
-        ("max_connections", "100"),
+        ("max_connections", "250"),
         ("jit", "off"),
         ("TimeZone", "UTC"),
     ],

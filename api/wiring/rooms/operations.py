@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry
-
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from projections.consumers.queries import ConsumerQueries
@@ -25,12 +23,15 @@ def _routes() -> Sequence[Router]:
 
 def _services(services: Services) -> Providers:
     from api.operations.backlog import Backlog
-    from api.operations.routes import LogHead
+    from api.operations.metrics import DatabaseMetrics
+    from api.operations.routes import AllMetrics, LogHead
 
     get = services.get
     return {
-        LogHead: lambda: LogHead(get(Database), get(CollectorRegistry)),
-        Backlog: lambda: Backlog(get(ConsumerQueries), get(DeliveryQueries), registry=get(CollectorRegistry)),
+        AllMetrics: lambda: AllMetrics(services.surroundings.siblings.metrics),
+        DatabaseMetrics: DatabaseMetrics,
+        LogHead: lambda: LogHead(get(Database), get(DatabaseMetrics)),
+        Backlog: lambda: Backlog(get(ConsumerQueries), get(DeliveryQueries), registry=get(DatabaseMetrics)),
     }
 
 

@@ -26,7 +26,7 @@ def _services(services: Services) -> Providers:
 
     get, surroundings = services.get, services.surroundings
     return {
-        RateLimit: lambda: RateLimit(surroundings.speke_rate),
+        RateLimit: lambda: RateLimit(surroundings.siblings.take_token, per_second=surroundings.siblings.per_second),
         ResponseCache: ResponseCache,
         UsageRecorder: lambda: UsageRecorder(get(CommandExecutor), surroundings.clock),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api.http.errors import TooManyRequests
-from api.speke.rate import RateLimit
+from api.speke.rate import RateLimit, TokenBuckets
 
 
 class Watch:
@@ -18,19 +18,14 @@ class Watch:
         return self.now
 
 
-def taken(limit: RateLimit, client: str, *, most: int = 1000) -> int:
+def taken(limit: TokenBuckets, client: str, *, most: int = 1000) -> int:
     """How many requests go through before one is refused."""
-    for count in range(most):
-        try:
-            limit.take(client)
-        except TooManyRequests:
-            return count
-    return most
+    return next((count for count in range(most) if limit.take(client)), most)
 
 
 def test_four_seconds_worth_at_once_and_then_the_rate() -> None:
     watch = Watch()
-    limit = RateLimit(50, monotonic=watch)
+    limit = TokenBuckets(50, monotonic=watch)
     assert taken(limit, "a") == 200
     watch.now += 1
     assert taken(limit, "a") == 50
@@ -39,18 +34,22 @@ def test_four_seconds_worth_at_once_and_then_the_rate() -> None:
 
 
 def test_clients_do_not_take_from_each_other() -> None:
-    limit = RateLimit(1, monotonic=Watch())
+    limit = TokenBuckets(1, monotonic=Watch())
     assert [taken(limit, "a"), taken(limit, "b"), taken(limit, "a")] == [4, 4, 0]
 
 
-@pytest.mark.parametrize(("per_second", "wait"), [(1, "1"), (50, "1"), (1_000_000, "1")])
-def test_a_refusal_says_when_to_come_again_and_then_it_works(per_second: int, wait: str) -> None:
+@pytest.mark.parametrize("per_second", [1, 50, 10_000])
+async def test_a_refusal_says_when_to_come_again_and_then_it_works(per_second: int) -> None:
     watch = Watch()
-    limit = RateLimit(per_second, monotonic=watch)
-    for _ in range(4 * per_second):
-        limit.take("a")
+    buckets = TokenBuckets(per_second, monotonic=watch)
+
+    async def take(client: str) -> int:
+        return buckets.take(client)
+
+    limit = RateLimit(take, per_second=per_second)
+    assert taken(buckets, "a", most=4 * per_second + 1) == 4 * per_second
     with pytest.raises(TooManyRequests) as refused:
-        limit.take("a")
-    assert refused.value.headers == (("retry-after", wait),)
-    watch.now += int(wait)
-    limit.take("a")
+        await limit.take("a")
+    assert refused.value.headers == (("retry-after", "1"),)
+    watch.now += 1
+    await limit.take("a")

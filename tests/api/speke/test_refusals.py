@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from api.http.app import Application
 from api.kernel.log import RequestLog
-from api.speke.rate import RateLimit
+from api.speke.rate import RateLimit, TokenBuckets
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from domain.content_key.handlers import ContentKeyHandlers
@@ -229,7 +229,12 @@ async def with_services(http: httpx.AsyncClient, inner: Core, known: dict[Any, A
 
 async def test_too_many_are_429_and_told_when_to_come_again(with_services: Replaced, inner: Core) -> None:
     other = {"API-KEY": await introduce(inner, "packager", "keys")}
-    async with with_services({RateLimit: RateLimit(1, monotonic=lambda: 7.0)}) as http:
+    buckets = TokenBuckets(1, monotonic=lambda: 7.0)
+
+    async def tokens(client: str) -> int:
+        return buckets.take(client)
+
+    async with with_services({RateLimit: RateLimit(tokens, per_second=1)}) as http:
         statuses = [(await post_document(http, BOTH)).status_code for _ in range(5)]
         assert statuses == [200, 200, 200, 200, 429]
         answer = await post_document(http, b"not even XML")

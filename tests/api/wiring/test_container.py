@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from api.wiring.container import Services, Surroundings
+from api.wiring.siblings import Alone
 from workers.adapters.outbound_http import GuardedClient
 
 
@@ -22,7 +24,7 @@ class Second:
 @pytest.fixture
 def services() -> Services:
     noon = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
-    return Services({}, Surroundings("", lambda: noon, GuardedClient(), machine="here", speke_rate=1))
+    return Services({}, Surroundings("", lambda: noon, GuardedClient(), machine="here", siblings=Alone(CollectorRegistry())))
 
 
 def test_a_service_is_made_once_whatever_the_order(services: Services) -> None:

@@ -19,7 +19,7 @@ _SETTINGS = """\
 # Written by medialedger at every start. Put changes of your own into postgresql.auto.conf (ALTER SYSTEM).
 listen_addresses = ''
 unix_socket_permissions = 0700
-max_connections = 100
+max_connections = 250
 shared_buffers = 256MB
 work_mem = 16MB
 fsync = on

@@ -1,0 +1,172 @@
+"""A process of the supervisor: `python -m api.cli.process api|workers`. It ends with the supervisor, however that ends."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from api.cli.channel import Channel, ChannelClosed
+from api.cli.database import attach_database
+from api.cli.main import EXPECTED_ERRORS, set_up_log
+from api.cli.stop_signals import StopSignals
+from api.operations.metrics import Snapshot, snapshot
+from api.wiring.settings import Settings
+from domain.kernel.errors import Unavailable
+from projections.clients.changes import ClientChanges
+from workers.adapters.keyfiles import master_key
+
+_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
+_SECONDS: Final = 2.0
+
+
+class Link:
+    """The other processes, through the supervisor. Also the seats, which the supervisor counts for all."""
+
+    def __init__(self, *, processes: int, per_second: int) -> None:
+        self.processes = processes
+        self.per_second = per_second
+        self.registry = CollectorRegistry()
+        self.retire = asyncio.Event()
+        self._channel = Channel(answers={"metrics": self._own}, notices={"retire": lambda _: self.retire.set()})
+
+    @property
+    def seats(self) -> Link:
+        return self
+
+    async def connect(self, end: socket.socket) -> None:
+        await self._channel.connect(end)
+
+    def ready(self, summary: Sequence[tuple[str, str]]) -> None:
+        self._channel.tell("ready", summary)
+
+    async def close(self, *, failure: str = "") -> None:
+        """What this process has counted stays in the totals."""
+        if failure:
+            self._channel.tell("failed", failure)
+        self._channel.tell("metrics", snapshot(self.registry))
+        await self._channel.close()
+
+    async def take(self, kind: str, most: int) -> bool:
+        return bool(await self._ask("seat", (kind, most)))
+
+    def leave(self, kind: str) -> None:
+        self._channel.tell("leave", kind)
+
+    async def take_token(self, client: str) -> int:
+        return int(await self._ask("token", client))
+
+    async def metrics(self) -> Snapshot:
+        found: Snapshot = await self._ask("metrics")
+        return found
+
+    async def _ask(self, name: str, value: Any = None) -> Any:
+        try:
+            return await self._channel.ask(name, value, seconds=_SECONDS)
+        except (ChannelClosed, TimeoutError):
+            raise Unavailable("the supervisor of this process does not answer") from None
+
+    async def _own(self, _: None) -> Snapshot:
+        return snapshot(self.registry)
+
+
+async def _run(args: Namespace, settings: Settings) -> int:
+    channel, changes, *sockets = args.descriptors
+    link = Link(processes=args.processes, per_second=settings.speke_rate)
+    with StopSignals() as signals:
+        await link.connect(socket.socket(fileno=channel))
+        failure = ""
+        try:
+            serve = partial(_api, sockets=[socket.socket(fileno=each) for each in sockets]) if args.kind == "api" else _workers
+            await serve(args.roles, settings, link=link, signals=signals, changes=ClientChanges(changes, cell=args.cell))
+        except EXPECTED_ERRORS as error:
+            failure = str(error)
+        except asyncio.CancelledError:
+            if not signals.requested:
+                raise
+        finally:
+            await link.close(failure=failure)
+        return 1 if failure else 0
+
+
+async def _api(
+    roles: Sequence[str],
+    settings: Settings,
+    *,
+    link: Link,
+    signals: StopSignals,
+    changes: ClientChanges,
+    sockets: list[socket.socket],
+) -> None:
+    from api.cli.serving import run_product
+    from api.wiring.product import build
+
+    key = master_key(settings.master_key_file)
+    async with attach_database(settings) as found:
+        product = await build(settings, found.url, key, roles=_known(roles), siblings=link, changes=changes)
+        link.registry = product.core.registry
+
+        def ready() -> None:
+            link.ready(product.summary())
+
+        await run_product(product, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=ready, retire=link.retire)
+
+
+async def _workers(roles: Sequence[str], settings: Settings, *, link: Link, signals: StopSignals, changes: ClientChanges) -> None:
+    from api.cli.workers import work
+
+    def ready(registry: CollectorRegistry, names: Sequence[str]) -> None:
+        link.registry = registry
+        link.ready([("workers", ", ".join(names))])
+
+    async with attach_database(settings) as found:
+        await work(settings, found.url, names=_known(roles), signals=signals, ready=ready, retire=link.retire)
+
+
+def _known(roles: Sequence[str]) -> tuple[str, ...]:
+    from api.wiring.catalogue import WORKER_ROLES
+
+    return tuple(WORKER_ROLES) if "all" in roles else tuple(roles)
+
+
+def _end_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends. The parent may have ended before."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(prog="python -m api.cli.process", description=__doc__)
+    parser.add_argument("kind", choices=("api", "workers"))
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--processes", type=int, required=True)
+    parser.add_argument("--cell", type=int, required=True)
+    parser.add_argument("--descriptors", type=lambda text: [int(part) for part in text.split(",")], required=True)
+    parser.add_argument("--roles", type=lambda text: [part for part in text.split(",") if part], required=True)
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = _arguments()
+    _end_with(args.parent)
+    for each in args.descriptors:
+        os.set_inheritable(each, False)  # not for programs that steps start
+    settings = Settings.from_process()
+    set_up_log(settings.log_level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(args, settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""What the processes of one supervisor share: token buckets, seats, totals of metrics, and the memory of `ClientChanges`.
+
+The supervisor is the one place of all counts, so limits are exact over all processes without a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from api.http.seats import OwnSeats
+from api.operations.metrics import Snapshot, total, without_gauges
+from api.speke.rate import TokenBuckets
+from projections.clients.changes import MOST_PROCESSES, SIZE
+
+
+@dataclass(frozen=True)
+class Place:
+    """What one of the processes does. Its sockets outlive the process."""
+
+    kind: str
+    number: int
+    roles: Sequence[str] = ()
+    sockets: Sequence[socket.socket] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.number}"
+
+
+class Running(Protocol):
+    """A process that has not ended."""
+
+    place: Place
+    snapshot: Snapshot
+
+    async def scrape(self) -> None: ...
+
+    async def ended(self) -> int: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class Shared:
+    """`processes` is how many there are to be. Closed at the end: it holds the shared memory."""
+
+    def __init__(self, processes: int, *, per_second: int) -> None:
+        self.processes = processes
+        self.buckets = TokenBuckets(per_second)
+        self.seats = OwnSeats()
+        self.running: list[Running] = []
+        self.restarts = 0
+        self.cells = list(range(MOST_PROCESSES))
+        """The cells of `ClientChanges` that no process has."""
+        self.changes = os.memfd_create("medialedger-client-changes")
+        os.truncate(self.changes, SIZE)
+        self._of_ended: Snapshot = ()
+
+    def close(self) -> None:
+        os.close(self.changes)
+
+    def ended(self, snapshot: Snapshot, seats: Counter[str]) -> None:
+        """A process has ended: its counts stay in the totals, its seats are free."""
+        self._of_ended = total([self._of_ended, without_gauges(snapshot)])
+        for kind, taken in seats.items():
+            for _ in range(taken):
+                self.seats.leave(kind)
+
+    async def metrics(self) -> Snapshot:
+        """The sum over all processes, and those that have ended. No process is counted twice: after the wait there is no other."""
+        await asyncio.gather(*(each.scrape() for each in list(self.running)))
+        return total([self._own(), self._of_ended, *(each.snapshot for each in self.running)])
+
+    def _own(self) -> Snapshot:
+        kinds = Counter(each.place.kind for each in self.running)
+        processes, restarts = "medialedger_processes", "medialedger_process_restarts"
+        return [
+            [processes, "Processes that run", "gauge", [[processes, {"kind": kind}, count] for kind, count in kinds.items()]],
+            [restarts, "Processes that ended and were started again", "counter", [[f"{restarts}_total", {}, self.restarts]]],
+        ]

@@ -1,0 +1,145 @@
+"""A process of the supervisor, as the supervisor sees it: started, ready, retired or ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final
+
+from api.cli.channel import Channel, ChannelClosed
+from api.cli.shared import Place, Shared
+from api.operations.metrics import Snapshot
+from api.wiring.startup import StartError
+
+_SCRAPE_SECONDS: Final = 1.0
+_LAST_WORDS: Final = 1.0
+"""Seconds for reading what an ended process had sent."""
+
+
+Summary = Sequence[tuple[str, str]]
+"""Lines for the person who started the product."""
+
+
+class Supervised:
+    """One process. What it took of shared limits is free again when it has ended, however it ended."""
+
+    def __init__(self, place: Place, shared: Shared) -> None:
+        self.place = place
+        self.snapshot: Snapshot = ()
+        self._since = monotonic()
+        self._shared = shared
+        self._cell = shared.cells.pop()
+        self._taken: Counter[str] = Counter()
+        self.failure = ""
+        """Why it could not start, as it told."""
+        self._ready: asyncio.Future[Summary] = asyncio.get_running_loop().create_future()
+        self._process: asyncio.subprocess.Process
+        self._ending: asyncio.Task[int]
+        self.channel = Channel(
+            answers={"token": self._token, "seat": self._seat, "metrics": self._metrics},
+            notices={"ready": self._is_ready, "failed": self._has_failed, "leave": self._leave, "metrics": self._counted},
+        )
+
+    @property
+    def age(self) -> float:
+        return monotonic() - self._since
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def start(self) -> None:
+        """A session of its own: Ctrl-C in a terminal reaches the supervisor alone."""
+        ours, theirs = socket.socketpair()
+        try:
+            passed = (theirs.fileno(), self._shared.changes, *(each.fileno() for each in self.place.sockets))
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "api.cli.process", self.place.kind),
+                *("--parent", str(os.getpid()), "--processes", str(self._shared.processes), "--cell", str(self._cell)),
+                *("--descriptors", ",".join(map(str, passed)), "--roles", ",".join(self.place.roles)),
+                stdin=asyncio.subprocess.DEVNULL,
+                pass_fds=passed,
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            self._shared.cells.append(self._cell)
+            raise
+        finally:
+            theirs.close()
+        self._shared.running.append(self)
+        self._ending = asyncio.create_task(self._end(), name=f"end of {self.place}")
+        await self.channel.connect(ours)
+
+    async def ready(self) -> Summary:
+        """Raises `StartError` when it ended before, with the reason that it told."""
+        either: list[asyncio.Future[Any]] = [self._ready, self._ending]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if self._ready.done():
+            return self._ready.result()
+        raise StartError(self.failure or f"the process {self.place} ended before it was ready: {how(self._ending.result())}")
+
+    async def ended(self) -> int:
+        """Its exit code; negative for a signal."""
+        return await asyncio.shield(self._ending)
+
+    async def _end(self) -> int:
+        """Settles what it leaves behind, after reading what it sent last."""
+        code = await self._process.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS):
+                await self.channel.ended()
+        self._shared.running.remove(self)
+        self._shared.ended(self.snapshot, self._taken)
+        self._shared.cells.append(self._cell)
+        await self.channel.close()
+        return code
+
+    def terminate(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def scrape(self) -> None:
+        """Ask for its metrics. One that does not answer keeps the numbers that it gave before."""
+        with suppress(ChannelClosed, TimeoutError):
+            self.snapshot = await self.channel.ask("metrics", seconds=_SCRAPE_SECONDS)
+
+    async def _token(self, client: str) -> int:
+        return self._shared.buckets.take(client)
+
+    async def _seat(self, wanted: Sequence[Any]) -> bool:
+        kind, most = wanted
+        taken = await self._shared.seats.take(kind, most)
+        self._taken[kind] += taken
+        return taken
+
+    def _leave(self, kind: str) -> None:
+        self._taken[kind] -= 1
+        self._shared.seats.leave(kind)
+
+    async def _metrics(self, _: None) -> Snapshot:
+        return await self._shared.metrics()
+
+    def _counted(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def _is_ready(self, summary: Summary) -> None:
+        if not self._ready.done():
+            self._ready.set_result(summary)
+
+    def _has_failed(self, reason: str) -> None:
+        self.failure = reason
+
+
+def how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

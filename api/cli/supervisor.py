@@ -1,0 +1,207 @@
+"""The supervisor: runs the product in several processes that share the port, and starts again what ends. ADR 0030."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, Final
+
+from api.cli.database import OpenDatabase, check_connections
+from api.cli.ready import print_status, ready_text, working_text
+from api.cli.shared import Place, Shared
+from api.cli.sockets import bound_sockets
+from api.cli.stop_signals import StopSignals
+from api.cli.supervised import Summary, Supervised, how
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from workers.adapters.keyfiles import master_key
+
+_PATIENCE: Final = 15
+"""Seconds beyond the time that a process has for its stop; they include those in which idle connections may end."""
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 10.0
+_STABLE: Final = 30.0
+"""A process that ran for so many seconds begins again with the first pause."""
+
+logger = logging.getLogger(__name__)
+
+
+async def supervise(settings: Settings, *, database: OpenDatabase, api: int, workers: int, roles: Sequence[str]) -> int:
+    """Run so many processes of the API and of the workers until a stop signal. Without processes of the workers, those of the API
+    have the `roles` too."""
+    with StopSignals() as signals, ExitStack() as stack:
+        copies = stack.enter_context(bound_sockets(settings.host, port=settings.port, copies=api)) if api else []
+        master_key(settings.master_key_file)
+        shared = Shared(api + workers, per_second=settings.speke_rate)
+        stack.callback(shared.close)
+        places = [
+            *(Place("api", number + 1, () if workers else roles, sockets) for number, sockets in enumerate(copies)),
+            *(Place("workers", number + 1, roles) for number in range(workers)),
+        ]
+        supervisor = Supervisor(places, shared, seconds=settings.shutdown_seconds)
+        try:
+            async with database(settings) as found:
+                await check_connections(found, processes=api + workers)
+                try:
+                    summary = [*(await supervisor.start()), _processes(api, workers)]
+                    if copies:
+                        port = copies[0][0].getsockname()[1]
+                        print_status(ready_text(settings, port=port, database=found.label, summary=summary))
+                    else:
+                        print_status(working_text(found.label, summary=summary))
+                    await supervisor.run(signals)
+                finally:
+                    signals.on_stop(lambda: None)
+                    await supervisor.stop(signals.forced)
+        except asyncio.CancelledError:
+            if not signals.requested:
+                raise
+        print_status("stopped by force" if signals.forced.is_set() else "stopped")
+        return 1 if signals.forced.is_set() else 0
+
+
+def _processes(api: int, workers: int) -> tuple[str, str]:
+    counts = [f"{count} of the {kind}" for kind, count in (("API", api), ("workers", workers)) if count]
+    return "processes", f"{', '.join(counts)}; SIGUSR1 restarts them one by one"
+
+
+class Supervisor:
+    """Keeps one process in each place."""
+
+    def __init__(self, places: Sequence[Place], shared: Shared, *, seconds: int) -> None:
+        self._places = [_Keeper(place, shared, seconds=seconds) for place in places]
+        self._shared = shared
+        self._seconds = seconds
+        self._restarting: asyncio.Task[None] | None = None
+
+    async def start(self) -> Summary:
+        """The first process alone, since it migrates the database; then all others. Raises `StartError`."""
+        first, *others = self._places
+        summary = dict(await first.start())
+        starts = [asyncio.create_task(each.start()) for each in others]
+        try:
+            for start in asyncio.as_completed(starts):
+                summary |= dict(await start)
+        finally:
+            for each in starts:
+                each.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
+        return list(summary.items())
+
+    async def run(self, signals: StopSignals) -> None:
+        """Until a stop signal."""
+        stopped = asyncio.Event()
+        signals.on_stop(stopped.set)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGUSR1, self._restart)
+        keeping = [asyncio.create_task(each.keep(), name=f"keep {each.place}") for each in self._places]
+        try:
+            await stopped.wait()
+        finally:
+            loop.add_signal_handler(signal.SIGUSR1, lambda: None)  # too late for a restart
+            tasks = [*keeping, *([self._restarting] if self._restarting is not None else [])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def stop(self, forced: asyncio.Event) -> None:
+        """All processes at once; by force after a second signal, or when one takes too long."""
+        for each in self._places:
+            for sock in each.place.sockets:
+                sock.close()
+        running = list(self._shared.running)
+        for process in running:
+            process.terminate()
+        ends = asyncio.gather(*(process.ended() for process in running))
+        waits: list[asyncio.Future[Any]] = [ends, asyncio.ensure_future(forced.wait())]
+        await asyncio.wait(waits, timeout=2 * self._seconds + _PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        waits[1].cancel()
+        if not ends.done():
+            logger.error("the processes are killed: %s", "a second signal" if forced.is_set() else "they did not stop in time")
+            for process in running:
+                process.kill()
+        await ends
+
+    def _restart(self) -> None:
+        if self._restarting is None or self._restarting.done():
+            self._restarting = asyncio.create_task(self._one_by_one(), name="restart")
+        else:
+            logger.warning("the processes are being restarted already")
+
+    async def _one_by_one(self) -> None:
+        logger.info("the processes are restarted one by one")
+        for each in self._places:
+            try:
+                await each.replace()
+            except StartError as error:
+                logger.error("the restart ends here, the others go on as they are: %s", error)
+                return
+        logger.info("all processes were restarted")
+
+
+class _Keeper:
+    """Keeps a process in one place: starts it again when it ends, and replaces it without a gap."""
+
+    def __init__(self, place: Place, shared: Shared, *, seconds: int) -> None:
+        self.place = place
+        self._shared = shared
+        self._seconds = seconds
+        self._current: Supervised
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> Summary:
+        self._current = Supervised(self.place, self._shared)
+        await self._current.start()
+        return await self._current.ready()
+
+    async def keep(self) -> None:
+        """Starts the process again whenever it ends, with a pause that grows while it ends soon."""
+        pause = 0.0
+        while True:
+            process = self._current
+            code = await process.ended()
+            if process is not self._current:
+                continue  # it was replaced
+            pause = _FIRST_PAUSE if not pause or process.age > _STABLE else min(pause * 2, _LONGEST_PAUSE)
+            self._shared.restarts += 1
+            logger.error(
+                "the process %s (pid %d) %s; it is started again in %g s",
+                *(
+                    self.place,
+                    process.pid,
+                    f"could not start: {process.failure}" if process.failure else f"ended: {how(code)}",
+                    pause,
+                ),
+            )
+            await asyncio.sleep(pause)
+            async with self._starting:
+                if process is self._current:
+                    await self._start_again()
+
+    async def _start_again(self) -> None:
+        new = Supervised(self.place, self._shared)
+        try:
+            await new.start()
+        except OSError as error:
+            logger.error("the process %s cannot be started: %s", self.place, error)
+        else:
+            self._current = new
+
+    async def replace(self) -> None:
+        """Start another process on the same sockets first, then retire this one: no connection is refused or reset."""
+        async with self._starting:
+            new = Supervised(self.place, self._shared)
+            await new.start()
+            await new.ready()
+            old, self._current = self._current, new
+        old.channel.tell("retire")
+        try:
+            async with asyncio.timeout(2 * self._seconds + _PATIENCE):
+                await old.ended()
+        except TimeoutError:
+            logger.error("the process %s (pid %d) is killed: it did not end in time", self.place, old.pid)
+            old.kill()
+            await old.ended()

@@ -1,0 +1,71 @@
+"""The metrics of several processes as one."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from pydantic_core import from_json, to_json
+
+from api.http.metrics import RequestMetrics
+from api.operations.metrics import Snapshot, exposition, snapshot, total, without_gauges
+
+
+def process(requests: int, *, age: float) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    Gauge("age_seconds", "Age", registry=registry).set(age)
+    sizes = Histogram("size", "Size", buckets=(1, 10), registry=registry)
+    meter = RequestMetrics(registry, prefix="http").meter("media", "GET", route="/{id}")
+    told = Counter("told", "Told", ("whom",), registry=registry)
+    for number in range(requests):
+        sizes.observe(number)
+        meter.observe(200, 0.002)
+        told.labels(f"caller {number}").inc()
+    return registry
+
+
+def lines(text: bytes) -> set[str]:
+    return {line for line in text.decode().splitlines() if "_created" not in line}
+
+
+def sent(registry: CollectorRegistry) -> Snapshot:
+    """As it comes through a channel."""
+    found: Snapshot = from_json(to_json(snapshot(registry)))
+    return found
+
+
+def test_one_process_is_shown_as_prometheus_itself_shows_it() -> None:
+    registry = process(3, age=1.5)
+    assert exposition(sent(registry)) == generate_latest(registry)
+
+
+def test_counts_are_added_up_and_a_gauge_is_the_largest() -> None:
+    both = exposition(total([sent(process(3, age=1.5)), sent(process(12, age=0.5))]))
+    assert {
+        "age_seconds 1.5",
+        "size_count 15.0",
+        "size_sum 69.0",
+        'size_bucket{le="1.0"} 4.0',
+        'size_bucket{le="+Inf"} 15.0',
+        'http_requests_total{method="GET",route="/{id}",status="200",surface="media"} 15.0',
+        'told_total{whom="caller 0"} 2.0',
+        'told_total{whom="caller 11"} 1.0',
+    } <= lines(both)
+    assert both.count(b"# TYPE size histogram") == 1
+
+
+def test_the_time_since_when_is_the_earliest() -> None:
+    one, other = sent(process(1, age=0)), sent(process(1, age=0))
+    began = [sample[2] for metric in one for sample in metric[3] if sample[0] == "size_created"]
+    found = [sample[2] for metric in total([other, one]) for sample in metric[3] if sample[0] == "size_created"]
+    assert found == began
+
+
+def test_of_a_process_that_has_ended_the_counts_stay_and_the_gauges_go() -> None:
+    text = lines(exposition(total([without_gauges(sent(process(3, age=9))), sent(process(1, age=1))])))
+    assert {"age_seconds 1.0", "size_count 4.0"} <= text
+
+
+def test_a_total_changes_none_of_its_parts() -> None:
+    one = sent(process(2, age=1))
+    before = to_json(one)
+    assert total([total([one, one]), one]) != one
+    assert to_json(one) == before

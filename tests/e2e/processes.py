@@ -1,0 +1,125 @@
+"""The processes of one `medialedger up`, and connections to one of them: the kernel chooses, so connect until it is that one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+
+from tests.e2e.product import Product
+from tests.platform.waiting import until
+
+_TRIES: Final = 200
+_INODE: Final = 9
+"""The column of /proc/net/tcp; 0 while no process has accepted the connection."""
+
+
+def children(product: Product, kind: str) -> list[int]:
+    """The processes of the API or of the workers."""
+    command = f"\0api.cli.process\0{kind}\0".encode()
+    pids = Path(f"/proc/{product.process.pid}/task/{product.process.pid}/children").read_text().split()
+    return [int(pid) for pid in pids if command in _read(f"/proc/{pid}/cmdline")]
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs; a zombie does not."""
+    return b"\nState:\t" in (status := _read(f"/proc/{pid}/status")) and b"\nState:\tZ" not in status
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Caller:
+    """One connection, to one process."""
+
+    def __init__(self, address: str, pid: int, key: str) -> None:
+        host, _, port = address.removeprefix("http://").partition(":")
+        self._key = key
+        others: list[HTTPConnection] = []
+        try:
+            for _ in range(_TRIES):
+                self._http = HTTPConnection(host, int(port), timeout=60)
+                self._http.connect()
+                if _owned_by(pid, self._socket):
+                    return
+                others.append(self._http)  # closed later: its port would be used again
+        finally:
+            for each in others:
+                each.close()
+        raise AssertionError(f"no connection reached process {pid}")
+
+    @property
+    def _socket(self) -> socket.socket:
+        assert isinstance(self._http.sock, socket.socket)
+        return self._http.sock
+
+    def close(self) -> None:
+        self._http.close()
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """`headers` are named with underscores."""
+        sent = {"api-key": self._key, "content-type": "application/json"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        self._http.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body), sent)
+        response = self._http.getresponse()
+        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+
+    def first_frame(self, path: str) -> bytes:
+        """The first event of a stream."""
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\nhost: medialedger\r\n\r\n".encode())
+        got = b""
+        while b"\n\n" not in got.partition(b"\r\n\r\n")[2]:
+            piece = self._socket.recv(65536)
+            assert piece, got
+            got += piece
+        return got.partition(b"\r\n\r\n")[2].partition(b"\r\n")[2]
+
+    def rest(self) -> bytes:
+        """All that comes until the connection is closed."""
+        got = b""
+        while piece := self._socket.recv(65536):
+            got += piece
+        return got
+
+
+def _owned_by(pid: int, connection: socket.socket) -> bool:
+    """Whether this process has accepted the connection, once one has."""
+    ours, theirs = connection.getsockname()[1], connection.getpeername()[1]
+    line = re.compile(rf"^ *\d+: \w+:{theirs:04X} \w+:{ours:04X} .*$", re.MULTILINE)
+    found: list[str] = []
+
+    def accepted() -> bool:
+        match = line.search(Path("/proc/net/tcp").read_text())
+        found[:] = [] if match is None else [match[0].split()[_INODE]]
+        return found not in ([], ["0"])
+
+    until(accepted)
+    return any(_link(entry) == f"socket:[{found[0]}]" for entry in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def _link(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,243 @@
+"""`medialedger up` with two processes of the API and one of the workers: one product, whichever process answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+import httpx
+import pytest
+
+from tests.e2e.processes import Caller, alive, children
+from tests.e2e.product import Product, products
+from tests.platform.waiting import until
+
+RATE = 2
+PATCH = "application/json-patch+json"
+STREAM = "/engine/dashboard/stream"
+SEATS = 200
+SECOND = [{"op": "replace", "path": "/title", "value": "second"}]
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with products() as started:
+        home = tmp_path_factory.mktemp("processes") / "home"
+        yield started.start(home, api_processes="2", worker_processes="1", speke_rate=str(RATE)).until_ready()
+
+
+@pytest.fixture(scope="module")
+def key(product: Product) -> str:
+    return (product.home / "admin-api-key").read_text().strip()
+
+
+@pytest.fixture
+def callers(product: Product, key: str) -> Iterator[list[Caller]]:
+    """A connection to each process of the API."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(closing(Caller(product.address, pid, key))) for pid in children(product, "api")]
+
+
+def sample(text: str, name: str) -> float:
+    """The sum of a metric's samples."""
+    return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
+
+
+def scraped(product: Product) -> str:
+    return httpx.get(f"{product.address}/metrics", timeout=30).text
+
+
+def test_a_write_through_one_process_is_seen_through_the_other(callers: list[Caller]) -> None:
+    one, other = callers
+    for number in range(20):
+        made = one.call("POST", "/api/event/", {"title": f"first {number}"}, idempotency_key=f"k{number}")
+        event = made.json["id"]
+        seen = other.call("GET", f"/api/event/{event}")
+        assert (made.status, seen.status, seen.json["title"]) == (200, 200, f"first {number}")
+        changed = other.call("PATCH", f"/api/event/{event}", SECOND, if_match=seen.headers["etag"], content_type=PATCH)
+        assert changed.status == 200
+        assert one.call("GET", f"/api/event/{event}").json["title"] == "second"
+        assert one.call("PATCH", f"/api/event/{event}", SECOND, if_match=seen.headers["etag"], content_type=PATCH).status == 412
+        again = other.call("POST", "/api/event/", {"title": f"first {number}"}, idempotency_key=f"k{number}")
+        assert (again.json["id"], again.headers["idempotency-replayed"]) == (event, "true")
+        one, other = other, one
+
+
+def test_a_key_made_or_revoked_through_one_process_counts_in_the_other_at_once(callers: list[Caller]) -> None:
+    one, other = callers
+    for number in range(20):
+        made = one.call("POST", "/api/client/", {"name": f"viewer{number}", "roles": ["viewer"]})
+        assert made.status == 201
+        mine = {"api_key": made.json["key"]}
+        assert other.call("GET", "/api/event/", **mine).status == 200
+        assert one.call("DELETE", f"/api/client/viewer{number}").status in (200, 204)
+        assert other.call("GET", "/api/event/", **mine).status == 401
+        one, other = other, one
+
+
+def test_the_rate_of_key_requests_holds_over_both_processes(callers: list[Caller]) -> None:
+    """A new client has a full bucket; a document that cannot be read costs a token too."""
+    began = monotonic()
+    made = callers[0].call("POST", "/api/client/", {"name": "packager", "roles": ["keys"]})
+    answers = [
+        each.call("POST", "/packager/speke", b"nothing", api_key=made.json["key"], content_type="application/xml").status
+        for _ in range(4 * RATE)
+        for each in callers
+    ]
+    allowed = len([status for status in answers if status != 429])
+    assert 4 * RATE <= allowed <= 4 * RATE + RATE * (monotonic() - began)
+
+
+def test_seats_are_counted_over_both_processes_and_free_when_a_process_is_killed(product: Product) -> None:
+    pids = children(product, "api")
+
+    def first_frame(pid: int, stack: ExitStack) -> bytes:
+        caller = stack.enter_context(closing(Caller(product.address, pid, "")))
+        return caller.first_frame(STREAM)
+
+    with ExitStack() as stack:
+        taken = [first_frame(pids[number % 2], stack) for number in range(SEATS)]
+        assert all(frame.startswith(b"data: ") for frame in taken)
+        for pid in pids:
+            assert b"event: full" in first_frame(pid, stack)
+        os.kill(pids[0], signal.SIGKILL)
+        until(lambda: not alive(pids[0]))
+        until(lambda: first_frame(pids[1], stack).startswith(b"data: "))
+
+
+def test_metrics_are_of_all_processes_and_stay_when_one_is_killed(product: Product, key: str) -> None:
+    until(lambda: len(children(product, "api")) == 2)
+    pids = children(product, "api")
+    name = 'medialedger_http_requests_total{method="GET",route="/livez",status="200",surface="operations"}'
+    before = sample(scraped(product), re.escape(name))
+    for pid in (*pids, *pids, pids[0]):
+        with closing(Caller(product.address, pid, key)) as caller:
+            assert caller.call("GET", "/livez").status == 200
+    text = scraped(product)
+    assert sample(text, re.escape(name)) == before + 5
+    assert sample(text, 'medialedger_processes{kind="workers"}') == 1
+    restarts = sample(text, "medialedger_process_restarts_total")
+    os.kill(pids[0], signal.SIGKILL)
+    until(lambda: not alive(pids[0]) and len(children(product, "api")) == 2)
+    after = scraped(product)
+    assert sample(after, re.escape(name)) == before + 5
+    assert sample(after, "medialedger_process_restarts_total") == restarts + 1
+    told = [line for line in product.errors.splitlines() if f"(pid {pids[0]})" in line]
+    assert len(told) == 1
+    assert "ended: signal 9; it is started again in" in told[0]
+
+
+def test_a_restart_one_by_one_resets_nobody(product: Product, key: str) -> None:
+    until(lambda: len(children(product, "api")) == 2)
+    before = {*children(product, "api"), *children(product, "workers")}
+    counted = sample(scraped(product), "medialedger_http_requests_total")
+    done = Event()
+
+    def keep_alive(number: int) -> int:
+        answers = 0
+        with httpx.Client(base_url=product.address, headers={"API-KEY": key}, timeout=30) as http:
+            while not done.is_set():
+                assert http.get("/api/event/").status_code == 200
+                assert http.post("/api/event/", json={"title": f"{number} {answers}"}).status_code == 200
+                answers += 2
+        return answers
+
+    def new_connections() -> int:
+        answers = 0
+        while not done.is_set():
+            assert httpx.get(f"{product.address}/livez", timeout=30).status_code == 200
+            answers += 1
+        return answers
+
+    with ThreadPoolExecutor() as threads:
+        running = [*(threads.submit(keep_alive, number) for number in range(3)), threads.submit(new_connections)]
+        try:
+            product.signal(signal.SIGUSR1)
+            until(lambda: "all processes were restarted" in product.errors)
+        finally:
+            done.set()
+        answers = sum(each.result() for each in running)
+    now = {*children(product, "api"), *children(product, "workers")}
+    assert len(now) == 3
+    assert not now & before
+    assert sample(scraped(product), "medialedger_http_requests_total") == counted + answers + 1  # the first scrape
+
+
+def test_a_port_that_is_shared_already_is_refused(product: Product, tmp_path: Path) -> None:
+    port = product.address.rpartition(":")[2]
+    with products() as started:
+        second = started.start(tmp_path / "home", api_processes="2", port=port)
+        assert second.ended() == 1
+        assert second.errors == f"medialedger: port {port} on 127.0.0.1 is in use; stop the other program or set MEDIALEDGER_PORT\n"
+
+
+def test_a_setting_that_stops_the_start_is_one_line(tmp_path: Path) -> None:
+    """Only the first process of the API finds it out."""
+    home = tmp_path / "home"
+    with products() as started:
+        first = started.start(home).until_ready()
+        first.signal(signal.SIGTERM)
+        assert first.ended() == 0
+        (home / "master.key").write_bytes(bytes(32))
+        second = started.start(home, api_processes="2")
+        assert second.ended() == 1
+        assert second.errors.startswith("medialedger: the master key is not the one")
+        assert second.errors.count("\n") == 1
+
+
+def test_more_processes_than_the_database_has_connections_for_are_refused(tmp_path: Path) -> None:
+    with products() as started:
+        many = started.start(tmp_path / "home", api_processes="64", worker_processes="64")
+        assert many.ended() == 1
+        assert (
+            many.errors.splitlines()[-1]
+            == "medialedger: 128 processes need up to 1548 connections; max_connections of the database is 250"
+        )
+
+
+def test_a_stop_answers_what_is_under_way_in_all_processes(product: Product, key: str) -> None:
+    """The last test of this product."""
+    pids = [*children(product, "api"), *children(product, "workers")]
+    with ExitStack() as stack:
+        streams = [stack.enter_context(closing(Caller(product.address, pid, key))) for pid in children(product, "api")]
+        for each in streams:
+            assert each.first_frame(STREAM).startswith(b"data: ")
+        product.signal(signal.SIGTERM)
+        assert product.ended() == 0
+        for each in streams:
+            assert each.rest().endswith(b"0\r\n\r\n")
+    assert not any(map(alive, pids))
+    assert product.refuses
+
+
+def test_a_second_signal_forces(tmp_path: Path) -> None:
+    """One process is frozen, so it would never end by itself."""
+    with products() as started:
+        product = started.start(tmp_path / "home", api_processes="2", shutdown_seconds="3600").until_ready()
+        pids = children(product, "api")
+        os.kill(pids[0], signal.SIGSTOP)
+
+        def killed() -> bool:
+            product.signal(signal.SIGTERM)
+            return not any(map(alive, pids))
+
+        until(killed)
+        assert product.ended() == 1
+
+
+def test_a_supervisor_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    with products() as started:
+        product = started.start(tmp_path / "home", api_processes="2", worker_processes="1").until_ready()
+        pids = [*children(product, "api"), *children(product, "workers")]
+        assert len(pids) == 3
+        product.kill()
+        until(lambda: not any(map(alive, pids)))
+        again = started.start(tmp_path / "home", api_processes="2", port=product.address.rpartition(":")[2])
+        assert httpx.get(again.until_ready().address + "/livez").status_code == 200
