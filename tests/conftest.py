@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import AsyncIterator, Generator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
+from importlib.util import find_spec
 from io import StringIO
 from ipaddress import ip_network
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, settings
 from prometheus_client import CollectorRegistry
 
 from api.http.app import Application
@@ -51,8 +54,18 @@ class HandClock:
         self.now += timedelta(**by)
 
 
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="kill more often and try more requests, as `make faults` does")
+
+
+def pytest_configure() -> None:
+    """httpx imports sniffio for every request over ASGI, and Python searches for a missing module each time."""
+    if find_spec("sniffio") is None:
+        sys.modules["sniffio"] = None  # type: ignore[assignment]  # the import fails at once
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 
+@cache
 def product_version() -> str:
     try:
         return version("medialedger")

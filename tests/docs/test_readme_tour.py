@@ -45,7 +45,7 @@ class Running:
     def stop(self) -> tuple[int, str]:
         """The exit code and the last word."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=60), self._screen.read_text().splitlines()[-1]
+        return self.process.wait(timeout=120), self._screen.read_text().splitlines()[-1]
 
 
 def _path(binaries: Path) -> str:
@@ -78,7 +78,7 @@ def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1200,
         check=False,
     )
     assert (tour.returncode, tour.stderr) == (0, "")

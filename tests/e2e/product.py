@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -20,8 +20,8 @@ import httpx
 from tests.platform.waiting import ROOT, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
-READY = 60.0
-END = 60.0
+READY = 120.0
+END = 120.0
 
 
 class Product:
@@ -93,7 +93,7 @@ class Product:
     def refuses(self) -> bool:
         """Whether it takes no more requests."""
         try:
-            httpx.get(self.address + "/livez", timeout=5, verify=False)
+            httpx.get(self.address + "/livez", timeout=60, verify=False)
         except httpx.TransportError:
             return True
         return False
@@ -112,6 +112,10 @@ class Products:
         self._homes.add(home)
         self._started.append(Product(command, home, environment))
         return self._started[-1]
+
+    @property
+    def running(self) -> Sequence[Product]:
+        return [product for product in self._started if product.process.poll() is None]
 
     def close(self) -> None:
         try:
@@ -133,7 +137,7 @@ def products() -> Iterator[Products]:
 
 def client(product: Product, key: str, **options: Any) -> httpx.Client:
     """Without TLS: to read the certificates of the system takes as long as some requests."""
-    return httpx.Client(base_url=product.address, headers={"API-KEY": key}, timeout=30, verify=False, **options)
+    return httpx.Client(base_url=product.address, headers={"API-KEY": key}, timeout=120, verify=False, **options)
 
 
 def kill_postgres(home: Path) -> None:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.e2e.product import Product, Products, client
+from tests.e2e.product import Product, Products, client, products
 from tests.platform.waiting import until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -69,12 +69,40 @@ def test_from_schedule_to_live_to_stopped_and_back_to_an_earlier_version(started
     assert not EmbeddedPostgres(home).running
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("one") / "home"
+
+
+@pytest.fixture(scope="module")
+def one_home() -> Iterator[Products]:
+    with products() as made:
+        yield made
+
+
 class TestOneHome:
     """What else may be started, and how it stops, beside one running product."""
 
     @pytest.fixture
-    def product(self, started: Products, tmp_path: Path) -> Product:
-        return started.start(tmp_path / "home", admin_api_key=KEY).until_ready()
+    def product(self, one_home: Products, home: Path) -> Product:
+        """The one that runs, or a new one on the same home."""
+        running = one_home.running
+        return running[-1] if running else one_home.start(home, admin_api_key=KEY).until_ready()
+
+    def test_a_second_one_says_so_in_one_line(self, product: Product, one_home: Products) -> None:
+        second = one_home.start(product.home, admin_api_key=KEY)
+        assert second.ended() == 1
+        assert second.errors.count("\n") == 1
+        assert f"already running on this home (pid {product.process.pid})" in second.errors
+        assert httpx.get(product.address + "/livez").status_code == 200
+
+    def test_a_port_in_use_is_one_line_and_nothing_is_started(self, product: Product, started: Products, tmp_path: Path) -> None:
+        port = product.address.rpartition(":")[2]
+        other = started.start(tmp_path / "other", port=port)
+        assert other.ended() == 1
+        assert other.errors.count("\n") == 1
+        assert f"port {port}" in other.errors
+        assert not (tmp_path / "other" / "postgres").exists()
 
     def test_requests_under_way_are_answered_before_it_ends(self, product: Product) -> None:
         url = EmbeddedPostgres(product.home).attach()
@@ -91,21 +119,6 @@ class TestOneHome:
             assert [answer.result().status_code for answer in answers] == [200] * 8
         assert product.ended() == 0
         assert not EmbeddedPostgres(product.home).running
-
-    def test_a_second_one_says_so_in_one_line(self, product: Product, started: Products) -> None:
-        second = started.start(product.home, admin_api_key=KEY)
-        assert second.ended() == 1
-        assert second.errors.count("\n") == 1
-        assert f"already running on this home (pid {product.process.pid})" in second.errors
-        assert httpx.get(product.address + "/livez").status_code == 200
-
-    def test_a_port_in_use_is_one_line_and_nothing_is_started(self, product: Product, started: Products, tmp_path: Path) -> None:
-        port = product.address.rpartition(":")[2]
-        other = started.start(tmp_path / "other", port=port)
-        assert other.ended() == 1
-        assert other.errors.count("\n") == 1
-        assert f"port {port}" in other.errors
-        assert not (tmp_path / "other" / "postgres").exists()
 
 
 def _waiting(url: str) -> bool:

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from tests.platform.homes import copied
+from tests.platform.homes import initialised as initialised
 from tests.platform.waiting import first_line, python, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 
@@ -39,21 +41,9 @@ def home(tmp_path: Path) -> Iterator[Path]:
     EmbeddedPostgres(tmp_path).stop()
 
 
-@pytest.fixture(scope="module")
-def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of a server that has run and was stopped."""
-    home = tmp_path_factory.mktemp("initialised")
-    postgres = EmbeddedPostgres(home)
-    postgres.start()
-    postgres.stop()
-    return home
-
-
 @pytest.fixture
 def used(home: Path, initialised: Path) -> Path:
-    """A copy of that home, which takes a fraction of the time of a first start."""
-    subprocess.run(["cp", "-a", f"{initialised}/.", str(home)], check=True)
-    return home
+    return copied(initialised, home)
 
 
 @pytest.fixture(scope="module")

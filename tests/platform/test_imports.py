@@ -51,7 +51,7 @@ assert made, "the role has workers"
 def imported(program: str) -> set[str]:
     """The modules that a program has imported at its end."""
     code = f"{program}\nimport sys\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 

@@ -202,7 +202,7 @@ def _frames(ffmpeg: Path, file: Path, track: str, *, key: bytes | None = None, c
     with_key = ("-decryption_key", key.hex()) if key is not None else ()
     chosen = ("-map", f"0:{track[0]}", "-f", "framehash", "-hash", "sha256", "-")
     command = (ffmpeg, "-v", "quiet", *with_key, "-i", file, *chosen)
-    told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=complete)
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=complete)
     hashes = [line.rpartition(",")[2].strip() for line in told.stdout.splitlines() if not line.startswith("#")]
     assert len(hashes) >= 50 or not complete
     return hashes
@@ -213,5 +213,5 @@ def _one_bit_off(key: bytes) -> bytes:
 
 
 def _run(program: Path, *arguments: str | Path) -> None:
-    told = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=20, check=False)
+    told = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120, check=False)
     assert told.returncode == 0, told.stderr[-2000:]

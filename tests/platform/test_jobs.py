@@ -212,7 +212,7 @@ async def test_the_log_is_followed_until_the_job_has_ended(call: Call, engine: E
 async def said(capsys: pytest.CaptureFixture[str], expected: str) -> str:
     """What was said, once it holds this."""
     shown = ""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while expected not in shown:
             await asyncio.sleep(0.01)
             shown += capsys.readouterr().out

@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.platform.homes import copied
+from tests.platform.homes import initialised as initialised
 from tests.platform.waiting import python, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -30,7 +32,7 @@ class Running:
     def refuses(self) -> bool:
         """Not connected, or connected in the moment of closing and dropped."""
         try:
-            httpx.get(self.address, timeout=5, verify=False)
+            httpx.get(self.address, timeout=60, verify=False)
         except httpx.TransportError:
             return True
         return False
@@ -57,11 +59,11 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def running(home: Path) -> Iterator[Running]:
-    process = start(home)
+def running(home: Path, initialised: Path) -> Iterator[Running]:
+    process = start(copied(initialised, home))
     yield until_ready(process)
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
 
 
 def test_the_screen_says_where_everything_is(running: Running, home: Path) -> None:
@@ -78,38 +80,38 @@ def test_the_screen_says_where_everything_is(running: Running, home: Path) -> No
 
 def test_a_request_under_way_is_answered_before_the_process_ends(running: Running, home: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
-        answer = threads.submit(httpx.get, running.address + "/held", timeout=30)
+        answer = threads.submit(httpx.get, running.address + "/held", timeout=120)
         until((home / "held").exists)
         running.process.send_signal(signal.SIGTERM)
         until(running.refuses)
         assert not answer.done()
         (home / "go").touch()
         assert answer.result().text == "ok"
-    output, errors = running.process.communicate(timeout=30)
+    output, errors = running.process.communicate(timeout=120)
     assert (running.process.returncode, output.split(), errors) == (0, ["stopped"], "")
     assert (home / "stopped-in-order").exists()
     assert not EmbeddedPostgres(home).running
 
 
 def test_a_stream_of_events_does_not_hold_up_the_end(running: Running, home: Path) -> None:
-    with httpx.stream("GET", running.address + "/endless", timeout=30) as answer:
+    with httpx.stream("GET", running.address + "/endless", timeout=120) as answer:
         pieces = answer.iter_bytes()
         assert next(pieces) == b": here\n\n"
         running.process.send_signal(signal.SIGTERM)
         assert list(pieces) == []
-    output, errors = running.process.communicate(timeout=30)
+    output, errors = running.process.communicate(timeout=120)
     assert (running.process.returncode, output.split(), errors) == (0, ["stopped"], "")
     assert (home / "stopped-in-order").exists()
 
 
 def test_a_second_interrupt_does_not_wait(running: Running, home: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
-        answer = threads.submit(httpx.get, running.address + "/held", timeout=30)
+        answer = threads.submit(httpx.get, running.address + "/held", timeout=120)
         until((home / "held").exists)
         running.process.send_signal(signal.SIGINT)
         until(running.refuses)
         running.process.send_signal(signal.SIGINT)
-        output, _ = running.process.communicate(timeout=30)
+        output, _ = running.process.communicate(timeout=120)
         assert answer.exception() is not None or answer.result().status_code == 500
     assert (running.process.returncode, "by force" in output) == (1, True)
     assert not EmbeddedPostgres(home).running
@@ -117,7 +119,7 @@ def test_a_second_interrupt_does_not_wait(running: Running, home: Path) -> None:
 
 def test_a_second_process_on_the_same_home_is_refused(running: Running, home: Path) -> None:
     second = start(home)
-    output, errors = second.communicate(timeout=30)
+    output, errors = second.communicate(timeout=120)
     assert (second.returncode, output) == (1, "")
     assert errors == f"medialedger is already running on this home (pid {running.process.pid}): {home}\n"
     assert httpx.get(running.address).text == "ok"
@@ -131,7 +133,7 @@ def test_after_a_kill_the_next_start_takes_everything_over(running: Running, hom
         assert httpx.get(until_ready(successor).address).text == "ok"
     finally:
         successor.terminate()
-        output, errors = successor.communicate(timeout=30)
+        output, errors = successor.communicate(timeout=120)
     assert (successor.returncode, output.split(), errors) == (0, ["stopped"], "")
     assert not EmbeddedPostgres(home).running
 
@@ -142,14 +144,14 @@ def test_a_database_that_dies_is_started_again(running: Running, home: Path) -> 
     os.kill(pid, signal.SIGKILL)
     until(lambda: postgres.running and not (postgres.data / "postmaster.pid").read_text().startswith(f"{pid}\n"))
     running.process.terminate()
-    assert running.process.wait(timeout=30) == 0
+    assert running.process.wait(timeout=120) == 0
 
 
 def test_a_port_in_use_is_one_line_and_nothing_is_started(running: Running, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     port = running.address.rpartition(":")[2]
     second = start(elsewhere, MEDIALEDGER_PORT=port)
-    _, errors = second.communicate(timeout=30)
+    _, errors = second.communicate(timeout=120)
     assert second.returncode == 1
     assert errors == f"port {port} on 127.0.0.1 is in use; stop the other program or set MEDIALEDGER_PORT\n"
     assert not (elsewhere / "postgres").exists()
@@ -157,7 +159,7 @@ def test_a_port_in_use_is_one_line_and_nothing_is_started(running: Running, tmp_
 
 def test_a_database_that_is_not_there_is_one_line_without_its_password(home: Path) -> None:
     process = start(home, MEDIALEDGER_DATABASE_URL="postgresql://me:sekret@127.0.0.1:1/media")
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (1, "")
     assert errors.startswith("the database cannot be reached: ")
     assert errors.count("\n") == 1

@@ -215,7 +215,7 @@ class TestOtherAdmins:
 
         async with inner.directory.admin_lock():
             waiting = asyncio.create_task(second())
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while await inner.database.row(_WAITS) is None:
                     pass
             order.append("first")

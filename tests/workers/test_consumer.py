@@ -53,7 +53,7 @@ async def test_effects_are_committed_synchronously(inner: Core) -> None:
     await event(inner, 1)
     await consumer.start()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await handler.answer == "on"
     finally:
         await consumer.stop()

@@ -81,7 +81,7 @@ async def live(inner: Core, *, pause: float = 0.01) -> DashboardBroadcast:
 
 async def until(frames: AsyncIterator[bytes], wanted: Any) -> dict[str, Any]:
     """The first board of which this is true."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for frame in frames:
             shown: dict[str, Any] = json.loads(frame.removeprefix(b"data: "))
             if wanted(shown):

@@ -76,7 +76,7 @@ async def consuming(
     notebook: Notebook,
     *,
     shards: int = 1,
-    lease: float = 1.0,
+    lease: float = 30.0,
     limit: int = 1000,
     frozen: bool = False,
 ) -> AsyncIterator[Consumer[Sequence[LoggedEvent]]]:

@@ -36,7 +36,7 @@ def relayed(url: str, name: str) -> int:
 async def fetched(feed: Feed, after: int, *, through: int, close: bool = True) -> list[int]:
     """All positions up to `through`, as batches give them."""
     found: list[int] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while after < through:
             batch = await feed.fetch({0: after})
             assert all(position > after for position in positions(batch.records))
@@ -83,7 +83,7 @@ async def test_a_write_is_never_split(inner: Core, transport: Transport) -> None
         await do(inner, AddOrUpdateEvent(UUID(int=number + 1), {"title": "c", "ref_id": "d"}, state=EventState.VOD_PUBLIC))
     commands: dict[int, str] = dict(rows(inner.database.conninfo, "SELECT position, metadata->>'command_id' FROM events"))
     feed, after = transport.feed(kinds=KINDS, limit=4), 0
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while after < len(commands):
             batch = await feed.fetch({0: after})
             after = batch.through
@@ -105,7 +105,7 @@ async def test_each_shard_is_read_from_its_own_position(inner: Core, transport: 
     halves = []
     for shard in (0, 1):
         feed, after, found = transport.feed(kinds=KINDS, shards=2), {shard: 0}, []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while after[shard] < head:
                 batch = await feed.fetch(after)
                 found += positions(batch.records)
@@ -117,7 +117,7 @@ async def test_each_shard_is_read_from_its_own_position(inner: Core, transport: 
     assert halves[1]
     feed, after = transport.feed(kinds=KINDS, shards=2), {0: head, 1: 0}
     found = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while min(after.values()) < head:
             batch = await feed.fetch(after)
             found += positions(batch.records)

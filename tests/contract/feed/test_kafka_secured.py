@@ -127,7 +127,7 @@ async def test_the_log_goes_through_and_kafka_shows_how_far_the_consumer_is(
     feed = KafkaFeed(connection, topics, database=inner.database, past=past, kinds=KINDS, group=group, hint_every=0.0)
     assert await fetched(feed, 0, through=head, close=False) == list(range(1, head + 1))
     offsets: dict[str, int] = {}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while sum(offsets.values()) < head:
             await feed.fetch({0: head})
             offsets = await asyncio.to_thread(_committed, connection, group)

@@ -79,7 +79,7 @@ async def test_a_restored_log_under_a_kafka_that_has_more(
             transport = Kafka(inner.database, Log(inner.database, watcher), bootstrap=kafka, topics=topics)
             assert await fetched(transport.feed(kinds=KINDS), 0, through=head) == list(range(1, head + 1))
             feed, after, given = transport.feed(kinds=KINDS), 0, dict[int, UUID]()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while after < head:
                     batch = await feed.fetch({0: after})
                     given |= {record.position: record.event_id for record in batch.records}

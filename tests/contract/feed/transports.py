@@ -99,7 +99,7 @@ class Kafka:
     async def ready(self) -> None:
         """The relay has made the topics."""
         feed = self.feed(kinds=KINDS)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 with suppress(Unavailable):
                     await feed.fetch({0: 0})

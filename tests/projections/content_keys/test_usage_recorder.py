@@ -101,7 +101,7 @@ async def test_it_records_at_intervals_and_at_a_stop(inner: Core, clock: HandClo
     recorder = UsageRecorder(inner.executor, clock, every=0.01)
     await recorder.start()
     recorder.add(use(key))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while "content_key.delivered" not in await topics(inner):
             pass
     stopped = UsageRecorder(inner.executor, clock, every=3600)
@@ -121,7 +121,7 @@ async def test_half_full_it_records_before_the_interval_ends(inner: Core, clock:
     await recorder.start()
     for key in found:
         recorder.add(use(key))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await topics(inner)).count("content_key.delivered") < 4:
             pass
     await recorder.stop()

@@ -111,6 +111,10 @@ async def test_what_waits_for_next_year_or_behind_a_schedule_that_is_off_is_not_
         "INSERT INTO job_view (id, version, client, state, run_at, transaction_id) SELECT n, 1, 'off', 5,"
         " now() + (n - 10000) * interval '1 hour', '' FROM generate_series(1, 20000) n"
     )
+    await inner.database.execute(
+        "INSERT INTO job_view (id, version, client, state, run_at, transaction_id) SELECT 20000 + n, 1, 'a', 5,"
+        " now() + interval '1 year' + n * interval '1 hour', '' FROM generate_series(1, 20000) n"
+    )
     await inner.database.execute("INSERT INTO job_view (id, version, client, state, transaction_id) VALUES (90000, 1, 'a', 3, '')")
     await inner.database.execute("ANALYZE job_view")
     asked = f"SELECT id FROM job_view WHERE client = 'a' AND state IN {WAITING} AND {DUE_FROM} <= now() ORDER BY {DUE_FROM}, id"

@@ -91,7 +91,7 @@ class TestClaiming:
         await fail(inner, 2, retries=Retries(3, timedelta(seconds=1.5)))
         early = await inner.database.row("SELECT due_at > clock_timestamp() FROM job_task_view WHERE job = 2")
         found: list[Run] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not found:
                 found = await claimed(member(inner))
         assert found == [Run(2, 1, 2)]
@@ -142,7 +142,7 @@ class TestLeases:
         await begin(inner, 1)
         assert await claimed(member(inner, 2)) == []
         found: list[Expired] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not found:
                 found = await member(inner, 2).expired()
         assert found == [Expired(Run(1, 1, 1), "studio", "")]
@@ -256,7 +256,7 @@ async def test_a_claim_whose_answer_was_lost_is_found_again_when_its_lease_is_ov
         found.extend(await claimed(member(inner, 2)))
         return bool(found)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await free():
             pass
     assert found == [Run(1, 1, 1)]

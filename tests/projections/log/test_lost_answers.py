@@ -32,7 +32,7 @@ async def warmed(appender: Appender) -> None:
 @pytest.fixture
 async def wired(wire: Wire, database_url: str) -> AsyncIterator[Appender]:
     """An appender behind a wire that can be cut."""
-    made = Appender(Database(wire.conninfo), limits=Limits(patience=0.5))
+    made = Appender(Database(wire.conninfo), limits=Limits(patience=2.0))
     await made.start()
     await warmed(made)
     yield made

@@ -119,9 +119,9 @@ async def test_a_notification_names_the_latest_position(inner: Core, database_ur
     await listener.execute("LISTEN medialedger_log")
     await inner.appender.append(one("test:a"))
     await inner.appender.append(one("test:b"))
-    reached = [int(told.payload) async for told in listener.notifies(timeout=5, stop_after=1)]
+    reached = [int(told.payload) async for told in listener.notifies(timeout=60, stop_after=1)]
     while reached[-1] < 2:
-        reached += [int(told.payload) async for told in listener.notifies(timeout=5, stop_after=1)]
+        reached += [int(told.payload) async for told in listener.notifies(timeout=60, stop_after=1)]
     assert reached == sorted(reached)
     assert reached[-1] == 2
     await listener.close()

@@ -132,7 +132,7 @@ async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: F
     async with inner.database.connection() as listener:
         await listener.execute(f"LISTEN {CHANNEL}".encode())
         await fan.take([late])
-        assert [one.payload async for one in listener.notifies(timeout=5, stop_after=1)] == [str(A)]
+        assert [one.payload async for one in listener.notifies(timeout=60, stop_after=1)] == [str(A)]
         await listener.execute("UNLISTEN *")
     assert await rows(inner.database) == everything
 

@@ -31,7 +31,7 @@ async def test_a_delivery_is_sent_and_recorded(sending: Sending) -> None:
         "SELECT status, error, address, response, seconds, started_at FROM delivery_attempts"
     )
     assert (status, error, address, response, started) == (200, None, "127.0.0.1", "thanks", sending.clock())
-    assert 0 < seconds < 5
+    assert 0 < seconds < 60
 
 
 async def test_deliveries_from_before_the_start_are_sent_in_order(sending: Sending) -> None:

@@ -30,7 +30,7 @@ from workers.jobs.registry import installed
 from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
-SOON = 20.0
+SOON = 60.0
 T = TypeVar("T")
 ENGINE = ("controller", "work")
 

@@ -46,7 +46,7 @@ def tells(context: Context) -> StepResult:
 
 
 def surroundings(context: Context) -> StepResult:
-    seen = context.run("env", seconds=10).output.decode().splitlines()
+    seen = context.run("env", seconds=60).output.decode().splitlines()
     return StepResult(metadata={"ours": sorted(os.environ), "theirs": sorted(line.partition("=")[0] for line in seen)})
 
 
@@ -97,7 +97,7 @@ def leaves_a_program(context: Context) -> StepResult:
 
 
 def leaves_an_orphan(context: Context) -> StepResult:
-    said = context.run("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!", seconds=10)
+    said = context.run("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!", seconds=60)
     return StepResult(metadata={"pid": os.getpid(), "left": int(said.output)})
 
 

@@ -213,7 +213,8 @@ async def test_stop_kills_running_steps(hosts: StepProcessPool) -> None:
     await until(lambda: listener.lines)
     await hosts.stop()
     assert await running == Failed("The worker was stopped.", interrupted=True)
-    assert not any(alive(int(pid)) for pid in listener.lines[0][1].split())
+    pids = [int(pid) for pid in listener.lines[0][1].split()]
+    await until(lambda: not any(map(alive, pids)))  # what a step has started is killed, and gone a moment later
     assert await hosts.run(order("nothing"), Listener()) == Failed("The worker was stopped.", interrupted=True)
 
 
@@ -243,7 +244,7 @@ async def test_drain_interrupts_a_step(hosts: StepProcessPool, root: Path, step:
 async def worker(tmp_path: Path) -> AsyncIterator[Process]:
     """A worker process with a step that does not end."""
     environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "tests.workers.jobs.worker", str(tmp_path), "1.0"]
+    command = [sys.executable, "-m", "tests.workers.jobs.worker", str(tmp_path), "3.0"]
     made = await asyncio.create_subprocess_exec(*command, env=environment)
     await until((tmp_path / "pids").exists)
     yield made
@@ -262,10 +263,10 @@ async def test_without_its_worker_a_process_kills_its_group(worker: Process, tmp
 
 async def test_processes_stay_while_their_worker_sends(root: Path) -> None:
     """Over several times the patience of a host."""
-    hosts = StepProcessPool(media_root=root, allow=[], lease_seconds=0.3)
+    hosts = StepProcessPool(media_root=root, allow=[], lease_seconds=2.0)
     await hosts.start()
     first = await pid_of(hosts)
-    for _ in range(3):
+    for _ in range(25):
         assert await hosts.run(order("runs_too_long"), Listener()) == Failed("The program sleep did not end within 0.2 s.")
     assert await pid_of(hosts) == first
     await hosts.stop()

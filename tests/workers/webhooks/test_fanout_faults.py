@@ -47,7 +47,7 @@ async def heard(listener: AsyncConnection[TupleRow]) -> list[str]:
     """All notifications up to now. The last one is our own."""
     await listener.execute(f"NOTIFY {CHANNEL}, 'end'")
     said: list[str] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for note in listener.notifies():
             if note.payload == "end":
                 break

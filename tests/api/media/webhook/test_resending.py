@@ -132,7 +132,7 @@ async def test_senders_are_notified_of_the_webhook_only_when_something_changed(
         await given.finish(7, ANSWERED)
         await recover(http, given, "2031-01-01")
         await listener.execute("NOTIFY medialedger_deliveries, 'end'")
-        told = [notice.payload async for notice in listener.notifies(timeout=10, stop_after=3)]
+        told = [notice.payload async for notice in listener.notifies(timeout=60, stop_after=3)]
     finally:
         await listener.close()
     assert told == [str(given.webhook), str(given.webhook), "end"]
