@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Annotated, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from pydantic import Field
@@ -15,7 +15,7 @@ from api.audit.past_states import PastStates
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import AUDIT
-from api.kernel.pages import Descending, Whole
+from api.kernel.pages import Descending, Whole, next_link
 from api.kernel.request import Request
 from api.kernel.surfaces import AUDIT_LOG
 from api.kernel.wire import Between, Instant, Integer, Wire
@@ -74,7 +74,9 @@ class AuditEntryCollection(Wire):
     """A page of the event log."""
 
     page_size: int = Field(description="The number of entries in a page, as it was used: at most 1000.")
-    results: list[AuditEntry] = Field(description="The entries of this page.")
+    results: list[AuditEntry] = Field(
+        description="The entries of this page: fewer than pageSize on the last page, where they are large, and where few match."
+    )
     next: str | None = Field(description="The address of the next page with the same filters; null on the last page.")
 
 
@@ -123,6 +125,13 @@ class AuditEntriesQuery(Wire):
     order: Descending | None = Field(None, description="ASC or DESC by position; by default ASC with after, otherwise DESC.")
 
 
+class HistoryQuery(Wire):
+    """A page of the history of an aggregate."""
+
+    after: Position = Field(0, description="Only versions greater than this; 0 by default.")
+    page_size: Whole = Field(LARGEST, description="Entries in a page; 1000 by default, and more count as 1000.")
+
+
 class PastStateQuery(Wire):
     """A version or a time of the past; without both the present."""
 
@@ -159,10 +168,9 @@ async def list_audit_entries(request: Request, query: AuditEntriesQuery, audit: 
         ascending=ascending,
         limit=min(query.page_size, LARGEST),
     )
-    entries = await audit.entries(selection)
-    page = entries[: selection.limit]
-    following = _next(query, page[-1].position, selection) if len(entries) > selection.limit else None
-    results = [AuditEntry.of(entry) for entry in page]
+    page = await audit.entries(selection)
+    following = None if page.next is None else _next(query, page.next, selection)
+    results = [AuditEntry.of(entry) for entry in page.entries]
     return Response(200, AuditEntryCollection.model_construct(page_size=selection.limit, results=results, next=following))
 
 
@@ -173,12 +181,18 @@ async def verify_audit(request: Request, verifier: Verifier) -> Response:
 
 
 @routes.get("/{aggregate}/{id}/", AUDIT, response_model=list[AuditEntry])
-async def list_audit_history(request: Request, aggregate: str, id: str, audit: AuditQueries, catalogue: Catalogue) -> Response:
-    """All events of one aggregate, oldest first."""
-    entries = await audit.history(aggregate, _key(aggregate, id, catalogue))
-    if not entries:
+async def list_audit_history(
+    request: Request, aggregate: str, id: str, query: HistoryQuery, audit: AuditQueries, catalogue: Catalogue
+) -> Response:
+    """The events of one aggregate, oldest first. Where there are more, the header Link has the address of the next page."""
+    key, limit = _key(aggregate, id, catalogue), min(query.page_size, LARGEST)
+    page = await audit.history(aggregate, key, after=query.after, limit=limit)
+    if not page.entries and not (query.after and (await audit.history(aggregate, key, limit=1)).entries):
         raise NotFound(aggregate, id)
-    return Response(200, [AuditEntry.of(entry) for entry in entries])
+    headers: tuple[tuple[str, str], ...] = ()
+    if page.next is not None:
+        headers = (next_link(f"/api/audit/{quote(aggregate)}/{quote(key)}/?after={page.next}&pageSize={limit}"),)
+    return Response(200, [AuditEntry.of(entry) for entry in page.entries], headers=headers)
 
 
 @routes.get("/{aggregate}/{id}/state", AUDIT, response_model=AggregateState)
@@ -192,7 +206,7 @@ async def get_audit_state(
     found = await audit.past_state(aggregate, _key(aggregate, id, catalogue), version=query.version, at=at)
     if found is None:
         raise NotFound(aggregate, id)
-    position = found.position if query.version is not None else await _position_at(audit, at)
+    position = found.position if query.version is not None else await audit.position_at(at)
     shown = AggregateState.model_construct(
         aggregate=aggregate,
         id=found.root.key,
@@ -217,12 +231,6 @@ def _id(query: AuditEntriesQuery) -> str | None:
 def _whole_millisecond(moment: datetime | None) -> datetime | None:
     """Responses show milliseconds and the log stores microseconds: a time from a response means the end of its millisecond."""
     return moment + _REST_OF_MILLISECOND if moment is not None else None
-
-
-async def _position_at(audit: AuditQueries, at: datetime | None) -> int:
-    """The last position of the log at a time, or now: linked resources are shown with their names of that time."""
-    newest = await audit.entries(EntryFilter(recorded_to=at, limit=1))
-    return newest[0].position if newest else 0
 
 
 def _next(query: AuditEntriesQuery, last: int, selection: EntryFilter) -> str:

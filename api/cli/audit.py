@@ -23,11 +23,11 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 async def _show(args: Namespace, settings: Settings) -> int:
     async with open_core(settings) as wired:
-        audit = AuditQueries(wired.database, wired.streams, wired.catalogue)
+        audit = AuditQueries(wired.database.lists, wired.streams, wired.catalogue)
         if args.aggregate is not None and args.aggregate not in wired.catalogue.aggregates:
             raise StartError(f"there is no aggregate {args.aggregate}; known are {', '.join(wired.catalogue.aggregates)}")
         query = EntryFilter(aggregate=args.aggregate, id=args.id, limit=args.limit)
-        entries = list(reversed((await audit.entries(query))[: args.limit]))
+        entries = list(reversed((await audit.entries(query)).entries))
     if not entries:
         raise StartError("the log has no such events")
     for entry in entries:

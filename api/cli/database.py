@@ -18,8 +18,8 @@ from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgre
 OLDEST = 15
 CONNECT_SECONDS = 10
 WATCH_SECONDS = 1.0
-CONNECTIONS = 12
-"""Of one process: a pool of 8, and single ones for appends, notifications and listeners."""
+SINGLE_CONNECTIONS = 4
+"""Of one process, beside its pools: for appends, notifications and listeners."""
 
 logger = logging.getLogger(__name__)
 
@@ -89,11 +89,12 @@ async def _checked(url: str, *, kind: str) -> Database:
     return Database(url, f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}")
 
 
-async def check_connections(database: Database, *, processes: int) -> None:
+async def check_connections(database: Database, settings: Settings, *, processes: int) -> None:
     """So many processes, and one more during a restart, must find connections. Raises `StartError`."""
     async with await psycopg.AsyncConnection.connect(database.url, connect_timeout=CONNECT_SECONDS) as connection:
         row = await (await connection.execute("SHOW max_connections")).fetchone()
-    needed, allowed = CONNECTIONS * (processes + 1), int(row[0]) if row is not None else 0
+    each = settings.database_connections + settings.database_list_connections + SINGLE_CONNECTIONS
+    needed, allowed = each * (processes + 1), int(row[0]) if row is not None else 0
     if needed > allowed:
         raise StartError(f"{processes} processes need up to {needed} connections; max_connections of the database is {allowed}")
 

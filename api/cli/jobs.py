@@ -121,8 +121,12 @@ async def _logs(wired: Core, args: Namespace) -> None:
     jobs, history = JobQueries(wired.database), JobHistory(wired.database, wired.mapper)
     await _existing(jobs, args.id)
     if not args.follow:
-        for entry in await history.since(args.id):
-            _print_entry(entry, args.id)
+        cursor, more = BEGINNING, True
+        while more:
+            page = await history.since(args.id, cursor)
+            for entry in page.entries:
+                _print_entry(entry, args.id)
+            cursor, more = page.end(cursor), page.more
         return
     with until_interrupted():
         await _follow(LogFollower(jobs, history), args.id)

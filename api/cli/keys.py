@@ -96,7 +96,7 @@ async def _rotate(args: Namespace, settings: Settings) -> int:
         if old is None:
             raise StartError(f"{args.new_key_file} holds the master key that is in use already")
         fingerprints = Fingerprints(old=fingerprint(old), new=fingerprint(new))
-        async with Database(found.url, size=2) as owner:
+        async with Database.of_owner(found.url, size=2) as owner:
             rotation = Rotation(owner, cipher=SecretCipher(new, previous=old), fingerprints=fingerprints)
             older = await rotation.begin()
             if older:

@@ -20,7 +20,7 @@ from projections.log.streams import Streams
 async def run(args: Namespace, settings: Settings) -> int:
     async with open_database(settings) as found:
         role = await prepare(found.url)
-        async with Database(found.url, size=4) as database:
+        async with Database.of_owner(found.url, size=4) as database:
             if args.action == "list":
                 await _list(database)
             else:

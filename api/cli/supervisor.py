@@ -44,7 +44,7 @@ async def supervise(settings: Settings, *, database: OpenDatabase, api: int, wor
         supervisor = Supervisor(places, shared, seconds=settings.shutdown_seconds)
         try:
             async with database(settings) as found:
-                await check_connections(found, processes=api + workers)
+                await check_connections(found, settings, processes=api + workers)
                 try:
                     summary = [*(await supervisor.start()), _processes(api, workers)]
                     if copies:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Sequence
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from api.engine.client_filter import ClientFilter
 from api.engine.job_log_text import record
+from api.engine.model import EngineModel
 from api.engine.responses import LogRecord
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.http.auth import OPEN
@@ -17,16 +20,32 @@ from api.http.router import Router
 from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, BEAT, END, SILENCE, SubscriberLimit, event_stream, frame
 from api.http.streaming import EVENT_STREAM
+from api.kernel.pages import next_link
 from api.kernel.request import Request
+from api.kernel.wire import Between, Integer
 from domain.job.aggregate import Job
 from domain.job.values import TERMINAL
 from domain.kernel.errors import NotFound, Unavailable
 from projections.job.history import BEGINNING, JobHistory, LogCursor, LogEvent, LogLine
 from projections.job.queries import JobQueries
+from projections.kernel.page import LARGEST
 
 routes = Router(surface=ENGINE, tag="Job engine")
 
 _CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
+
+
+class JobLogQuery(EngineModel):
+    """A page of a job's log."""
+
+    items: Annotated[Integer, Between(1)] = Field(LARGEST, description="Records at most; default 1000, and more is cut to 1000.")
+    after: Annotated[str, Field(pattern=f"^{_CURSOR.pattern}$")] | None = Field(
+        None, description="Only records after this place, as the header Link and the ids of the stream name it."
+    )
+
+    @property
+    def cursor(self) -> LogCursor:
+        return BEGINNING if self.after is None else LogCursor(*map(int, self.after.split("-")))
 
 
 class LogFollower:
@@ -51,7 +70,7 @@ class LogFollower:
                 continue
             for entry in entries:
                 cursor = cursor.after(entry)
-                yield frame(record(entry, job), id=f"{cursor.position}-{cursor.line}")
+                yield frame(record(entry, job), id=_id(cursor))
             if ended and not entries:
                 yield END
                 return
@@ -59,21 +78,29 @@ class LogFollower:
             if silence >= SILENCE:
                 silence = 0.0
                 yield BEAT
-            await asyncio.sleep(self._pause)
+            if len(entries) < LARGEST:
+                await asyncio.sleep(self._pause)
 
     async def poll(self, job: int, cursor: LogCursor) -> tuple[bool, Sequence[LogEvent | LogLine]]:
-        """Whether the job has ended, and the new entries. The state is read first, so a job that has ended gives all of them."""
+        """Whether the job has ended, and the next entries. The state is read first, so a job that has ended gives all of them."""
         row = await self._jobs.by_id(job)
-        return row is None or row.state in TERMINAL, await self._history.since(job, cursor)
+        return row is None or row.state in TERMINAL, (await self._history.since(job, cursor)).entries
 
 
 @routes.get("/logs/{job_id}", OPEN, response_model=list[LogRecord], errors=UNAVAILABLE)
-async def get_job_log(request: Request, job_id: int, jobs: JobQueries, history: JobHistory, clients: ClientFilter) -> Response:
+async def get_job_log(
+    request: Request, job_id: int, query: JobLogQuery, jobs: JobQueries, history: JobHistory, clients: ClientFilter
+) -> Response:
     """Events of a job and the lines that its steps wrote, in the order of time.
 
-    The first record is the request, without credentials."""
+    The first record is the request, without credentials. Where there are more, the header Link has the address of the next page."""
     await _check_known(jobs, job_id, await clients.of(request))
-    return Response(200, [record(entry, job_id) for entry in await history.since(job_id)])
+    limit, cursor = min(query.items, LARGEST), query.cursor
+    page = await history.since(job_id, cursor, limit=limit)
+    headers: tuple[tuple[str, str], ...] = ()
+    if page.more:
+        headers = (next_link(f"/engine/logs/{job_id}?after={_id(page.end(cursor))}&items={limit}"),)
+    return Response(200, [record(entry, job_id) for entry in page.entries], headers=headers)
 
 
 @routes.get("/logs/{job_id}/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)
@@ -88,6 +115,10 @@ async def stream_job_log(request: Request, job_id: int, jobs: JobQueries, follow
 async def _check_known(jobs: JobQueries, job_id: int, client: str | None) -> None:
     if await jobs.by_id(job_id, client) is None:
         raise NotFound(Job.KIND, str(job_id))
+
+
+def _id(cursor: LogCursor) -> str:
+    return f"{cursor.position}-{cursor.line}"
 
 
 def _cursor(request: Request) -> LogCursor:

@@ -60,3 +60,8 @@ class ReferenceQuery(FreshQuery):
 
 def page_body(page: Page[Any], results: list[Any]) -> dict[str, Any]:
     return {"pageSize": page.size, "totalCount": page.total, "results": results}
+
+
+def next_link(address: str) -> tuple[str, str]:
+    """The header of a list that is a bare array and has more pages."""
+    return "link", f'<{address}>; rel="next"'

@@ -226,7 +226,7 @@ def _declare_routes_by_filter(router: Router, of: OwnedProperties) -> None:
     @with_annotations(query=of.query)
     async def list_properties(request: Request, query: PropertyQuery, properties: PropertyQueries) -> Response:
         """The properties that match every filter; without a filter, all."""
-        return of.resource.listed(await properties.matching(of.kind.KIND, query.filter))
+        return of.resource.listed(await properties.listed(of.kind.KIND, query.filter))
 
     @router.delete(
         "/", WRITE, response_model=DeletedCount, name=f"delete_{of.kind.KIND}_list", if_match=False, respond=respond_count

@@ -1,11 +1,14 @@
 """Metrics of pending work: the lag of consumers and the pending deliveries.
 
-They are read from the database with each scrape, so every process shows the same values.
+They are read from the database, so every process shows the same values. A scrape within some seconds of another one shows the
+values of that one: they are counted, and `/metrics` needs no key.
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
+from time import monotonic
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -17,10 +20,14 @@ _BOUNDED = f"counted up to {MOST_COUNTED}"
 
 
 class Backlog:
-    """Gauges that are read from the database with each scrape."""
+    """Gauges that are read from the database when they are older than `fresh` seconds."""
+
+    fresh: float = 5.0
 
     def __init__(self, consumers: ConsumerQueries, deliveries: DeliveryQueries, *, registry: CollectorRegistry) -> None:
         self._consumers = consumers
+        self._reading = asyncio.Lock()
+        self._read_at = float("-inf")
         self._deliveries = deliveries
 
         def of_consumer(name: str, meaning: str) -> Gauge:
@@ -41,9 +48,16 @@ class Backlog:
         self._oldest = of_deliveries("oldest_seconds", "How long ago the first of the due deliveries became due")
 
     async def refresh(self) -> None:
-        with suppress(Unavailable):
-            await self._refresh_consumers()
-            await self._refresh_deliveries()
+        async with self._reading:
+            if monotonic() - self._read_at < self.fresh:
+                return
+            with suppress(Unavailable):
+                await self._refresh()
+            self._read_at = monotonic()
+
+    async def _refresh(self) -> None:
+        await self._refresh_consumers()
+        await self._refresh_deliveries()
 
     async def _refresh_consumers(self) -> None:
         consumers = await self._consumers.all()

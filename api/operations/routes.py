@@ -20,7 +20,7 @@ from api.operations.asyncapi.document import AsyncApi
 from api.operations.backlog import Backlog
 from api.operations.metrics import DatabaseMetrics, Snapshot, exposition
 from domain.kernel.errors import Unavailable
-from projections.kernel.database import Database
+from projections.kernel.database import Database, Pool
 from projections.log.append import Appender
 from projections.log.reader import head
 
@@ -61,7 +61,7 @@ async def check_readiness(request: Request, database: Database, appender: Append
 class LogHead:
     """The last position of the log as a metric: read with each scrape, since other processes append too."""
 
-    def __init__(self, database: Database, registry: CollectorRegistry) -> None:
+    def __init__(self, database: Pool, registry: CollectorRegistry) -> None:
         self._database = database
         self._gauge = Gauge("medialedger_log_head_position", "Position of the last event in the log", registry=registry)
 

@@ -14,10 +14,10 @@ from domain.kernel.clock import Clock, system_clock
 from domain.kernel.mapper import Catalogue, EventMapper
 from projections.clients.changes import ClientChanges
 from projections.clients.directory import ClientDirectory
-from projections.kernel.database import APP_ROLE, Database
+from projections.kernel.database import APP_ROLE, Database, PoolLimits
 from projections.kernel.migrate import MigrationEdited, grant_application, migrate
 from projections.kernel.view import Views
-from projections.log.append import Appender, Limits
+from projections.log.append import Appender, AppendLimits
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
@@ -63,10 +63,11 @@ def core(
     role: str | None,
     clock: Clock = system_clock,
     changes: ClientChanges | None = None,
-    limits: Limits | None = None,
+    pools: PoolLimits | None = None,
+    appends: AppendLimits | None = None,
 ) -> Core:
     """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one."""
-    database, known, registry = Database(conninfo, role=role), catalogue(), CollectorRegistry()
+    database, known, registry = Database(conninfo, role=role, limits=pools), catalogue(), CollectorRegistry()
     mapper, shown = EventMapper(known), views()
     streams, commit_notifier, log_watcher = Streams(database, mapper), CommitNotifier(database), LogWatcher(database)
 
@@ -74,7 +75,7 @@ def core(
         log_watcher.grew()
         commit_notifier.announce(position)
 
-    appender = Appender(database, limits=limits or Limits(), observe=_append_metrics(registry), announce=announce)
+    appender = Appender(database, limits=appends or AppendLimits(), observe=_append_metrics(registry), announce=announce)
     Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
         lambda: appender.oldest
     )
@@ -113,7 +114,7 @@ def _append_metrics(registry: CollectorRegistry) -> Callable[[int, float], None]
 
 async def prepare(conninfo: str) -> str | None:
     """Migrate, build missing or outdated views, and make the role of the application. Returns the role's name, or None."""
-    async with Database(conninfo, size=4) as owner:
+    async with Database.of_owner(conninfo, size=4) as owner:
         try:
             applied = await migrate(owner, migrations())
         except MigrationEdited as fault:

@@ -146,7 +146,9 @@ async def build(
     `changes` join it with others. Raises `StartError` for what a person can correct."""
     previous = previous_master_key(settings.master_key_file)
     processes = siblings.processes if siblings is not None else 1
-    core = await prepared(database, master_key, previous=previous, changes=changes, processes=processes)
+    core = await prepared(
+        database, master_key, previous=previous, changes=changes, processes=processes, pools=settings.database_limits
+    )
     idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
     outbound = GuardedClient(settings.outbound_allow)
     cipher = SecretCipher(master_key, previous=previous)

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationE
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from projections.kernel.database import PoolLimits
 from workers.adapters.kafka.connection import KafkaConnection
 
 PREFIX = "MEDIALEDGER_"
@@ -148,6 +149,18 @@ class Settings(BaseSettings):
     database_url: Annotated[SecretStr | None, _stripped(_database_url)] = Field(
         None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"
     )
+    database_connections: Annotated[int, _stripped(_whole_number(2, 1000))] = Field(
+        8, description="connections of a process for writes, authentication and reads of one thing"
+    )
+    database_list_connections: Annotated[int, _stripped(_whole_number(1, 1000))] = Field(
+        4, description="further connections of a process for lists, searches and the audit"
+    )
+    database_lists_waiting: Annotated[int, _stripped(_whole_number(1, 100_000))] = Field(
+        1000, description="how many lists may wait for one of these connections; further ones get 503"
+    )
+    database_query_seconds: Annotated[int, _stripped(_whole_number(1, 3600))] = Field(
+        5, description="how long a query may take; a longer one is stopped, and its request gets 503"
+    )
     kafka_bootstrap_servers: Annotated[str | None, _stripped(_bootstrap_servers)] = Field(
         None,
         description="Kafka brokers, host:port separated by commas; consumers then read from Kafka. "
@@ -266,6 +279,15 @@ class Settings(BaseSettings):
                 raise SettingsError(f"{_name(field)} must stay empty without {_name('kafka_security_protocol')}=SSL or SASL_SSL")
             if path is not None and not path.is_file():
                 raise SettingsError(f"{_name(field)} must be a file; there is none at {path}")
+
+    @property
+    def database_limits(self) -> PoolLimits:
+        return PoolLimits(
+            self.database_connections,
+            self.database_list_connections,
+            waiting=self.database_lists_waiting,
+            seconds=self.database_query_seconds,
+        )
 
     @property
     def unknown(self) -> tuple[str, ...]:

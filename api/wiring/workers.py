@@ -13,8 +13,8 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.encryption import SecretCipher
 from projections.clients.changes import ClientChanges
-from projections.kernel.database import Database
-from projections.log.append import Limits
+from projections.kernel.database import Database, PoolLimits
+from projections.log.append import AppendLimits
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
 from projections.vault.master_keys import master_key_fits
@@ -31,11 +31,12 @@ async def prepared(
     previous: bytes | None = None,
     changes: ClientChanges | None = None,
     processes: int = 1,
+    pools: PoolLimits | None = None,
 ) -> Core:
     """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key. The
     limit of waiting changes is for all `processes`."""
-    limits = replace(Limits(), waiting=Limits().waiting // processes)
-    wired = core(database, role=await prepare(database), changes=changes, limits=limits)
+    appends = replace(AppendLimits(), waiting=AppendLimits().waiting // processes)
+    wired = core(database, role=await prepare(database), changes=changes, pools=pools, appends=appends)
     await _check_master_key(database, master_key, previous)
     return wired
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +13,22 @@ from pydantic_core import from_json
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
 from domain.kernel.stream_name import StreamName
-from projections.kernel.database import Database
-from projections.kernel.where import Part, where
+from projections.kernel.database import Pool
+from projections.kernel.page import LARGEST, within_bytes
+from projections.kernel.where import where
+from projections.log.bisection import position_at, position_before, version_at
 from projections.log.hash_chain import leaf
+from projections.log.reader import head
 from projections.log.streams import Streams
 
-_COLUMNS = """
-SELECT position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt FROM events
+_COLUMNS = "position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt"
+_SCANNED = 50_000
+_MOST_SCANNED = 1_000_000
+_STREAMS = """
+SELECT found.* FROM unnest(%(streams)s::text[]) AS s (stream) CROSS JOIN LATERAL (
+    SELECT {columns} FROM events WHERE originator_id = s.stream AND {conditions}
+    ORDER BY originator_version {direction} LIMIT %(limit)s
+) AS found ORDER BY position {direction} LIMIT %(limit)s
 """
 
 
@@ -50,6 +59,15 @@ class PastState:
     recorded_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """Entries, and where the next page begins: after this position (or version, in a history), or before it in descending order.
+    None: this is the last page."""
+
+    entries: Sequence[Entry]
+    next: int | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class EntryFilter:
     """`after` and `before` are positions and exclusive. All conditions must hold."""
@@ -66,68 +84,134 @@ class EntryFilter:
     ascending: bool = False
     limit: int = 50
 
+    @property
+    def direction(self) -> str:
+        return "ASC" if self.ascending else "DESC"
+
 
 class AuditQueries:
-    """Reads the event log itself, so the audit is always up to date."""
+    """Reads the event log itself, so the audit is always up to date.
 
-    def __init__(self, database: Database, streams: Streams, catalogue: Catalogue) -> None:
-        self._database = database
+    No filter but time and id has an index, since each index would slow down every append. A page with such a filter looks at
+    `most_scanned` events at most, `scanned` with each query, and may end before it is full; the next page goes on from there.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        streams: Streams,
+        catalogue: Catalogue,
+        *,
+        scanned: int = _SCANNED,
+        most_scanned: int = _MOST_SCANNED,
+    ) -> None:
+        self._pool = pool
         self._streams = streams
         self._catalogue = catalogue
+        self._scanned = scanned
+        self._most_scanned = most_scanned
 
-    async def entries(self, selection: EntryFilter) -> list[Entry]:
-        """One more than `limit` if there are more: this tells the caller that there is a next page."""
-        conditions, parameters = where(self._parts(selection))
-        condition = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        order = "ASC" if selection.ascending else "DESC"
-        rows = await self._database.rows(
-            f"{_COLUMNS}{condition} ORDER BY position {order} LIMIT %(limit)s", {**parameters, "limit": selection.limit + 1}
-        )
-        return [_entry(row) for row in rows]
-
-    def _parts(self, selection: EntryFilter) -> list[Part]:
-        streams = None
+    async def entries(self, selection: EntryFilter) -> EntryPage:
+        """A page of the entries that match."""
+        first, last = await self._span(selection)
         if selection.id is not None:
-            kinds = [selection.aggregate] if selection.aggregate else list(self._catalogue.aggregates)
-            streams = [f"{kind}:{selection.id}" for kind in kinds]
-        return [
-            ("after", selection.after, "position > %(after)s"),
-            ("before", selection.before, "position < %(before)s"),
-            ("streams", streams, "originator_id = ANY(%(streams)s)"),
-            ("kind", selection.aggregate, "split_part(originator_id, ':', 1) = %(kind)s"),
-            ("type", selection.type, "topic = %(type)s"),
-            ("actor", selection.actor, "metadata->>'actor' = %(actor)s"),
-            ("transaction_id", selection.transaction_id, "metadata->>'correlation_id' = %(transaction_id)s"),
-            ("recorded_from", selection.recorded_from, "recorded_at >= %(recorded_from)s"),
-            ("recorded_to", selection.recorded_to, "recorded_at <= %(recorded_to)s"),
-        ]
+            entries, more = await self._of_id(selection, first, last)
+            return EntryPage(entries, entries[-1].position if more else None)
+        if selection.ascending:
+            end = min(last, first + self._most_scanned - 1)
+            parts: Iterable[tuple[int, int]] = _parts(first, end, size=self._scanned)
+        else:
+            end = max(first, last - self._most_scanned + 1)
+            parts = reversed(_parts(end, last, size=self._scanned))
+        found: list[Entry] = []
+        for low, high in parts:
+            entries, more = await self._between(selection, low, high, limit=selection.limit - len(found))
+            found += entries
+            if more:
+                return EntryPage(found, found[-1].position)
+        return EntryPage(found, end if (end < last if selection.ascending else end > first) else None)
 
-    async def history(self, aggregate: str, key: str) -> list[Entry]:
-        """All events of one aggregate, oldest first."""
-        rows = await self._database.rows(
-            _COLUMNS + " WHERE originator_id = %s ORDER BY originator_version", (f"{aggregate}:{key}",)
+    async def _span(self, selection: EntryFilter) -> tuple[int, int]:
+        """The first and the last position that the filter allows."""
+        first, last = (selection.after or 0) + 1, await head(self._pool)
+        if selection.before is not None:
+            last = min(last, selection.before - 1)
+        if selection.recorded_from is not None:
+            first = max(first, 1 + await position_before(self._pool, selection.recorded_from))
+        if selection.recorded_to is not None:
+            last = min(last, await position_at(self._pool, selection.recorded_to))
+        return first, last
+
+    async def _between(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[Entry], bool]:
+        conditions, named = _conditions(selection)
+        question = f"SELECT {_COLUMNS} FROM events WHERE {conditions} ORDER BY position {selection.direction} LIMIT %(limit)s"
+        return await self._page(selection, question, limit=limit, named={**named, "low": low, "high": high})
+
+    async def _of_id(self, selection: EntryFilter, first: int, last: int) -> tuple[list[Entry], bool]:
+        kinds = [selection.aggregate] if selection.aggregate else list(self._catalogue.aggregates)
+        conditions, named = _conditions(selection)
+        question = _STREAMS.format(columns=_COLUMNS, conditions=conditions, direction=selection.direction)
+        named |= {"streams": [f"{kind}:{selection.id}" for kind in kinds], "low": first, "high": last}
+        return await self._page(selection, question, limit=selection.limit, named=named)
+
+    async def _page(self, selection: EntryFilter, question: str, *, limit: int, named: dict[str, Any]) -> tuple[list[Entry], bool]:
+        rows = await self._pool.rows(within_bytes(question, order=f"position {selection.direction}"), {**named, "limit": limit + 1})
+        return _first(rows, limit=limit)
+
+    async def history(self, aggregate: str, key: str, *, after: int = 0, limit: int = LARGEST) -> EntryPage:
+        """The events of one aggregate after a version, oldest first."""
+        question = (
+            f"SELECT {_COLUMNS} FROM events WHERE originator_id = %s AND originator_version > %s"
+            " ORDER BY originator_version LIMIT %s"
         )
-        return [_entry(row) for row in rows]
+        rows = await self._pool.rows(within_bytes(question, order="originator_version"), (f"{aggregate}:{key}", after, limit + 1))
+        entries, more = _first(rows, limit=limit)
+        return EntryPage(entries, entries[-1].version if more else None)
 
     async def past_state(
         self, aggregate: str, key: str, *, version: int | None = None, at: datetime | None = None
     ) -> PastState | None:
         """An aggregate at a version, at a time, or now; None if it did not exist then."""
-        rows = await self._database.rows(
-            "SELECT originator_id, originator_version, topic, state, position, recorded_at FROM events"
-            " WHERE originator_id = %(stream)s"
-            " AND (%(version)s::bigint IS NULL OR originator_version <= %(version)s)"
-            " AND (%(at)s::timestamptz IS NULL OR recorded_at <= %(at)s) ORDER BY originator_version",
-            {"stream": f"{aggregate}:{key}", "version": version, "at": at},
+        stream = f"{aggregate}:{key}"
+        if version is None:
+            version = await version_at(self._pool, stream, moment=at or datetime.max.replace(tzinfo=UTC))
+        row = await self._pool.row(
+            "SELECT position, recorded_at FROM events WHERE originator_id = %s AND originator_version = %s", (stream, version)
         )
-        if not rows or (version is not None and rows[-1][1] < version):
-            return None
-        root = self._streams.folded(row[:4] for row in rows)[rows[0][0]]
-        return PastState(root, rows[-1][4], rows[-1][5])
+        root = await self._streams.at_version(stream, version) if row is not None else None
+        return None if row is None or root is None else PastState(root, *row)
+
+    async def position_at(self, at: datetime | None) -> int:
+        """The last position of the log at a time, or now."""
+        return await head(self._pool) if at is None else await position_at(self._pool, at)
+
+
+def _first(rows: Sequence[Sequence[Any]], *, limit: int) -> tuple[list[Entry], bool]:
+    """The first entries of rows that were read `within_bytes`, one more than `limit`, and whether there are more."""
+    entries = [_entry(row) for row in rows[:limit]]
+    return entries, bool(rows) and rows[0][-1] > len(entries)
+
+
+def _parts(first: int, last: int, *, size: int) -> list[tuple[int, int]]:
+    """Positions from `first` to `last` in parts, each with its lowest and its highest one."""
+    return [(low, min(last, low + size - 1)) for low in range(first, last + 1, size)]
+
+
+def _conditions(selection: EntryFilter) -> tuple[str, dict[str, Any]]:
+    """Between the positions `low` and `high`."""
+    conditions, named = where(
+        [
+            ("kind", selection.aggregate, "split_part(originator_id, ':', 1) = %(kind)s"),
+            ("type", selection.type, "topic = %(type)s"),
+            ("actor", selection.actor, "metadata->>'actor' = %(actor)s"),
+            ("transaction_id", selection.transaction_id, "metadata->>'correlation_id' = %(transaction_id)s"),
+        ]
+    )
+    return " AND ".join(["position BETWEEN %(low)s AND %(high)s", *conditions]), named
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    position, stream, version, topic, event_id, recorded_at, metadata, state, salt = row
+    position, stream, version, topic, event_id, recorded_at, metadata, state, salt, *_ = row
     kind, key = StreamName.read(stream)
     cause = from_json(metadata)
     mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)

@@ -6,13 +6,14 @@ An entry's id is the log position. All entries are of level Info.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from domain.client.aggregate import Client
 from domain.kernel.stream_name import StreamName
-from projections.kernel.database import Database
+from projections.kernel.database import Pool
 from projections.kernel.page import Page
+from projections.log.bisection import position_at, position_before
 from projections.log.reader import head
 from projections.logbook.logbook import Level, LogEntry, LogFilter
 
@@ -21,21 +22,9 @@ _ENTRIES = (
     " WHERE position = ANY(%s::bigint[]) ORDER BY position "
 )
 
-# The last position that was recorded before a time, by binary search: positions have no gaps and times never decrease. It takes a
-# few look-ups and does not depend on statistics of the table.
-_BEFORE = """
-WITH RECURSIVE halved (low, high) AS (
-    SELECT 0::bigint, coalesce(max(last_position), 0) FROM commits
-  UNION ALL
-    SELECT CASE WHEN early THEN middle ELSE low END, CASE WHEN early THEN high ELSE middle - 1 END
-    FROM (SELECT low, high, middle, (SELECT recorded_at < {moment} FROM events WHERE position = middle) AS early
-          FROM (SELECT low, high, (low + high + 1) / 2 AS middle FROM halved WHERE low < high) AS step) AS seen
-)
-SELECT low FROM halved WHERE low = high
-"""
-_BEFORE_FROM = _BEFORE.format(moment="%s::timestamptz")
 # Responses show milliseconds and the log stores microseconds: a time from a response means the end of its millisecond.
-_UP_TO = _BEFORE.format(moment="%s::timestamptz + interval '1 millisecond'")
+_REST_OF_MILLISECOND = timedelta(microseconds=999)
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 # The events of clients are next to each other in the index of streams.
 _FIRST, _END = StreamName.bounds(Client.KIND)
@@ -49,7 +38,7 @@ ORDER BY position
 class UserAuditLog:
     """Reads the event log itself, so it is always up to date."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
 
     async def all(self, selection: LogFilter) -> Page[LogEntry]:
@@ -73,13 +62,10 @@ class UserAuditLog:
         """The first and the last position of the time of a filter."""
         if selection.levels and Level.INFO not in selection.levels:
             return 1, 0
-        first = 1 if selection.recorded_from is None else 1 + await self._before(_BEFORE_FROM, selection.recorded_from)
-        last = await head(self._database) if selection.recorded_to is None else await self._before(_UP_TO, selection.recorded_to)
+        pool, since, until = self._database, selection.recorded_from, selection.recorded_to
+        first = 1 if since is None else 1 + await position_before(pool, since)
+        last = await head(pool) if until is None else await position_at(pool, until + min(_REST_OF_MILLISECOND, _LAST - until))
         return first, last
-
-    async def _before(self, question: str, moment: datetime) -> int:
-        row = await self._database.row(question, (moment,))
-        return int(row[0]) if row else 0
 
 
 def _entry(row: Sequence[Any]) -> LogEntry:

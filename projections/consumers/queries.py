@@ -71,13 +71,13 @@ class ConsumerQueries:
         """By name."""
         return [
             ConsumerStatus(name, shards, None if name in _WITHOUT_POSITION else position, *rest)
-            for name, shards, position, *rest in await self._database.rows(_ALL)
+            for name, shards, position, *rest in await self._database.lists.rows(_ALL)
         ]
 
     async def members(self) -> dict[str, list[Member]]:
         """By consumer. A process that crashed is shown for a while."""
         by_consumer: defaultdict[str, list[Member]] = defaultdict(list)
-        for consumer, *member in await self._database.rows(_MEMBERS):
+        for consumer, *member in await self._database.lists.rows(_MEMBERS):
             by_consumer[consumer].append(Member(*member))
         return by_consumer
 

@@ -83,7 +83,7 @@ class ContentKeyQueries:
             [("content_id", content_id, "content_id = %(content_id)s"), ("client", client, "client = %(client)s")]
         )
         matching = f"FROM content_key_view WHERE {' AND '.join(conditions)}"
-        rows, total = await self._database.page(
+        rows, total = await self._database.lists.page(
             f"SELECT {_COLUMNS} {matching} ORDER BY client, issued_at, id LIMIT %(limit)s OFFSET %(offset)s",
             f"SELECT count(*) {matching}",
             parameters={**parameters, "limit": window.limit, "offset": window.offset},

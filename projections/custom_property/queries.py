@@ -10,7 +10,7 @@ from domain.records.kinds.custom_property import PropertyDetails
 from domain.records.ports import PropertyFilter
 from domain.records.row import RecordRow
 from projections.kernel.data_loader import DataLoader
-from projections.kernel.database import Database
+from projections.kernel.database import Database, Pool
 
 _SELECT = (
     "SELECT kind, id, version, owner_id, category, key, value, date_created, date_modified "
@@ -59,7 +59,14 @@ class PropertyQueries:
         return rows[0] if rows else None
 
     async def matching(self, kind: str, wanted: PropertyFilter) -> list[RecordRow]:
-        """The properties that match every part of the filter."""
+        """The properties that match every part of the filter, for a command."""
+        return await self._matching(self._database, kind, wanted)
+
+    async def listed(self, kind: str, wanted: PropertyFilter) -> list[RecordRow]:
+        """The same for a reader, with the connections of lists."""
+        return await self._matching(self._database.lists, kind, wanted)
+
+    async def _matching(self, pool: Pool, kind: str, wanted: PropertyFilter) -> list[RecordRow]:
         conditions: list[str] = []
         parameters: list[str] = []
         for name, condition in _CONDITIONS.items():
@@ -67,7 +74,8 @@ class PropertyQueries:
             if value is not None:
                 conditions.append(f"AND {condition} ")
                 parameters += [value] * condition.count("%s")
-        return await self._rows("AND NOT deleted " + "".join(conditions), kind, *parameters)
+        rows = await pool.rows(_SELECT + "AND NOT deleted " + "".join(conditions) + _ORDER, (kind, *parameters))
+        return [_row(row) for row in rows]
 
     async def _rows(self, condition: str, *parameters: Any) -> list[RecordRow]:
         return [_row(row) for row in await self._database.rows(_SELECT + condition + _ORDER, parameters)]

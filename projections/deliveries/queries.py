@@ -17,7 +17,7 @@ from domain.job.aggregate import Job
 from projections.deliveries import store
 from projections.deliveries.keys import Source, delivery_id, position_of
 from projections.kernel.arrays import bigints
-from projections.kernel.database import Database
+from projections.kernel.database import Database, Pool
 from projections.kernel.where import where
 
 MOST_COUNTED: Final = 100_001
@@ -132,14 +132,16 @@ class DeliveryQueries:
         )
         order = " ORDER BY position DESC, ordering_key DESC LIMIT %(limit)s"
         named = parameters | {"below": ordering_key, "limit": filter.limit + 1}
-        return await self._with_attempts(webhook, await self._database.rows(_COLUMNS + " AND ".join(conditions) + order, named))
+        return await self._with_attempts(
+            webhook, await self._database.lists.rows(_COLUMNS + " AND ".join(conditions) + order, named)
+        )
 
     async def find(self, webhook: UUID, delivery: UUID) -> Delivery | None:
         rows = await self._at(webhook, position_of(delivery))
         return next((row for row in rows if row.id == delivery), None)
 
     async def backlog(self) -> Backlog:
-        row = await self._database.row(_BACKLOG)
+        row = await self._database.lists.row(_BACKLOG)
         assert row is not None
         pending, due, oldest, in_flight = row
         return Backlog(pending, due, oldest, in_flight)
@@ -164,7 +166,7 @@ class DeliveryQueries:
         ]
 
 
-async def callback_backlog(database: Database) -> int:
+async def callback_backlog(database: Pool) -> int:
     """How many callbacks are pending, up to `MOST_COUNTED`."""
     row = await database.row(_CALLBACK_BACKLOG)
     assert row is not None

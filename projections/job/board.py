@@ -9,7 +9,7 @@ from typing import Final
 from domain.job.values import JobState, TaskState
 from projections.job.queries import SUMMARY, JobRow, placed
 from projections.kernel.arrays import bigints
-from projections.kernel.database import Database
+from projections.kernel.database import Pool
 from projections.kernel.distinct import distinct
 
 LARGEST: Final = 1000
@@ -67,7 +67,7 @@ class Board:
 class BoardQueries:
     """Queries for all clients, or for one."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
 
     async def board(self, client: str | None) -> Board:

@@ -9,7 +9,7 @@ from typing import Final
 
 from domain.job.values import JobState, TaskState
 from projections.deliveries.queries import callback_backlog
-from projections.kernel.database import Database
+from projections.kernel.database import Pool
 
 _SEEN_SECONDS: Final = 10
 _JOBS = "SELECT state, failed, count(*) FROM job_view WHERE client = %s GROUP BY state, failed"
@@ -49,7 +49,7 @@ class QueueCounts:
 class JobCounts:
     """Counts jobs, tasks and queues."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
 
     async def of(self, client: str) -> ClientCounts:

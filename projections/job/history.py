@@ -8,19 +8,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from heapq import merge
 
 from pydantic_core import from_json
 
 from domain.job.aggregate import Job
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
-from projections.kernel.database import Database
+from projections.kernel.database import Pool
+from projections.kernel.page import LARGEST, within_bytes
 
-_EVENTS = """
-SELECT position, originator_version, topic, state, metadata::text, recorded_at FROM events
-WHERE originator_id = %s AND position > %s ORDER BY originator_version
-"""
-_LINES = "SELECT id, task, severity, message, created_at, program FROM job_log_lines WHERE job = %s AND id > %s ORDER BY id"
+_EVENTS = within_bytes(
+    "SELECT position, originator_version, topic, state, metadata::text, recorded_at FROM events"
+    " WHERE originator_id = %s AND position > %s ORDER BY originator_version LIMIT %s",
+    order="originator_version",
+)
+_LINES = (
+    "SELECT id, task, severity, message, created_at, program FROM job_log_lines WHERE job = %s AND id > %s ORDER BY id LIMIT %s"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +67,54 @@ class LogCursor:
 BEGINNING = LogCursor()
 
 
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Entries of a log; `more`: there are later ones, which `since` finds after the last of these."""
+
+    entries: Sequence[LogEvent | LogLine]
+    more: bool
+
+    def end(self, cursor: LogCursor) -> LogCursor:
+        """The cursor of a reader that has read these entries."""
+        return reduce(LogCursor.after, self.entries, cursor)
+
+
 class JobHistory:
     """Reads the events first, then the lines: a reader who gets the end of a job also gets every line written before it."""
 
-    def __init__(self, database: Database, mapper: EventMapper) -> None:
+    def __init__(self, database: Pool, mapper: EventMapper) -> None:
         self._database = database
         self._mapper = mapper
 
-    async def since(self, job: int, cursor: LogCursor = BEGINNING) -> Sequence[LogEvent | LogLine]:
-        """In the order of time."""
+    async def since(self, job: int, cursor: LogCursor = BEGINNING, *, limit: int = LARGEST) -> LogPage:
+        """A page in the order of time. Events, and lines, are each in their own order."""
         stream = Job.stream(job)
-        events = await self._database.rows(_EVENTS, (stream, cursor.position))
-        lines = await self._database.rows(_LINES, (job, cursor.line))
-        entries: list[LogEvent | LogLine] = [
+        found = await self._database.rows(_EVENTS, (stream, cursor.position, limit + 1))
+        written = await self._database.rows(_LINES, (job, cursor.line, limit + 1))
+        events = [
             LogEvent(position, from_json(metadata).get("actor", "system"), self._read(stream, version, topic, state), at)
-            for position, version, topic, state, metadata, at in events
+            for position, version, topic, state, metadata, at, *_ in found
         ]
-        entries.extend(LogLine(*line) for line in lines)
-        return sorted(entries, key=lambda entry: entry.at)
+        lines = [LogLine(*line) for line in written]
+        # Where the events are cut, later lines wait: the next event may be earlier.
+        cut = events[-1] if found and found[0][-1] > len(events) else None
+        entries: list[LogEvent | LogLine] = []
+        both: list[Sequence[LogEvent | LogLine]] = [events, lines]
+        for entry in merge(*both, key=_time):
+            if len(entries) == limit:
+                return _page(entries, more=True)
+            entries.append(entry)
+            if entry is cut:
+                return _page(entries, more=True)
+        return _page(entries, more=False)
 
     def _read(self, stream: str, version: int, topic: str, state: bytes) -> DomainEvent:
         return self._mapper.read(topic, stream=stream, version=version, state=state)
+
+
+def _page(entries: list[LogEvent | LogLine], *, more: bool) -> LogPage:
+    return LogPage(sorted(entries, key=_time), more)
+
+
+def _time(entry: LogEvent | LogLine) -> datetime:
+    return entry.at

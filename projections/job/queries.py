@@ -119,7 +119,8 @@ class JobQueries:
         parts: list[Part] = [("number", number, "id = %(number)s"), ("client", client, "client = %(client)s")]
         conditions, named = where(parts)
         page = f"SELECT {WHOLE}, 0 AS turn FROM job_view WHERE {' AND '.join(conditions)}"
-        found = await self._database.row(placed(page) if place else page, named)
+        pool = self._database.lists if place else self._database  # a place is counted along the queue
+        found = await pool.row(placed(page) if place else page, named)
         return None if found is None else JobRow.of(found)
 
     async def search(self, wanted: JobFilter) -> list[JobRow]:
@@ -135,7 +136,7 @@ class JobQueries:
         asked = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         turn = f"row_number() OVER (ORDER BY {order}) AS turn"
         page = f"SELECT {WHOLE}, {turn} FROM job_view {ranked} {asked} ORDER BY {order} LIMIT %(limit)s"
-        rows = await self._database.rows(placed(page), {**named, "limit": wanted.limit})
+        rows = await self._database.lists.rows(placed(page), {**named, "limit": wanted.limit})
         return [JobRow.of(row) for row in rows]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from domain.kernel.errors import Unavailable
 from projections.kernel import arrays
@@ -19,23 +19,33 @@ READ_COMMITTED = "SET default_transaction_isolation = 'read committed'"  # whate
 _FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, psycopg.errors.IdleInTransactionSessionTimeout)
 
 
-class Database:
-    """A pool for queries, and single connections for the appender and for listeners.
+class PoolLimits(NamedTuple):
+    """What one process may take of the database. Of the lists that find all their connections in use, `waiting` wait for one."""
 
-    `role`, when given, is taken on by every connection: it may append to the log and never change it.
-    """
+    connections: int = 8
+    list_connections: int = 4
+    waiting: int = 1000
+    seconds: float | None = 5.0
+    """How long a query may take; None for maintenance, such as a rebuild, which reads the whole log."""
 
-    def __init__(self, conninfo: str, *, role: str | None = None, size: int = 8) -> None:
-        self.conninfo = conninfo
+
+class Pool:
+    """Pooled connections for queries. The server stops a query that takes too long, whether or not anybody waits for it still."""
+
+    def __init__(
+        self, conninfo: str, *, role: str | None, size: int, seconds: float | None, waiting: int = 0, least: int = 0
+    ) -> None:
         self._role = role
+        self._milliseconds = 0 if seconds is None else int(seconds * 1000)
         self._pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
             conninfo,
-            min_size=1,
+            min_size=least,
             max_size=size,
+            max_waiting=waiting,
             open=False,
             timeout=5,
             kwargs={"autocommit": True, "application_name": "medialedger"},
-            configure=self._configure,
+            configure=self._configure_pooled,
         )
 
     async def open(self) -> None:
@@ -45,22 +55,9 @@ class Database:
     async def close(self) -> None:
         await self._pool.close()
 
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def connect(self, purpose: str, *, settings: Sequence[tuple[str, str]] = ()) -> AsyncConnection[TupleRow]:
-        """A connection outside the pool. `settings` are session settings, such as (`statement_timeout`, `5s`)."""
-        connection = await AsyncConnection.connect(
-            self.conninfo, autocommit=True, application_name=f"medialedger {purpose}", connect_timeout=5
-        )
+    async def _configure_pooled(self, connection: AsyncConnection[TupleRow]) -> None:
         await self._configure(connection)
-        for name, value in settings:
-            await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-        return connection
+        await connection.execute(f"SET statement_timeout = {self._milliseconds}")
 
     async def _configure(self, connection: AsyncConnection[TupleRow]) -> None:
         arrays.register(connection)
@@ -79,7 +76,7 @@ class Database:
             try:
                 return await self._rows(question, parameters)
             except psycopg.OperationalError as fault:
-                if isinstance(fault, PoolTimeout) or not (fault.sqlstate or "57P").startswith("57P"):
+                if isinstance(fault, PoolTimeout | TooManyRequests) or not (fault.sqlstate or "57P").startswith("57P"):
                     raise
                 await self._pool.check()
                 return await self._rows(question, parameters)
@@ -118,14 +115,62 @@ class Database:
                 yield connection
 
 
+class Database(Pool):
+    """The pool of writes, authentication and reads by key, another pool for `lists`, and single connections.
+
+    Lists, searches and the audit may read much. They have connections of their own, so that the others are never taken by them.
+    `role`, when given, is taken on by every connection: it may append to the log and never change it.
+    """
+
+    def __init__(self, conninfo: str, *, role: str | None = None, size: int = 8, limits: PoolLimits | None = None) -> None:
+        limits = limits or PoolLimits(size)
+        super().__init__(conninfo, role=role, size=limits.connections, seconds=limits.seconds, least=1)
+        self.conninfo = conninfo
+        self.lists = Pool(conninfo, role=role, size=limits.list_connections, seconds=limits.seconds, waiting=limits.waiting)
+
+    @classmethod
+    def of_owner(cls, conninfo: str, *, size: int) -> Self:
+        """For maintenance, as the user of the address."""
+        return cls(conninfo, limits=PoolLimits(size, seconds=None))
+
+    async def open(self) -> None:
+        await super().open()
+        await self.lists.open()
+
+    async def close(self) -> None:
+        await self.lists.close()
+        await super().close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def connect(self, purpose: str, *, settings: Sequence[tuple[str, str]] = ()) -> AsyncConnection[TupleRow]:
+        """A connection outside the pool. `settings` are session settings, such as (`statement_timeout`, `5s`)."""
+        connection = await AsyncConnection.connect(
+            self.conninfo, autocommit=True, application_name=f"medialedger {purpose}", connect_timeout=5
+        )
+        await self._configure(connection)
+        for name, value in settings:
+            await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        return connection
+
+
 class unavailable:  # noqa: N801 - reads as a statement: `with unavailable():`
-    """Raises `Unavailable` when the database is down."""
+    """Raises `Unavailable` when the database is down or busy, and for a query that took too long."""
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, _: object) -> None:
-        if isinstance(fault, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
+        if isinstance(fault, psycopg.errors.QueryCanceled):
+            raise Unavailable("the database took too long to answer", retry_after=5) from fault
+        if isinstance(fault, psycopg.errors.LockNotAvailable):
             raise Unavailable("the database is too busy") from fault
+        if isinstance(fault, TooManyRequests):
+            raise Unavailable("too many lists are being read") from fault
         if isinstance(fault, _FAULTS):
             raise Unavailable("the database does not answer") from fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -37,3 +37,18 @@ class Window:
 
 
 FIRST_PAGE = Window()
+
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of stored content in one page. A larger page would hold up all other requests while it is read and written as JSON."""
+
+
+def within_bytes(page: str, *, order: str) -> str:
+    """A query for the first rows of `page` that have together at most `MOST_BYTES` in their column `state`, at least one. A last
+    column says how many rows `page` has."""
+    return f"""
+SELECT page.* FROM (
+    SELECT whole.*, sum(octet_length(state)) OVER (ORDER BY {order}) - octet_length(state) AS before, count(*) OVER () AS counted
+    FROM ({page}) AS whole
+) AS page WHERE before < {MOST_BYTES} ORDER BY {order}
+"""

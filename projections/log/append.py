@@ -49,7 +49,7 @@ class _Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AppendLimits:
     """Limits of the queue: rows per statement, waiting commands, seconds that the oldest may have waited, and seconds after
     which a silent connection is closed (the server itself gives up sooner)."""
 
@@ -66,7 +66,7 @@ class Appender:
         self,
         database: Database,
         *,
-        limits: Limits = Limits(),
+        limits: AppendLimits = AppendLimits(),
         observe: Callable[[int, float], None] | None = None,
         announce: Callable[[int], None] | None = None,
     ) -> None:

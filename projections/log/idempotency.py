@@ -24,7 +24,11 @@ _INSERT = """
 INSERT INTO idempotency_keys (client, key, fingerprint, status, base_url, streams, result, position)
 SELECT %s, %s, %s::bytea, %s::smallint, %s, %s::text[], %s::jsonb, coalesce(max(last_position), 0) FROM commits
 """
-_SWEEP = "DELETE FROM idempotency_keys WHERE recorded_at < now() - interval '24 hours'"
+_SWEPT = 5000
+_SWEEP = f"""
+DELETE FROM idempotency_keys WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM idempotency_keys WHERE recorded_at < now() - interval '24 hours' LIMIT {_SWEPT}))
+"""
 
 
 async def record_key(connection: AsyncConnection[TupleRow], record: IdempotencyRecord) -> None:
@@ -65,8 +69,11 @@ class IdempotencyRecords:
         return Outcome(aggregates, record.result, position=record.position, as_of=record.position, recorded=True)
 
     async def sweep(self) -> int:
-        """Delete what is older than a day; how many rows that were."""
-        return await self._database.execute(_SWEEP)
+        """Delete what is older than a day, some at a time; how many rows that were."""
+        total = 0
+        while deleted := await self._database.execute(_SWEEP):
+            total += deleted
+        return total
 
 
 def _record(client: str, key: str, row: Sequence[Any]) -> IdempotencyRecord:

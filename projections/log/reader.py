@@ -12,7 +12,7 @@ from uuid import UUID
 
 from domain.kernel.stream_name import StreamName
 from projections.kernel.arrays import bigints
-from projections.kernel.database import Database
+from projections.kernel.database import Database, Pool
 
 _COLUMNS = """
 SELECT position, originator_id, originator_version, topic, event_id, state, metadata::text, recorded_at FROM events
@@ -62,7 +62,7 @@ async def read(database: Database, after: int, *, limit: int = 500) -> Sequence[
     return [LoggedEvent(*row) for row in await database.rows(_PAGE, (after, limit))]
 
 
-async def head(database: Database) -> int:
+async def head(database: Pool) -> int:
     """The position of the last event; 0 for an empty log."""
     found = await database.row(HEAD)
     return int(found[0]) if found else 0

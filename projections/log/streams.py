@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -44,6 +45,16 @@ WHERE e.originator_id = ANY(%(streams)s::text[]) AND e.position <= %(position)s
     AND e.originator_version > coalesce(kept.originator_version, 0)
 ORDER BY 1, 2
 """
+_SLICE = 200
+_SNAPSHOT = """
+SELECT originator_id, originator_version, NULL, state FROM snapshots
+WHERE originator_id = %(stream)s AND form = %(form)s AND originator_version <= %(version)s
+"""
+_AFTER = """
+SELECT originator_id, originator_version, topic, state FROM events
+WHERE originator_id = %(stream)s AND originator_version > %(after)s AND originator_version <= %(version)s
+ORDER BY originator_version LIMIT %(limit)s
+"""
 _KEEP = f"""
 WITH outdated AS (
     DELETE FROM snapshots
@@ -64,23 +75,44 @@ class Streams:
         self._forms = SnapshotForms(mapper.catalogue)
         self.load = DataLoader[str, AggregateRoot](self._load)
 
+    async def at_version(self, stream: str, version: int) -> AggregateRoot | None:
+        """An aggregate as of a version. A stream of any length is read in slices, so that it neither fills the memory nor holds
+        up other requests."""
+        pool, form = self._database.lists, self._forms.of(StreamName.read(stream).kind)
+        named = {"stream": stream, "version": version, "form": form, "limit": _SLICE}
+        root = self.folded(await pool.rows(_SNAPSHOT, named)).get(stream)
+        while rows := await pool.rows(_AFTER, {**named, "after": 0 if root is None else root.version}):
+            for _, number, topic, state in rows:
+                root = self.applied(root, stream=stream, version=number, topic=topic, state=state)
+        return root
+
     async def _load(self, streams: Sequence[str]) -> dict[str, AggregateRoot]:
-        return self.folded(await self._database.rows(_LOAD, {"streams": list(streams), "forms": self._forms_of(streams)}))
+        return await self._folded(await self._database.rows(_LOAD, {"streams": list(streams), "forms": self._forms_of(streams)}))
 
     async def as_of(self, streams: Collection[str], position: int) -> dict[str, AggregateRoot]:
         """Aggregates as of a position of the log; those that did not exist yet are absent."""
         if not streams:
             return {}
         given = {"streams": texts(list(streams)), "forms": self._forms_of(streams), "position": position}
-        return self.folded(await self._database.rows(_LOAD_AS_OF, given))
+        return await self._folded(await self._database.rows(_LOAD_AS_OF, given))
 
     def _forms_of(self, streams: Iterable[str]) -> Any:
         kinds = {StreamName.read(stream).kind for stream in streams}
         return byte_strings([self._forms.of(kind) for kind in kinds])
 
-    def folded(self, rows: Iterable[Sequence[Any]]) -> dict[str, AggregateRoot]:
-        """Aggregates of rows (stream, version, topic or None for a snapshot, state), in order within each stream."""
+    async def _folded(self, rows: Sequence[Sequence[Any]]) -> dict[str, AggregateRoot]:
+        """In slices, so that other requests go on meanwhile."""
         roots: dict[str, AggregateRoot] = {}
+        for start in range(0, len(rows), _SLICE):
+            if start:
+                await asyncio.sleep(0)
+            roots = self.folded(rows[start : start + _SLICE], roots)
+        return roots
+
+    def folded(self, rows: Iterable[Sequence[Any]], earlier: Mapping[str, AggregateRoot] | None = None) -> dict[str, AggregateRoot]:
+        """Aggregates of rows (stream, version, topic or None for a snapshot, state), in order within each stream. `earlier` are
+        those of the rows before."""
+        roots = dict(earlier or {})
         for stream, version, topic, state in rows:
             if topic is None:
                 roots[stream] = self._restored(stream, version, state)

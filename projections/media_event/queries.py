@@ -46,11 +46,11 @@ class EventQueries:
     async def page(self, filter_: EventFilter) -> Page[EventRow]:
         """One page of the Events that match. Names are looked up first: with ids PostgreSQL estimates the number of rows well."""
         names = names_query(filter_)
-        ids = ids_of(filter_, await self._database.rows(*names)) if names is not None else {}
+        ids = ids_of(filter_, await self._database.lists.rows(*names)) if names is not None else {}
         if not all(ids.values()):
             return Page(filter_.window.limit, 0, [])
         query = list_query(filter_, ids)
-        rows, total = await self._database.page(query.page, query.count, parameters=query.parameters, prepare=query.prepare)
+        rows, total = await self._database.lists.page(query.page, query.count, parameters=query.parameters, prepare=query.prepare)
         return Page(filter_.window.limit, total, [_row(row) for row in rows])
 
 

@@ -79,15 +79,16 @@ class RecordQueries:
 
     async def all(self, kind: str) -> list[RecordRow]:
         """By name."""
-        return await self._rows(_SELECT + "kind = %s ORDER BY name, id", kind)
+        return await self._listed(_SELECT + "kind = %s ORDER BY name, id", kind)
 
     async def of_parent(self, kind: str, parent: object) -> list[RecordRow]:
         """The records of a kind that belong to one parent, in no order."""
-        return await self._rows(_SELECT + "kind = %s AND parent = %s", kind, str(parent))
+        rows = await self._database.rows(_SELECT + "kind = %s AND parent = %s", (kind, str(parent)))
+        return [self._row(row) for row in rows]
 
     async def without_parent(self, kind: str) -> list[RecordRow]:
         """The records of a kind that belong to no parent, in no order."""
-        return await self._rows(_SELECT + "kind = %s AND parent IS NULL", kind)
+        return await self._listed(_SELECT + "kind = %s AND parent IS NULL", kind)
 
     async def page_of_parents(
         self, kind: str, beginning: str, *, parent: str | None, window: Window, descending: bool
@@ -97,7 +98,7 @@ class RecordQueries:
         parts = [("parent", parent, "parent = %(parent)s"), ("beginning", beginning, "starts_with(parent, %(beginning)s)")]
         conditions, named = where([("kind", kind, "kind = %(kind)s"), *parts])
         condition, way = " AND ".join(["NOT deleted", *conditions]), "DESC" if descending else "ASC"
-        rows, total = await self._database.page(
+        rows, total = await self._database.lists.page(
             f"{_COLUMNS} WHERE {condition} ORDER BY date_created {way}, id {way} LIMIT %(limit)s OFFSET %(offset)s",
             f"SELECT count(*) FROM record_view WHERE {condition}",
             parameters={**named, "limit": window.limit, "offset": window.offset},
@@ -125,8 +126,8 @@ class RecordQueries:
         rows = await self.linked(links)
         return [rows[link] for link in links if link in rows]
 
-    async def _rows(self, statement: str, *parameters: Any) -> list[RecordRow]:
-        return [self._row(row) for row in await self._database.rows(statement, parameters)]
+    async def _listed(self, statement: str, *parameters: Any) -> list[RecordRow]:
+        return [self._row(row) for row in await self._database.lists.rows(statement, parameters)]
 
     def _shown_row(self, row: Sequence[Any]) -> RecordRow:
         *columns, name = row

@@ -198,7 +198,7 @@ def test_more_processes_than_the_database_has_connections_for_are_refused(tmp_pa
         assert many.ended() == 1
         assert (
             many.errors.splitlines()[-1]
-            == "medialedger: 128 processes need up to 1548 connections; max_connections of the database is 250"
+            == "medialedger: 128 processes need up to 2064 connections; max_connections of the database is 250"
         )
 
 

@@ -32,15 +32,15 @@ async def audit(inner: Core) -> AuditQueries:
     await do(inner, ChangeEventState(KEY, EventState.LIVE_PUBLISHED), cause=Cause.by("desk", correlation_id="t-2"))
     await do(inner, AmendRecord(str(HALL), Room, {"name": "Great Hall"}), cause=Cause.by("desk", correlation_id="t-3"))
     await do(inner, AddOrUpdateEvent(KEY, {"title": "Semi", "ref_id": "r"}), cause=Cause.by("studio", correlation_id="t-1"))
-    return AuditQueries(inner.database, inner.streams, inner.catalogue)
+    return AuditQueries(inner.database.lists, inner.streams, inner.catalogue)
 
 
 async def positions(audit: AuditQueries, **parts: Any) -> list[int]:
-    return [entry.position for entry in await audit.entries(EntryFilter(**parts))]
+    return [entry.position for entry in (await audit.entries(EntryFilter(**parts))).entries]
 
 
 async def recorded(audit: AuditQueries) -> dict[int, Entry]:
-    return {entry.position: entry for entry in await audit.entries(EntryFilter())}
+    return {entry.position: entry for entry in (await audit.entries(EntryFilter())).entries}
 
 
 class TestEntries:
@@ -54,9 +54,46 @@ class TestEntries:
         assert await positions(audit, after=2, before=4) == [3]
         assert await positions(audit, after=6) == []
 
-    async def test_one_more_than_asked_for_tells_of_a_next_page(self, audit: AuditQueries) -> None:
-        assert await positions(audit, limit=2) == [6, 5, 4]
-        assert len(await positions(audit, limit=6)) == 6
+    async def test_a_page_says_where_the_next_one_begins(self, audit: AuditQueries) -> None:
+        assert await positions(audit, limit=2) == [6, 5]
+        assert (await audit.entries(EntryFilter(limit=2))).next == 5
+        assert (await audit.entries(EntryFilter(limit=2, ascending=True))).next == 2
+        assert (await audit.entries(EntryFilter(limit=6))).next is None
+        assert (await audit.entries(EntryFilter(limit=4, id=str(KEY)))).next is None
+        assert (await audit.entries(EntryFilter(limit=3, id=str(KEY)))).next == 3
+
+    @pytest.mark.parametrize("ascending", [False, True])
+    @pytest.mark.parametrize("limit", [1, 2, 3, 50])
+    @pytest.mark.parametrize(("scanned", "most_scanned"), [(1, 1), (1, 2), (2, 3), (2, 6), (50, 50)])
+    async def test_pages_that_look_at_a_few_events_each_find_every_match(
+        self, inner: Core, audit: AuditQueries, scanned: int, most_scanned: int, limit: int, ascending: bool
+    ) -> None:
+        few = AuditQueries(inner.database.lists, inner.streams, inner.catalogue, scanned=scanned, most_scanned=most_scanned)
+        cases: list[tuple[dict[str, Any], list[int]]]
+        cases = [({"actor": "desk"}, [3, 4]), ({}, [1, 2, 3, 4, 5, 6]), ({"type": "event.described"}, [5])]
+        for parts, expected in cases:
+            found: list[int] = []
+            place: dict[str, Any] = {}
+            while True:
+                page = await few.entries(EntryFilter(limit=limit, ascending=ascending, **parts, **place))
+                assert len(page.entries) <= limit
+                found += [entry.position for entry in page.entries]
+                if page.next is None:
+                    break
+                place = {"after" if ascending else "before": page.next}
+            assert found == sorted(expected, reverse=not ascending)
+
+    async def test_a_page_ends_before_it_is_too_large(self, inner: Core, audit: AuditQueries) -> None:
+        for number in range(6):
+            await do(inner, AddOrUpdateEvent(KEY, {"description": str(number) * 900_000}))
+        first = await audit.entries(EntryFilter(ascending=True, after=6))
+        assert [entry.position for entry in first.entries] == [7, 8, 9, 10, 11]
+        assert first.next == 11
+        history = await audit.history("event", str(KEY))
+        assert history.next is not None
+        rest = await audit.history("event", str(KEY), after=history.next)
+        assert [entry.version for entry in [*history.entries, *rest.entries]] == list(range(1, 11))
+        assert rest.next is None
 
     @pytest.mark.parametrize(
         ("parts", "expected"),
@@ -106,7 +143,8 @@ class TestEntries:
 class TestHistory:
     async def test_it_is_everything_that_happened_oldest_first(self, audit: AuditQueries) -> None:
         history = await audit.history("event", str(KEY))
-        assert [(entry.version, entry.type) for entry in history] == [
+        assert history.next is None
+        assert [(entry.version, entry.type) for entry in history.entries] == [
             (1, "event.registered"),
             (2, "event.state_changed"),
             (3, "event.described"),
@@ -114,8 +152,14 @@ class TestHistory:
         ]
 
     async def test_what_never_was_has_none(self, audit: AuditQueries) -> None:
-        assert await audit.history("event", str(HALL)) == []
-        assert await audit.history("client", "nobody") == []
+        assert (await audit.history("event", str(HALL))).entries == []
+        assert (await audit.history("client", "nobody")).entries == []
+
+    async def test_it_is_read_page_by_page(self, audit: AuditQueries) -> None:
+        page = await audit.history("event", str(KEY), limit=3)
+        assert ([entry.version for entry in page.entries], page.next) == ([1, 2, 3], 3)
+        page = await audit.history("event", str(KEY), after=3, limit=3)
+        assert ([entry.version for entry in page.entries], page.next) == ([4], None)
 
 
 class TestMoments:

@@ -30,9 +30,9 @@ def _services(services: Services) -> Providers:
 
     get, conninfo = services.get, services.surroundings.conninfo
     return {
-        AuditQueries: lambda: AuditQueries(get(Database), get(Streams), get(Catalogue)),
+        AuditQueries: lambda: AuditQueries(get(Database).lists, get(Streams), get(Catalogue)),
         Verifier: lambda: Verifier(partial(verify, conninfo)),
-        UserAuditLog: lambda: UserAuditLog(get(Database)),
+        UserAuditLog: lambda: UserAuditLog(get(Database).lists),
     }
 
 

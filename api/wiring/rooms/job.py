@@ -56,15 +56,15 @@ def _services(services: Services) -> Providers:
 
     get = services.get
     return {
-        BoardQueries: lambda: BoardQueries(get(Database)),
+        BoardQueries: lambda: BoardQueries(get(Database).lists),
         ClientFilter: lambda: ClientFilter(get(ClientDirectory)),
         Dashboards: lambda: Dashboards(get(BoardQueries), get(EngineSettingsQueries)),
         DashboardBroadcast: lambda: DashboardBroadcast(get(Dashboards).read_live, seats=services.surroundings.siblings.seats),
         DashboardFiles: DashboardFiles,
         EngineSettingsQueries: lambda: EngineSettingsQueries(get(Database)),
         LogFollower: lambda: LogFollower(get(JobQueries), get(JobHistory), seats=services.surroundings.siblings.seats),
-        JobCounts: lambda: JobCounts(get(Database)),
-        JobHistory: lambda: JobHistory(get(Database), get(EventMapper)),
+        JobCounts: lambda: JobCounts(get(Database).lists),
+        JobHistory: lambda: JobHistory(get(Database).lists, get(EventMapper)),
         JobQueries: lambda: JobQueries(get(Database)),
         JobHandlers: lambda: job_handlers(
             get(Database), get(CommandExecutor), streams=get(Streams), records=get(RecordQueries), vault=get(Vault)

@@ -30,7 +30,7 @@ def _services(services: Services) -> Providers:
     return {
         AllMetrics: lambda: AllMetrics(services.surroundings.siblings.metrics),
         DatabaseMetrics: DatabaseMetrics,
-        LogHead: lambda: LogHead(get(Database), get(DatabaseMetrics)),
+        LogHead: lambda: LogHead(get(Database).lists, get(DatabaseMetrics)),
         Backlog: lambda: Backlog(get(ConsumerQueries), get(DeliveryQueries), registry=get(DatabaseMetrics)),
     }
 

@@ -207,3 +207,18 @@ async def test_the_history_of_an_unknown_aggregate_is_404(http: httpx.AsyncClien
             assert (await http.get(f"/api/audit/{path}{tail}")).status_code == 404, path
     for path in ("event/%ff", "%ff/x", "event/%00"):
         assert (await http.get(f"/api/audit/{path}")).status_code == 400, path
+
+
+async def test_a_long_history_has_pages(http: httpx.AsyncClient) -> None:
+    key = (await add(http))["id"]
+    for number in range(4):
+        await patch(http, key, replace("/Title", f"title {number}"))
+    path: str | None = f"/api/audit/event/{key}/?pageSize=2"
+    seen: list[int] = []
+    while path is not None:
+        answer = await http.get(path)
+        assert len(answer.json()) <= 2
+        seen += [entry["version"] for entry in answer.json()]
+        path = answer.links["next"]["url"] if "next" in answer.links else None
+    assert seen == [1, 2, 3, 4, 5]
+    assert (await http.get(f"/api/audit/event/{key}/?after=5")).json() == []

@@ -291,3 +291,19 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
 
 async def _all(stream: AsyncIterator[bytes]) -> list[tuple[str, dict[str, Any]]]:
     return parsed(b"".join([frame async for frame in stream]))
+
+
+async def test_a_long_log_has_pages(engine: httpx.AsyncClient, inner: Core) -> None:
+    job = await submit(engine)
+    await say(inner, job, *(f"line {number}" for number in range(7)))
+    whole = await records(engine, job)
+    path: str | None = f"/engine/logs/{job}?items=2"
+    seen: list[Any] = []
+    while path is not None:
+        answer = await engine.get(path)
+        assert 0 < len(answer.json()) <= 2
+        seen += answer.json()
+        path = answer.links["next"]["url"] if "next" in answer.links else None
+    assert len(whole) > 7
+    assert sorted(record["id"] for record in seen) == sorted(record["id"] for record in whole)
+    assert (await engine.get(f"/engine/logs/{job}?after=x")).status_code == 400

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import httpx
+from typing import Any
 
+import httpx
+import pytest
+
+from api.operations.backlog import Backlog
 from api.wiring.core import Core
 from tests.api.asking import add_room, last
 from tests.api.media.webhook.deliveries_given import Deliveries
 from tests.projections.consuming import consumer, park
 
 HOOK = "0f0e0d0c-0b0a-4908-8706-0504030201ff"
+
+
+@pytest.fixture(autouse=True)
+def backlog(known: dict[Any, Any]) -> Backlog:
+    """It is read with each scrape."""
+    made: Backlog = known[Backlog]
+    made.fresh = 0
+    return made
 
 
 async def numbers(http: httpx.AsyncClient) -> dict[str, str]:
@@ -57,3 +69,12 @@ async def test_without_a_database_there_are_still_metrics(http: httpx.AsyncClien
     answer = await http.get("/metrics")
     assert answer.status_code == 200
     assert "up to 100001" in answer.text
+
+
+async def test_scrapes_in_a_row_count_once(http: httpx.AsyncClient, inner: Core, backlog: Backlog) -> None:
+    backlog.fresh = 600
+    assert (await numbers(http))["deliveries_pending"] == "0.0"
+    await Deliveries(inner, HOOK).make(1, 2)
+    assert (await numbers(http))["deliveries_pending"] == "0.0"
+    backlog.fresh = 0
+    assert (await numbers(http))["deliveries_pending"] == "2.0"

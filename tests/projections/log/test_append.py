@@ -17,7 +17,7 @@ from domain.records.kinds.room import Room
 from domain.records.record import RegisterRecord
 from projections.kernel.database import Database
 from projections.kernel.view import View
-from projections.log.append import Appender, Limits
+from projections.log.append import Appender, AppendLimits
 from projections.log.statement import WriteSet
 from tests.conftest import NOON
 from tests.projections.feeding import as_superuser
@@ -49,13 +49,13 @@ async def test_positions_are_dense_and_in_the_order_of_the_commits(appender: App
     ]
     assert whole(writing.url) == sum(sizes)
     assert len(writing.batches) < 5
-    assert max(writing.batches) <= Limits().batch
+    assert max(writing.batches) <= AppendLimits().batch
     assert writing.ends == sorted(writing.ends)
     assert writing.ends[-1] == sum(sizes)
 
 
 async def test_a_command_larger_than_a_batch_goes_alone(writing: Writing) -> None:
-    appender = writing.appender(limits=Limits(batch=3))
+    appender = writing.appender(limits=AppendLimits(batch=3))
     await appender.start()
     large = WriteSet([event("test:large", version) for version in range(1, 11)])
     assert await outcomes(appender, one("test:a"), large, one("test:b")) == [1, 11, 12]
@@ -187,7 +187,7 @@ async def test_a_row_that_cannot_be_written_fails_alone(appender: Appender, writ
 
 
 async def test_with_too_many_waiting_the_next_is_unavailable(writing: Writing) -> None:
-    appender = writing.appender(limits=Limits(waiting=3))
+    appender = writing.appender(limits=AppendLimits(waiting=3))
     await appender.start()
     async with log_locked(writing.url):
         under_way = asyncio.create_task(appender.append(one("test:0")))
@@ -203,7 +203,7 @@ async def test_with_too_many_waiting_the_next_is_unavailable(writing: Writing) -
 
 
 async def test_when_the_oldest_waits_too_long_the_next_is_unavailable(writing: Writing) -> None:
-    appender = writing.appender(limits=Limits(age=0.05))
+    appender = writing.appender(limits=AppendLimits(age=0.05))
     await appender.start()
     async with log_locked(writing.url):
         under_way = asyncio.create_task(appender.append(one("test:0")))
@@ -218,7 +218,7 @@ async def test_when_the_oldest_waits_too_long_the_next_is_unavailable(writing: W
 
 
 async def test_stop_commits_what_was_accepted_and_accepts_no_more(writing: Writing) -> None:
-    appender = writing.appender(limits=Limits(batch=10))
+    appender = writing.appender(limits=AppendLimits(batch=10))
     await appender.start()
     async with log_locked(writing.url):
         accepted = [asyncio.create_task(appender.append(one(f"test:{n}"))) for n in range(45)]

@@ -13,7 +13,7 @@ from domain.kernel.aggregate import Claim
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, OutcomeUnknown, Unavailable
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyRecord
 from projections.kernel.database import Database
-from projections.log.append import Appender, Limits
+from projections.log.append import Appender, AppendLimits
 from projections.log.statement import WriteSet
 from tests.projections.log.conftest import Writing
 from tests.projections.log.helpers import Wire, appenders, event, log_locked, logged, one, rows, terminate, until, whole
@@ -32,7 +32,7 @@ async def warmed(appender: Appender) -> None:
 @pytest.fixture
 async def wired(wire: Wire, database_url: str) -> AsyncIterator[Appender]:
     """An appender behind a wire that can be cut."""
-    made = Appender(Database(wire.conninfo), limits=Limits(patience=2.0))
+    made = Appender(Database(wire.conninfo), limits=AppendLimits(patience=2.0))
     await made.start()
     await warmed(made)
     yield made

@@ -1,0 +1,45 @@
+"""Binary search in the log by time: positions and versions have no gaps, and recorded times never decrease.
+
+It takes a few look-ups, however large the log is, and does not depend on statistics of the table.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from projections.kernel.database import Pool
+
+_SEARCH = """
+WITH RECURSIVE halved (low, high) AS (
+    SELECT 0::bigint, coalesce(max({number}), 0) FROM events WHERE {scope}
+  UNION ALL
+    SELECT CASE WHEN early THEN middle ELSE low END, CASE WHEN early THEN high ELSE middle - 1 END
+    FROM (SELECT low, high, middle,
+            (SELECT recorded_at {compared} %(moment)s FROM events WHERE {scope} AND {number} = middle) AS early
+          FROM (SELECT low, high, (low + high + 1) / 2 AS middle FROM halved WHERE low < high) AS step) AS seen
+)
+SELECT low FROM halved WHERE low = high
+"""
+_POSITION_AT = _SEARCH.format(number="position", scope="true", compared="<=")
+_POSITION_BEFORE = _SEARCH.format(number="position", scope="true", compared="<")
+_VERSION_AT = _SEARCH.format(number="originator_version", scope="originator_id = %(stream)s", compared="<=")
+
+
+async def position_at(pool: Pool, moment: datetime) -> int:
+    """The last position that was recorded at this time or earlier; 0 without one."""
+    return await _found(pool, _POSITION_AT, moment=moment)
+
+
+async def position_before(pool: Pool, moment: datetime) -> int:
+    """The last position that was recorded before this time; 0 without one."""
+    return await _found(pool, _POSITION_BEFORE, moment=moment)
+
+
+async def version_at(pool: Pool, stream: str, *, moment: datetime) -> int:
+    """The last version of a stream that was recorded at this time or earlier; 0 without one."""
+    return await _found(pool, _VERSION_AT, moment=moment, stream=stream)
+
+
+async def _found(pool: Pool, question: str, **named: object) -> int:
+    row = await pool.row(question, named)
+    return int(row[0]) if row is not None else 0

@@ -1,0 +1,65 @@
+"""Reads that take long, in parallel: writes, single reads and authentication go on beside them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import psycopg
+import pytest
+
+from api.wiring.core import Core
+from projections.kernel.database import Database
+from tests.api.asking import add
+
+READERS = 9
+WAITING = "SELECT count(*) >= %s FROM pg_stat_activity WHERE application_name = 'medialedger' AND wait_event_type = 'Lock'"
+
+
+@asynccontextmanager
+async def locked(url: str, table: str) -> AsyncIterator[None]:
+    """Every query of this table waits until the end."""
+    async with await psycopg.AsyncConnection.connect(url) as owner, owner.transaction():
+        await owner.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+async def stuck(url: str, queries: int) -> None:
+    async with Database(url, size=1) as observer, asyncio.timeout(60):
+        while await observer.row(WAITING, (queries,)) != (True,):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("path", "table"),
+    [
+        ("/engine/jobs?search=zzzz", "job_view"),
+        ("/engine/dashboard", "job_view"),
+        ("/api/contentkey/?contentId=film", "content_key_view"),
+        ("/api/log/", "logbook"),
+    ],
+)
+async def test_nine_heavy_reads_take_no_connection_of_others(
+    http: httpx.AsyncClient, inner: Core, database_url: str, path: str, table: str
+) -> None:
+    key = (await add(http))["id"]
+    async with locked(database_url, table):
+        readers = [asyncio.create_task(http.get(path)) for _ in range(READERS)]
+        await stuck(database_url, 4)
+        inner.directory.invalidate()  # the next request authenticates from the database
+        added = await http.post("/api/event/", json={"title": "beside them"})
+        assert added.status_code == 200
+        assert (await http.get(f"/api/event/{key}")).status_code == 200
+        assert (await http.get("/readyz")).status_code == 200
+    answers = await asyncio.gather(*readers)
+    assert {answer.status_code for answer in answers} <= {200, 204}
+
+
+async def test_a_list_that_takes_too_long_is_503_with_retry_after(http: httpx.AsyncClient, database_url: str) -> None:
+    async with locked(database_url, "job_view"):
+        answer = await http.get("/engine/jobs?search=zzzz")
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "5"
+    assert answer.json() == {"error": "the database took too long to answer"}
