@@ -18,15 +18,17 @@ from projections.kernel.database import Database
 _RESEND = """
 WITH finished AS MATERIALIZED (
     SELECT webhook, position, ordering_key FROM deliveries WHERE webhook = %(webhook)s AND {condition}
-    ORDER BY position, ordering_key FOR UPDATE
+    ORDER BY position, ordering_key LIMIT {most} FOR UPDATE
 )
 UPDATE deliveries d SET state = {pending}, attempts = 0, due_at = clock_timestamp(), finished_at = NULL, error = NULL
 FROM finished f WHERE d.webhook = f.webhook AND d.position = f.position AND d.ordering_key = f.ordering_key
 """
+_MOST = 10_000
+"""Rows of one statement: it must be done within the time that a query may take."""
 _ONE = _RESEND.format(
-    condition=f"position = %(position)s AND ordering_key = %(ordering_key)s AND state <> {PENDING}", pending=PENDING
+    condition=f"position = %(position)s AND ordering_key = %(ordering_key)s AND state <> {PENDING}", pending=PENDING, most=1
 )
-_FAILED_SINCE = _RESEND.format(condition=f"state = {FAILED} AND created_at >= %(since)s", pending=PENDING)
+_FAILED_SINCE = _RESEND.format(condition=f"state = {FAILED} AND created_at >= %(since)s", pending=PENDING, most=_MOST)
 
 
 class Redelivery:
@@ -41,12 +43,14 @@ class Redelivery:
         return await self._update(_ONE, delivery.webhook, named=place) > 0
 
     async def resend_failed_since(self, webhook: UUID, since: datetime) -> int:
-        """Resend all failed deliveries that were created at that time or later. Returns how many."""
+        """Resend all failed deliveries that were created at that time or later, or none. Returns how many."""
         return await self._update(_FAILED_SINCE, webhook, named={"since": since})
 
     async def _update(self, statement: str, webhook: UUID, *, named: dict[str, Any]) -> int:
         async with self._database.connection() as connection, connection.transaction():
-            changed = (await connection.execute(statement, {"webhook": webhook, **named})).rowcount
+            changed = 0
+            while some := (await connection.execute(statement, {"webhook": webhook, **named})).rowcount:
+                changed += some
             if changed:
                 await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(webhook)))
             return changed

@@ -230,3 +230,10 @@ async def test_removal_and_recovery_of_the_same_deliveries_do_not_wait_for_each_
         connection.execute("UPDATE deliveries SET state = 0, finished_at = NULL WHERE position = 5")
     assert await Redelivery(inner.database).resend_failed_since(HOOK, THEN - timedelta(days=20_000)) == 1
     assert rows(database_url, "SELECT position, state FROM deliveries ORDER BY 1") == [(2, 0), (5, 0)]
+
+
+async def test_more_than_one_statement_may_change_is_recovered_as_a_whole(inner: Core, database_url: str) -> None:
+    """One statement for all of them would take longer than a query may."""
+    put(database_url, *((HOOK, number, "a") for number in range(1, 20_002)), state=2, finished_at=THEN)
+    assert await Redelivery(inner.database).resend_failed_since(HOOK, THEN - timedelta(days=20_000)) == 20_001
+    assert rows(database_url, "SELECT count(*) FROM deliveries WHERE state = 0") == [(20_001,)]

@@ -72,4 +72,4 @@ def test_shown_in_utc_with_three_decimals() -> None:
 
     moment = datetime(2031, 1, 2, 3, tzinfo=timezone(timedelta(hours=2)))
     assert encode(Shown(shown_at=moment)) == b'{"shownAt":"2031-01-02T01:00:00.000Z","goneAt":null}'
-    assert iso(datetime(31, 1, 2, tzinfo=UTC)) == "0030-01-02T00:00:00.000Z"
+    assert iso(datetime(31, 1, 2, tzinfo=UTC)) == "0031-01-02T00:00:00.000Z"

@@ -11,13 +11,13 @@ import pytest
 
 from api.wiring.core import Core
 from projections.deliveries.queries import Backlog, DeliveryFilter, DeliveryQueries, DeliveryState
-from projections.kernel.database import Database
+from projections.kernel.database import Database, Pool
 from tests.api.media.webhook.deliveries_given import FINAL, Deliveries
 
 HOOK = "0f0e0d0c-0b0a-4908-8706-0504030201ff"
 
 
-class Planned(Database):
+class Planned(Pool):
     """Keeps the plan of every question that it answers."""
 
     plans: list[str]
@@ -46,11 +46,14 @@ async def test_a_page_is_read_backward_in_an_index(inner: Core, database_url: st
     await inner.database.execute(statement, ())
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("ANALYZE deliveries")
-    async with Planned(database_url) as database:
+    async with Database(database_url) as database:
+        await database.lists.close()
+        planned = database.lists = Planned(database_url, role=None, size=1, seconds=None)
+        await planned.open()
         found = await DeliveryQueries(database).page(UUID(HOOK), wanted)
     assert len(found) == 21
-    assert f"Index Scan Backward using {index} " in database.plans[0], database.plans[0]
-    assert "Sort" not in database.plans[0]
+    assert f"Index Scan Backward using {index} " in planned.plans[0], planned.plans[0]
+    assert "Sort" not in planned.plans[0]
 
 
 async def test_a_backlog_counts_pending_and_due_deliveries(inner: Core) -> None:

@@ -9,24 +9,24 @@ from domain.media_event.commands import ForceNotification
 from projections.deliveries.fanout import webhooks_as_of
 from projections.log.reader import head
 from tests.conftest import NOON
-from tests.projections.feeding import do, event
+from tests.projections.feeding import as_superuser, do, event
 from tests.workers.webhooks.feeding import ALL, ONE, amend, delete, fed, rows, webhook
 
 FIRST, OTHER = UUID(int=1), UUID(int=103)
 CALLBACKS = 400_000
 
 
-async def test_four_hundred_thousand_callbacks_cost_a_start_nothing(inner: Core) -> None:
+async def test_four_hundred_thousand_callbacks_cost_a_start_nothing(inner: Core, database_url: str) -> None:
     """They are those of jobs, one for each address that a job has named."""
     await webhook(inner, ALL)
     await webhook(inner, ONE, event=FIRST)
     await event(inner, 1)
-    await inner.database.execute(
+    as_superuser(
+        database_url,
         "INSERT INTO record_view (kind, id, version, deleted, parent, date_created, date_modified, document)"
         " SELECT 'webhook', gen_random_uuid()::text, 1, false, 'client:studio', now(), now(),"
         ' \'{"job_client":"studio","webhook_url":"https://hooks.test/job/\' || n || \'"}\''
-        " FROM generate_series(1, %s) AS n",
-        (CALLBACKS,),
+        f" FROM generate_series(1, {CALLBACKS}) AS n",
     )
     first, second = fed(inner), fed(inner)
     position = await head(inner.database)
