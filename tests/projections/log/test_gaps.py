@@ -83,7 +83,7 @@ async def gap_test(
     reading = asyncio.create_task(reader.run(url))
     try:
         with writers(url, directory, count=8) as running:
-            await until(lambda: running.total >= appends, seconds=120)
+            await until(lambda: running.total >= appends and running.all_wrote, seconds=120)
             if last is not None:
                 await until(lambda: reader.last)
                 await last()

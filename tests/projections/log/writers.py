@@ -73,6 +73,10 @@ class Writers:
     def total(self) -> int:
         return sum(self.done(slot) for slot in range(self.count))
 
+    @property
+    def all_wrote(self) -> bool:
+        return all(self.done(slot) for slot in range(self.count))
+
     def wind_up(self) -> list[list[Acknowledged]]:
         """Let them finish what is under way; what each was told."""
         assert self.process.stdin is not None
