@@ -7,6 +7,7 @@ from uuid import UUID
 
 from api.http.response import Response
 from api.kernel.request import Request
+from api.media.category import responses
 from api.media.event.requests import PlaybackQuery
 from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, storage_urls
 from api.media.event.video import Video
@@ -69,7 +70,12 @@ class EventPresenter:
         records = await reader.shown(links)
         properties = await reader.of_owners(CategoryProperty.KIND, categories) if categories else {}
         thumbnail_flows = await reader.those(Flow.KIND, flows) if flows else ()
-        return LinkedRecords(records, properties, storage_urls(thumbnail_flows))
+        shown = {
+            UUID(key): responses.Category.of(row, properties.get(key, ()))
+            for key in categories
+            if (row := records.get((Category.KIND, key))) is not None
+        }
+        return LinkedRecords(records, shown, storage_urls(thumbnail_flows))
 
     async def _video(self, row: EventRow, requested: PlaybackRequest) -> Video:
         details = row.details

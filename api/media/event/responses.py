@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import UUID
@@ -26,8 +26,8 @@ class LinkedRecords:
     """The records that a set of Events links to."""
 
     records: Mapping[Link, RecordRow] = field(default_factory=dict)
-    properties: Mapping[str, Sequence[RecordRow]] = field(default_factory=dict)
-    """The custom properties of the categories, by the category's id."""
+    categories: Mapping[UUID, Category] = field(default_factory=dict)
+    """The categories among them, made once for all Events, by their ids."""
     storage: Mapping[UUID, str] = field(default_factory=dict)
     """The public storage URLs of the flows that hold thumbnails, by the flow's id."""
 
@@ -41,10 +41,6 @@ class LinkedRecords:
     def colour(self, event_type: UUID | None) -> str | None:
         row = self.find("event_type", event_type)
         return row.details.colour if row is not None else None
-
-    def categories(self, keys: Iterable[UUID]) -> list[Category]:
-        rows = [row for key in keys if (row := self.find("category", key)) is not None]
-        return [Category.of(row, self.properties.get(row.id, ())) for row in rows]
 
 
 NO_LINKED_RECORDS = LinkedRecords()
@@ -166,7 +162,7 @@ class Event(Wire):
     @classmethod
     def of(cls, row: EventRow, linked: LinkedRecords, *, base_url: str, video: Video | None = None) -> Self:
         details = row.details
-        categories = linked.categories(details.category_ids) if details.category_ids else []
+        categories = [linked.categories[key] for key in details.category_ids if key in linked.categories]
         return cls._from_values(
             {
                 "id": row.id,
