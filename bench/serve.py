@@ -16,10 +16,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 import uvloop
 
 from api.cli.serving import BACKLOG, server_config, tune_garbage_collector
+from api.http.connections import Connections, LimitedServer
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.product import build
 from api.wiring.settings import Settings
@@ -56,7 +56,7 @@ async def _serve(kind: str, *, url: str, home: Path) -> None:
             listening.bind(("127.0.0.1", 0))
             listening.listen(BACKLOG)
             print(listening.getsockname()[1], flush=True)
-            await uvicorn.Server(server_config(app, seconds=5)).serve(sockets=[listening])
+            await LimitedServer(server_config(app, Connections(), seconds=5)).serve(sockets=[listening])
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from api.cli.channel import Channel, ChannelClosed
 from api.cli.database import attach_database
+from api.cli.descriptors import raise_descriptor_limit
 from api.cli.main import EXPECTED_ERRORS, set_up_log
 from api.cli.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, snapshot
@@ -162,6 +163,7 @@ def main() -> int:
     _end_with(args.parent)
     for each in args.descriptors:
         os.set_inheritable(each, False)  # not for programs that steps start
+    raise_descriptor_limit()
     settings = Settings.from_process()
     set_up_log(settings.log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -14,9 +14,11 @@ from functools import partial
 import uvicorn
 
 from api.cli.database import OpenDatabase
+from api.cli.descriptors import raise_descriptor_limit
 from api.cli.ready import print_status, ready_text
 from api.cli.sockets import bound_sockets
 from api.cli.stop_signals import StopSignals
+from api.http.connections import Connections, LimitedConfig, LimitedServer
 from api.wiring.settings import Settings
 from api.wiring.startup import AsgiApplication, Runnable, StartError
 from workers.adapters.keyfiles import master_key
@@ -29,8 +31,8 @@ Build = Callable[[Settings, str, bytes], Awaitable[Runnable]]
 logger = logging.getLogger(__name__)
 
 
-class Server(uvicorn.Server):
-    """The uvicorn server, without its signal handlers and with a callback when it listens. Its handlers would raise the signals
+class Server(LimitedServer):
+    """The server, without uvicorn's signal handlers and with a callback when it listens. Its handlers would raise the signals
     again at its end, before the product and the database are stopped."""
 
     def __init__(self, config: uvicorn.Config, *, listening: Callable[[], None]) -> None:
@@ -62,6 +64,7 @@ class Server(uvicorn.Server):
 
 async def serve(settings: Settings, *, database: OpenDatabase, build: Build) -> int:
     """Serve until a stop signal. What was opened is closed in reverse order, also after an error."""
+    raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
         key = master_key(settings.master_key_file)
         try:
@@ -86,7 +89,7 @@ async def run_product(
     retire: asyncio.Event | None = None,
 ) -> None:
     """Until a stop signal, or `retire`: then another process has taken over, and every connection may end in its own time."""
-    server = Server(server_config(product.app, seconds=seconds), listening=listening)
+    server = Server(server_config(product.app, product.connections, seconds=seconds), listening=listening)
     tasks = [asyncio.create_task(_force(server, signals))]
     if retire is not None:
         tasks.append(asyncio.create_task(_retire(server, product, retire)))
@@ -114,12 +117,12 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def server_config(app: AsgiApplication, *, seconds: int) -> uvicorn.Config:
-    return uvicorn.Config(
+def server_config(app: AsgiApplication, connections: Connections, *, seconds: int) -> uvicorn.Config:
+    return LimitedConfig(
         app,
+        connections,
         interface="asgi3",
         loop="none",  # the event loop runs already
-        http="httptools",
         ws="none",
         lifespan="off",
         log_config=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from api.http.app import Application
+from api.http.connections import ConnectionLimits, Connections
 from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
@@ -36,6 +38,7 @@ from workers.wiring import Workers
 
 _WRITE_USE_EVERY = 10.0
 _SWEEP_EVERY = 3600.0
+_OTHER_DESCRIPTORS = 256
 
 
 class Product:
@@ -46,6 +49,7 @@ class Product:
         core: Core,
         app: Application,
         *,
+        connections: Connections,
         workers: Workers,
         usage: UsageRecorder,
         outbound: Outbound,
@@ -55,6 +59,7 @@ class Product:
     ) -> None:
         self.core = core
         self.app = app
+        self.connections = connections
         self._workers = workers
         self._usage = usage
         self._outbound = outbound
@@ -133,6 +138,15 @@ def _admin_key_place(settings: Settings) -> str:
     return str(place) if place.exists() else "handed out before; a new one: medialedger client rotate admin"
 
 
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    """As set, but never so many that none of the process's descriptors is left for the database and files."""
+    most = settings.connections
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors != resource.RLIM_INFINITY:
+        most = min(most, max(descriptors - _OTHER_DESCRIPTORS, descriptors // 4))
+    return ConnectionLimits(connections=most, per_address=min(settings.connections_per_address, most))
+
+
 async def build(
     settings: Settings,
     database: str,
@@ -166,9 +180,12 @@ async def build(
         request_log=request_log,
         version=product_version(),
     )
+    connections = Connections(connection_limits(settings), prefix="medialedger_http")
+    core.registry.register(connections)
     return Product(
         core,
         app,
+        connections=connections,
         workers=workers,
         usage=provided[UsageRecorder],
         outbound=outbound,

@@ -146,6 +146,12 @@ class Settings(BaseSettings):
     worker_processes: Annotated[int, _stripped(_whole_number(0, 64))] = Field(
         0, description="processes of the workers; 0: `up` runs the workers in the processes of the API"
     )
+    connections: Annotated[int, _stripped(_whole_number(1, 1_000_000))] = Field(
+        10_000, description="open connections of clients to a process of the API; further ones get 503"
+    )
+    connections_per_address: Annotated[int, _stripped(_whole_number(1, 1_000_000))] = Field(
+        2_000, description="of these from one address; a proxy has one address for all its clients"
+    )
     database_url: Annotated[SecretStr | None, _stripped(_database_url)] = Field(
         None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"
     )

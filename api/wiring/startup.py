@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from api.http.connections import Connections  # a process of workers has no server
 
 AsgiApplication = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -21,6 +24,11 @@ class Runnable(Protocol):
 
     @property
     def app(self) -> AsgiApplication: ...
+
+    @property
+    def connections(self) -> Connections:
+        """The limits of its clients' connections."""
+        ...
 
     async def start(self) -> None: ...
 

@@ -17,6 +17,7 @@ import uvloop
 from api.cli.database import start_database
 from api.cli.home import create_home, lock_home
 from api.cli.serving import serve
+from api.http.connections import Connections
 from api.http.response import Response
 from api.http.streaming import EVENT_STREAM, OpenStreams
 from api.kernel.request import Request
@@ -27,6 +28,7 @@ from api.wiring.startup import StartError
 class TinyProduct:
     def __init__(self, home: Path) -> None:
         self._home = home
+        self.connections = Connections()
         self._streams = OpenStreams()
 
     async def app(self, scope: Any, receive: Any, send: Any) -> None:

@@ -1,0 +1,278 @@
+"""HTTP/1.1 connections with limits: on the size of a head, on the time of each phase, and on the number of connections.
+
+uvicorn has no limit before an application is called, so a client without a key could use all memory or all connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import httptools
+import uvicorn
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+_CHECKED_EVERY: Final = 10
+"""Ticks of uvicorn's main loop, which are 0.1 s apart."""
+_LINGER: Final = 2.0
+"""Seconds in which what a refused client still sends is read and dropped. Without it the client would see a reset connection
+instead of the answer."""
+_TITLES: Final = {414: "URI Too Long", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Times are in seconds, sizes in bytes."""
+
+    url: int = 16 * 1024
+    headers: int = 100
+    head: int = 64 * 1024
+    """All of the request's head; of a chunked body's trailer section as well."""
+    head_seconds: float = 10
+    """From the opening of the connection, or from the first byte of a later request, until the head is complete."""
+    pause_seconds: float = 30
+    """Without a byte of a body that the server waits for."""
+    body_seconds: float = 300
+    """For the whole body."""
+    taken: int = 32 * 1024
+    """What a client takes at least of a response within `pause_seconds`."""
+    connections: int = 10_000
+    per_address: int = 2_000
+    """A proxy has one address for all its clients."""
+
+
+class Connections(Collector):
+    """The open connections of a server, and their limits. Also a source of metrics: `<prefix>_connections` and
+    `<prefix>_connections_refused_total` by status."""
+
+    def __init__(self, limits: ConnectionLimits | None = None, *, prefix: str = "http") -> None:
+        self.limits = limits or ConnectionLimits()
+        self._prefix = prefix
+        self._open = 0
+        self._by_address: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+
+    def add(self, address: str) -> bool:
+        """Whether there was room for one more. It is counted either way."""
+        self._open += 1
+        self._by_address[address] += 1
+        return self._open <= self.limits.connections and self._by_address[address] <= self.limits.per_address
+
+    def remove(self, address: str) -> None:
+        self._open -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+    def refused(self, reason: str) -> None:
+        self._refused[reason] += 1
+
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        yield GaugeMetricFamily(f"{self._prefix}_connections", "Open connections of clients.", value=self._open)
+        refused = CounterMetricFamily(
+            f"{self._prefix}_connections_refused",
+            "Connections closed because of a limit, by the status that was answered; unread: the client took no data.",
+            labels=["status"],
+        )
+        for reason, count in sorted(self._refused.items()):
+            refused.add_metric([reason], count)
+        yield refused
+
+
+class LimitedConfig(uvicorn.Config):
+    def __init__(self, app: Any, connections: Connections, **options: Any) -> None:
+        super().__init__(app, http=LimitedConnection, **options)
+        self.connections = connections
+
+
+class LimitedServer(uvicorn.Server):
+    """uvicorn, which looks at its connections once a second."""
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _CHECKED_EVERY == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, LimitedConnection):
+                    connection.check(now)
+        return await super().on_tick(counter)
+
+
+class _OverLimit(Exception):
+    """Ends the parsing of a head. The parser passes it on as the context of its own error."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+class LimitedConnection(HttpToolsProtocol):
+    """One connection. `check` is called about once a second: a timer for each request would cost every request."""
+
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        if not isinstance(config, LimitedConfig):
+            raise TypeError("a limited connection needs a LimitedConfig")
+        self._connections = config.connections
+        self._limits = config.connections.limits
+        self._address = ""
+        self._head_since: float | None = self.loop.time()
+        """When the head that is awaited began; `None` while none is."""
+        self._head_bytes = 0
+        self._in_body = False
+        self._body_since = 0.0
+        self._data_at = 0.0
+        self._unsent = 0
+        self._unsent_since: float | None = None
+        self._refused_at: float | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        if not self._connections.add(self._address):
+            self._refuse(503, "Too many connections are open.")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.remove(self._address)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if self._refused_at is not None or self.transport.is_closing():
+            return
+        if not self._in_body:
+            self._head_bytes += len(data)
+            if self._head_since is None:
+                self._head_since = self.loop.time()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(400, "The connection cannot be upgraded.")
+        except httptools.HttpParserError as error:
+            reason = error.__context__
+            if isinstance(reason, _OverLimit):
+                self._refuse(reason.status, reason.detail)
+            else:
+                self._refuse(400, "This is not an HTTP/1.1 request.")
+        else:
+            if not self._in_body and self._head_bytes > self._limits.head:
+                self._refuse(431, self._too_large())
+
+    def on_message_begin(self) -> None:
+        """The first byte of a head may come with the end of the request before."""
+        super().on_message_begin()
+        if self._head_since is None:
+            self._head_since = self.loop.time()
+        self._head_bytes = max(self._head_bytes, 1)
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > self._limits.url:
+            raise _OverLimit(414, f"The address of a request has at most {self._limits.url} bytes.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers, which come after a chunked body, are dropped: they are not headers (RFC 9110, section 6.5.1)."""
+        if self._in_body:
+            self._head_bytes += len(name) + len(value)
+        else:
+            super().on_header(name, value)
+            if len(self.headers) > self._limits.headers:
+                raise _OverLimit(431, f"A request has at most {self._limits.headers} headers.")
+        if self._head_bytes > self._limits.head:
+            raise _OverLimit(431, self._too_large())
+
+    def on_headers_complete(self) -> None:
+        self._in_body = True
+        self._head_since = None
+        self._head_bytes = 0
+        self._body_since = self._data_at = self.loop.time()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._data_at = self.loop.time()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self._head_bytes = 0
+        super().on_message_complete()
+
+    def check(self, now: float) -> None:
+        """Close the connection when its client is too slow."""
+        limits = self._limits
+        if self._stopped_taking(now):
+            self._connections.refused("unread")
+            self.transport.abort()
+        elif self.transport.is_closing():
+            pass
+        elif self._refused_at is not None:
+            if now - self._refused_at > _LINGER:
+                self.transport.close()
+        elif self._head_since is not None and now - self._head_since > limits.head_seconds:
+            if self._idle:
+                self._refuse(408, f"The head of the request was not complete within {limits.head_seconds:g} s.")
+        elif self._in_body and self._body_is_late(now):
+            self._refuse(408, "The body of the request came too slowly.")
+
+    def _body_is_late(self, now: float) -> bool:
+        if self.flow.read_paused:  # the application takes its time
+            self._data_at = now
+            return False
+        return now - self._data_at > self._limits.pause_seconds or now - self._body_since > self._limits.body_seconds
+
+    def _stopped_taking(self, now: float) -> bool:
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent:
+            self._unsent_since = None
+        elif self._unsent_since is None or self._unsent - unsent >= self._limits.taken:
+            self._unsent, self._unsent_since = unsent, now
+        elif unsent > self._unsent:  # the application has written more
+            self._unsent = unsent
+        return self._unsent_since is not None and now - self._unsent_since > self._limits.pause_seconds
+
+    def _too_large(self) -> str:
+        return f"The head of a request has at most {self._limits.head} bytes."
+
+    @property
+    def _idle(self) -> bool:
+        """Every request whose head was read has its response."""
+        return not self.pipeline and (self.cycle is None or self.cycle.response_complete)
+
+    def _refuse(self, status: int, detail: str) -> None:
+        """Answer and close. There is no answer where the client would take it for that to an earlier request, and none to a
+        connection on which nothing was sent."""
+        self._connections.refused(str(status))
+        awaited = self._in_body and not self.pipeline and not self.cycle.response_started
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if not awaited and not (self._idle and (self._head_bytes or status == 503)):
+            self.transport.close()
+            return
+        self._refused_at = self.loop.time()
+        self.transport.write(_response(status, detail))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+
+
+def _response(status: int, detail: str) -> bytes:
+    title = _TITLES.get(status) or HTTPStatus(status).phrase
+    body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()
+    head = [
+        f"HTTP/1.1 {status} {title}",
+        "content-type: application/problem+json",
+        f"content-length: {len(body)}",
+        "connection: close",
+    ]
+    if status == 503:
+        head.append("retry-after: 1")
+    return "\r\n".join([*head, "", ""]).encode() + body

@@ -1,0 +1,225 @@
+"""Limits of connections, on sockets: what a client without a key can make the server hold."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from api.http.connections import ConnectionLimits, Connections, LimitedConfig, LimitedConnection, LimitedServer
+from tests.api.http.toy import ID, SECRET, Toy
+
+KEY = f"API-KEY: {SECRET}\r\n".encode()
+GET = b"GET /api/thing/%s HTTP/1.1\r\nHost: x\r\n%s" % (ID.encode(), KEY)
+LIMITS = ConnectionLimits(connections=20, per_address=10)
+Server = Callable[[ConnectionLimits], Awaitable["Listening"]]
+
+
+class Listening(LimitedServer):
+    def __init__(self, toy: Toy, limits: ConnectionLimits) -> None:
+        self.counted = Connections(limits)
+        super().__init__(LimitedConfig(toy.app, self.counted, port=0, lifespan="off", log_level="critical", access_log=False))
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def connect(self, buffer: int | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        sock = socket.socket()
+        if buffer is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, self.servers[0].sockets[0].getsockname())
+        return await asyncio.open_connection(sock=sock, limit=2**20)
+
+    def later(self, seconds: float) -> None:
+        """What the server does with its connections when so much time has gone."""
+        now = asyncio.get_running_loop().time() + seconds
+        for connection in list(self.server_state.connections):
+            assert isinstance(connection, LimitedConnection)
+            connection.check(now)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    def refused(self) -> dict[str, float]:
+        samples = [sample for family in self.counted.collect() for sample in family.samples]
+        return {each.labels["status"]: each.value for each in samples if each.name.endswith("refused_total")}
+
+
+@pytest.fixture
+async def server(toy: Toy) -> AsyncIterator[Listening]:
+    listening = Listening(toy, LIMITS)
+    running = asyncio.create_task(listening.serve())
+    await listening.ready.wait()
+    yield listening
+    listening.should_exit = listening.force_exit = True
+    await running
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, object]]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:")), 0)
+    body = await reader.readexactly(length)
+    return int(head.split(b" ")[1]), json.loads(body) if b"problem+json" in head else {}
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n\r\n", 414),
+        (b"GET /" + b"x" * 3_000_000, 414),
+        (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 101 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 2_000_000, 431),
+        (b"GET / HTTP/1.1\r\na: " + b"b" * 70_000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\na: " + b"b" * 5_000_000, 431),
+        (b"GET / HTTP/1.1\r\n" + b"b" * 5_000_000, 431),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n folded: y\r\n\r\n", 400),
+    ],
+    ids=["url", "endless url", "headers", "endless headers", "value", "endless value", "endless name", "tls", "folded"],
+)
+async def test_a_head_that_is_no_head_or_too_large_is_refused(server: Listening, sent: bytes, status: int) -> None:
+    reader, writer = await server.connect()
+    writer.write(sent)
+    got, problem = await _answer(reader)
+    assert (got, problem["status"]) == (status, status)
+    assert await reader.read() == b""
+    assert server.refused() == {str(status): 1}
+    writer.close()
+
+
+async def test_a_trailer_is_not_a_header(server: Listening) -> None:
+    reader, writer = await server.connect()
+    writer.write(b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n%s\r\n" % KEY)
+    assert (await _answer(reader))[0] == 401
+    writer.write(GET + b"\r\n")
+    assert (await _answer(reader))[0] == 200
+    writer.close()
+
+
+async def test_endless_trailers_are_refused(server: Listening) -> None:
+    reader, writer = await server.connect()
+    writer.write(b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\n%sTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" % KEY)
+    writer.write(b"a: bcd\r\n" * 500_000)
+    assert (await _answer(reader))[0] == 431
+    assert await reader.read() == b""
+    writer.close()
+
+
+async def test_a_connection_that_says_nothing_is_closed_without_an_answer(server: Listening) -> None:
+    reader, writer = await server.connect()
+    await server.until(lambda: len(server.server_state.connections) == 1)
+    server.later(9)
+    assert not reader.at_eof()
+    server.later(11)
+    assert await reader.read() == b""
+    writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"GET /api", b"GET / HTTP/1.1\r\nHost:", b"\r\n", GET + b"\r\nGET /"])
+async def test_a_head_that_does_not_end_is_refused(server: Listening, sent: bytes) -> None:
+    reader, writer = await server.connect()
+    writer.write(sent)
+    if sent.startswith(GET):
+        assert (await _answer(reader))[0] == 200
+    await server.until(lambda: any(each._head_bytes for each in server.server_state.connections))  # type: ignore[union-attr]
+    server.later(11)
+    assert (await _answer(reader))[0] == 408
+    assert await reader.read() == b""
+    writer.close()
+
+
+async def test_empty_lines_do_not_keep_a_connection(server: Listening) -> None:
+    reader, writer = await server.connect()
+    writer.write(GET + b"\r\n")
+    assert (await _answer(reader))[0] == 200
+    writer.write(b"\r\n")
+    await server.until(lambda: any(each._head_bytes for each in server.server_state.connections))  # type: ignore[union-attr]
+    server.later(11)
+    assert (await _answer(reader))[0] == 408
+    writer.close()
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 100", b"Transfer-Encoding: chunked"])
+async def test_a_body_that_does_not_come_is_refused(server: Listening, framing: bytes) -> None:
+    reader, writer = await server.connect()
+    writer.write(b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\n%s%s\r\n\r\n" % (KEY, framing))
+    await server.until(lambda: bool(server.server_state.tasks))
+    server.later(29)
+    assert len(server.server_state.tasks) == 1
+    server.later(31)
+    assert (await _answer(reader))[0] == 408
+    assert await reader.read() == b""
+    await server.until(lambda: not server.server_state.tasks)
+    writer.close()
+
+
+async def test_a_body_that_drips_is_refused_after_the_time_for_all_of_it(server: Listening) -> None:
+    reader, writer = await server.connect()
+    writer.write(b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\n%sContent-Length: 100\r\n\r\n" % KEY)
+    await server.until(lambda: bool(server.server_state.tasks))
+    (connection,) = server.server_state.connections
+    assert isinstance(connection, LimitedConnection)
+    for second in range(0, 301, 20):
+        connection._data_at = asyncio.get_running_loop().time() + second  # a byte came
+        server.later(second + 1)
+        assert not connection.transport.is_closing()
+    connection._data_at += 2
+    server.later(302)
+    assert (await _answer(reader))[0] == 408
+    writer.close()
+
+
+async def test_who_does_not_read_the_answers_is_cut_off_and_who_reads_slowly_is_not(server: Listening) -> None:
+    _, writer = await server.connect(buffer=4096)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(GET + b"\r\n")
+    await server.until(lambda: server.server_state.total_requests == 1)
+    (connection,) = server.server_state.connections
+    assert isinstance(connection, LimitedConnection)
+    connection.transport.write(bytes(16_000_000))  # more than the system's buffers hold
+    server.later(0)
+    server.later(29)
+    assert not connection.transport.is_closing()
+    connection._unsent += LIMITS.taken  # it has taken so much since
+    server.later(31)
+    server.later(60)
+    assert not connection.transport.is_closing()
+    server.later(62)
+    assert connection.transport.is_closing()
+    assert server.refused() == {"unread": 1}
+    await server.until(lambda: not server.server_state.connections)
+    writer.close()
+
+
+async def test_connections_over_the_limit_get_503_and_make_room_when_they_close(server: Listening) -> None:
+    held = [await server.connect() for _ in range(LIMITS.per_address)]
+    await server.until(lambda: len(server.server_state.connections) == LIMITS.per_address)
+    reader, writer = await server.connect()
+    assert (await _answer(reader))[0] == 503
+    writer.close()
+    for _, each in held:
+        each.close()
+    await server.until(lambda: not server.server_state.connections)
+    reader, writer = await server.connect()
+    writer.write(GET + b"\r\n")
+    assert (await _answer(reader))[0] == 200
+    writer.close()
+
+
+async def test_pipelined_requests_are_answered_in_order_before_an_error_closes(server: Listening) -> None:
+    reader, writer = await server.connect()
+    writer.write((GET + b"\r\n") * 3)
+    for _ in range(3):
+        assert (await _answer(reader))[0] == 200
+    writer.write(b"NONSENSE\r\n\r\n")
+    assert (await _answer(reader))[0] == 400
+    assert await reader.read() == b""
+    writer.close()
