@@ -168,6 +168,8 @@ class Application:
         started = perf_counter()
         endpoint, values = self._find(scope)
         request = self._new_request(scope, dict(scope["headers"]), path=endpoint.path)
+        if self._conventions.public_url:
+            request.reached_as(self._conventions.public_url)
         try:
             response = await endpoint.respond(request, receive, values=values)
             start, payload = _messages(response, request)

@@ -1,4 +1,5 @@
-"""HTTP/1.1 connections with limits: on the size of a head, on the time of each phase, and on the number of connections.
+"""HTTP/1.1 connections with limits: on the size of a head, on the time of each phase, and on the number of connections. The host is
+checked here too.
 
 uvicorn has no limit before an application is called, so a client without a key could use all memory or all connections.
 """
@@ -20,6 +21,8 @@ from prometheus_client.registry import Collector
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
+
+from api.http.hosts import Hosts
 
 _CHECKED_EVERY: Final = 10
 """Ticks of uvicorn's main loop, which are 0.1 s apart."""
@@ -54,8 +57,9 @@ class Connections(Collector):
     """The open connections of a server, and their limits. Also a source of metrics: `<prefix>_connections` and
     `<prefix>_connections_refused_total` by status."""
 
-    def __init__(self, limits: ConnectionLimits | None = None, *, prefix: str = "http") -> None:
+    def __init__(self, limits: ConnectionLimits | None = None, *, hosts: Hosts | None = None, prefix: str = "http") -> None:
         self.limits = limits or ConnectionLimits()
+        self.hosts = hosts or Hosts()
         self._prefix = prefix
         self._open = 0
         self._by_address: Counter[str] = Counter()
@@ -106,8 +110,8 @@ class LimitedServer(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-class _OverLimit(Exception):
-    """Ends the parsing of a head. The parser passes it on as the context of its own error."""
+class _Refusal(Exception):
+    """Ends the parsing of a request. The parser passes it on as the context of its own error."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -134,6 +138,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._unsent = 0
         self._unsent_since: float | None = None
         self._refused_at: float | None = None
+        self._host: bytes | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -159,7 +164,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._refuse(400, "The connection cannot be upgraded.")
         except httptools.HttpParserError as error:
             reason = error.__context__
-            if isinstance(reason, _OverLimit):
+            if isinstance(reason, _Refusal):
                 self._refuse(reason.status, reason.detail)
             else:
                 self._refuse(400, "This is not an HTTP/1.1 request.")
@@ -173,11 +178,12 @@ class LimitedConnection(HttpToolsProtocol):
         if self._head_since is None:
             self._head_since = self.loop.time()
         self._head_bytes = max(self._head_bytes, 1)
+        self._host = None
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > self._limits.url:
-            raise _OverLimit(414, f"The address of a request has at most {self._limits.url} bytes.")
+            raise _Refusal(414, f"The address of a request has at most {self._limits.url} bytes.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Trailers, which come after a chunked body, are dropped: they are not headers (RFC 9110, section 6.5.1)."""
@@ -186,11 +192,25 @@ class LimitedConnection(HttpToolsProtocol):
         else:
             super().on_header(name, value)
             if len(self.headers) > self._limits.headers:
-                raise _OverLimit(431, f"A request has at most {self._limits.headers} headers.")
+                raise _Refusal(431, f"A request has at most {self._limits.headers} headers.")
+            if self.headers[-1][0] == b"host":
+                self._take_host(value)
         if self._head_bytes > self._limits.head:
-            raise _OverLimit(431, self._too_large())
+            raise _Refusal(431, self._too_large())
+
+    def _take_host(self, value: bytes) -> None:
+        if self._host is not None:
+            raise _Refusal(400, "The header Host came twice.")
+        self._host = value
+        status = self._connections.hosts.status(value)
+        if status == 421:
+            raise _Refusal(421, "This server does not answer to the name in the header Host; MEDIALEDGER_PUBLIC_URL sets its name.")
+        if status == 400:
+            raise _Refusal(400, "The header Host must be a host name or an address, with or without a port.")
 
     def on_headers_complete(self) -> None:
+        if self._host is None and self.parser.get_http_version() == "1.1":
+            raise _Refusal(400, "A request needs the header Host.")
         self._in_body = True
         self._head_since = None
         self._head_bytes = 0

@@ -41,6 +41,8 @@ class Conventions:
     request_class: type[Request] = Request
     serves_head: Callable[[RouteSpec], bool] = lambda spec: True
     """Whether HEAD is answered where GET is."""
+    public_url: str = ""
+    """`https://media.example`: where callers reach the server; empty: at the host that a request names."""
 
 
 class Endpoint:

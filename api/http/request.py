@@ -73,13 +73,13 @@ class Request:
         if self._base_url:
             return self._base_url
         host = self.header("host")
-        if not host or not (host.isascii() and host.isprintable()):
+        if not host:
             name, port = self.scope.get("server") or ("localhost", None)
             host = name if port is None else f"{name}:{port}"
         return f"{self.scope.get('scheme', 'http')}://{host}"
 
     def reached_as(self, base_url: str) -> None:
-        """A repeated request is answered with the links that the first one got."""
+        """For a server with a public address. A repeated request is answered with the links that the first one got."""
         self._base_url = base_url
 
     @property

@@ -35,6 +35,7 @@ def build(
     on_start: Sequence[Hook] = (),
     on_stop: Sequence[Hook] = (),
     version: str = "0",
+    public_url: str = "",
 ) -> Application:
     conventions = Conventions(
         authenticate,
@@ -43,6 +44,7 @@ def build(
         failure_of=failure_of,
         request_class=Request,
         serves_head=lambda spec: spec.permission != WRITE,  # some GET routes of the engine change something
+        public_url=public_url,
     )
     return http.build(
         routes,

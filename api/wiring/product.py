@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import resource
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 from api.http.app import Application
 from api.http.connections import ConnectionLimits, Connections
+from api.http.hosts import Hosts, host_name
 from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
@@ -147,6 +149,20 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
     return ConnectionLimits(connections=most, per_address=min(settings.connections_per_address, most))
 
 
+def hosts(settings: Settings) -> Hosts:
+    """Without a public address: every name where the API listens for other machines, since nobody has said what it is called."""
+    if settings.public_url is not None:
+        return Hosts(frozenset({host_name(settings.public_url)}))
+    return Hosts(frozenset() if _is_loopback(settings.host) else None)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 async def build(
     settings: Settings,
     database: str,
@@ -179,8 +195,9 @@ async def build(
         registry=core.registry,
         request_log=request_log,
         version=product_version(),
+        public_url=settings.public_url or "",
     )
-    connections = Connections(connection_limits(settings), prefix="medialedger_http")
+    connections = Connections(connection_limits(settings), hosts=hosts(settings), prefix="medialedger_http")
     core.registry.register(connections)
     return Product(
         core,

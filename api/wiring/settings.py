@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -86,6 +87,17 @@ def _database_url(text: str) -> str | None:
     return text or None
 
 
+def _public_url(text: str) -> str | None:
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if text and not (good and text.rstrip("/") == f"{parts.scheme}://{parts.netloc}" and "@" not in text):
+        raise ValueError(f"http:// or https:// and a host, without a path, not {text!r}")
+    return text.rstrip("/") or None
+
+
 def _bootstrap_servers(text: str) -> str | None:
     """host:port, several separated by commas; an IPv6 address in brackets."""
     servers = [part.strip() for part in text.split(",") if part.strip()]
@@ -145,6 +157,11 @@ class Settings(BaseSettings):
     )
     worker_processes: Annotated[int, _stripped(_whole_number(0, 64))] = Field(
         0, description="processes of the workers; 0: `up` runs the workers in the processes of the API"
+    )
+    public_url: Annotated[str | None, _stripped(_public_url)] = Field(
+        None,
+        description="where callers reach the API, such as https://media.example: for links, and the only name that it answers to. "
+        "Empty: links have the host of the request, and every name is answered; with a loopback MEDIALEDGER_HOST only localhost",
     )
     connections: Annotated[int, _stripped(_whole_number(1, 1_000_000))] = Field(
         10_000, description="open connections of clients to a process of the API; further ones get 503"

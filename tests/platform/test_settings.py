@@ -45,6 +45,8 @@ def test_paths_follow_the_home_unless_they_are_given() -> None:
         ("LOG_LEVEL", "debug", "log_level", "DEBUG"),
         ("SHUTDOWN_SECONDS", "0", "shutdown_seconds", 0),
         ("PORT", "  ", "port", 8080),
+        ("PUBLIC_URL", "https://media.example:8443/", "public_url", "https://media.example:8443"),
+        ("PUBLIC_URL", "", "public_url", None),
     ],
 )
 def test_a_variable_is_read(name: str, text: str, field: str, value: object) -> None:
@@ -71,6 +73,11 @@ def test_a_variable_is_read(name: str, text: str, field: str, value: object) -> 
         ("OUTBOUND_ALLOW", "intranet"),
         ("LOG_LEVEL", "LOUD"),
         ("SHUTDOWN_SECONDS", "1.5"),
+        ("PUBLIC_URL", "media.example"),
+        ("PUBLIC_URL", "https://media.example/api"),
+        ("PUBLIC_URL", "https://media.example:x"),
+        ("PUBLIC_URL", "https://[media"),
+        ("CONNECTIONS", "0"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_variable_and_no_secret(name: str, text: str) -> None:

@@ -144,3 +144,9 @@ async def test_a_failed_start_is_reported_and_undone(toy: Toy) -> None:
     toy.app._on_start = []
     await toy.app({"type": "lifespan"}, receive, send)
     assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_links_have_the_public_address_where_one_is_set() -> None:
+    async with Toy(public_url="https://media.example").client() as client:
+        shown = await client.get(f"/api/thing/{ID}", headers={"Host": "10.0.0.7:8080"})
+    assert shown.json()["base"] == "https://media.example"

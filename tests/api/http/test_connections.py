@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from api.http.connections import ConnectionLimits, Connections, LimitedConfig, LimitedConnection, LimitedServer
+from api.http.hosts import Hosts
 from tests.api.http.toy import ID, SECRET, Toy
 
 KEY = f"API-KEY: {SECRET}\r\n".encode()
@@ -222,4 +223,54 @@ async def test_pipelined_requests_are_answered_in_order_before_an_error_closes(s
     writer.write(b"NONSENSE\r\n\r\n")
     assert (await _answer(reader))[0] == 400
     assert await reader.read() == b""
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"media.example", 200),
+        (b"MEDIA.example.:8443", 200),
+        (b"127.0.0.1:8080", 200),
+        (b"[::1]:8080", 200),
+        (b"localhost", 200),
+        (b"attacker.example", 421),
+        (b"media.example.attacker.example", 421),
+        (b"media.example@attacker.example", 400),
+        (b"[", 400),
+        (b"]", 400),
+        (b"[::1", 400),
+        (b"[::g]", 400),
+        (b"a]b", 400),
+        (b"a:b", 400),
+        (b"a:99999", 400),
+        (b"", 400),
+        (b"a/b", 400),
+        (b"\xff", 400),
+    ],
+)
+def test_a_host_is_answered_only_by_its_name(host: bytes, status: int) -> None:
+    hosts = Hosts(frozenset({"media.example"}))
+    assert (hosts.status(host), hosts.status(host)) == (status, status)
+
+
+def test_every_well_formed_name_is_answered_where_none_is_set() -> None:
+    assert [Hosts().status(host) for host in (b"attacker.example", b"a_b:1", b"[::1", b"a b")] == [200, 200, 400, 400]
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [(b"Host: [\r\n", 400), (b"Host: x\r\nHost: x\r\n", 400), (b"", 400), (b"Host: other.example\r\n", 421)],
+    ids=["no host", "two", "none", "foreign"],
+)
+async def test_a_wrong_host_is_refused_before_anything_else(server: Listening, lines: bytes, status: int) -> None:
+    server.counted.hosts = Hosts(frozenset({"x"}))
+    reader, writer = await server.connect()
+    writer.write(b"GET /api/thing/%s HTTP/1.1\r\n%s%s\r\n" % (ID.encode(), lines, KEY))
+    assert (await _answer(reader))[0] == status
+    assert await reader.read() == b""
+    writer.close()
+    reader, writer = await server.connect()
+    writer.write(GET + b"\r\n")
+    assert (await _answer(reader))[0] == 200
     writer.close()

@@ -261,6 +261,7 @@ class Toy:
     idempotency: MemoryIdempotency = field(default_factory=MemoryIdempotency)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     stream: io.StringIO = field(default_factory=io.StringIO)
+    public_url: str = ""
     log: RequestLog = field(init=False)
     app: Application = field(init=False)
 
@@ -274,6 +275,7 @@ class Toy:
             fingerprint=KeyedHash(bytes(32)),
             registry=self.registry,
             request_log=self.log,
+            public_url=self.public_url,
         )
 
     def client(self, key: str | None = SECRET) -> httpx.AsyncClient:
