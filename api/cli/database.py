@@ -13,10 +13,10 @@ import psycopg
 from api.cli.home import create_home, lock_home
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from projections.kernel.connection import limited
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 
 OLDEST = 15
-CONNECT_SECONDS = 10
 WATCH_SECONDS = 1.0
 SINGLE_CONNECTIONS = 4
 """Of one process, beside its pools: for appends, notifications and listeners."""
@@ -79,7 +79,8 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
 async def _checked(url: str, *, kind: str) -> Database:
     """Connect once: a wrong address or password is reported here in one line."""
     try:
-        async with await psycopg.AsyncConnection.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
+        url = limited(url)
+        async with await psycopg.AsyncConnection.connect(url) as connection:
             version = connection.info.server_version
     except (psycopg.Error, UnicodeError) as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
@@ -91,7 +92,7 @@ async def _checked(url: str, *, kind: str) -> Database:
 
 async def check_connections(database: Database, settings: Settings, *, processes: int) -> None:
     """So many processes, and one more during a restart, must find connections. Raises `StartError`."""
-    async with await psycopg.AsyncConnection.connect(database.url, connect_timeout=CONNECT_SECONDS) as connection:
+    async with await psycopg.AsyncConnection.connect(database.url) as connection:
         row = await (await connection.execute("SHOW max_connections")).fetchone()
     each = settings.database_connections + settings.database_list_connections + SINGLE_CONNECTIONS
     needed, allowed = each * (processes + 1), int(row[0]) if row is not None else 0

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import psycopg
-from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from domain.kernel.errors import Unavailable
 from projections.kernel import arrays
+from projections.kernel.connection import Connection, SilentServer, limited
 
 APP_ROLE = "medialedger_app"
-READ_COMMITTED = "SET default_transaction_isolation = 'read committed'"  # whatever the server's default: else waiting writers fail
+_STATEMENT: Final = 10.0
+"""Seconds that a statement of a connection outside the pools may take, unless it says otherwise."""
+_IDLE: Final = (("idle_in_transaction_session_timeout", "10s"),)
+"""A process that hangs within a transaction must not keep its locks."""
+_RECONNECTING: Final = 5.0
+"""Seconds after which a pool gives up a new connection. The next query asks for one at once; the pool itself would wait longer
+after each failure, and so go on waiting when the database is back."""
 _FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, psycopg.errors.IdleInTransactionSessionTimeout)
 
 
@@ -36,14 +43,17 @@ class Pool:
         self, conninfo: str, *, role: str | None, size: int, seconds: float | None, waiting: int = 0, least: int = 0
     ) -> None:
         self._role = role
-        self._milliseconds = 0 if seconds is None else int(seconds * 1000)
-        self._pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
-            conninfo,
+        self._seconds = seconds
+        self._renewed = float("-inf")
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            limited(conninfo),
+            connection_class=Connection,
             min_size=least,
             max_size=size,
             max_waiting=waiting,
             open=False,
             timeout=5,
+            reconnect_timeout=_RECONNECTING,
             kwargs={"autocommit": True, "application_name": "medialedger"},
             configure=self._configure_pooled,
         )
@@ -55,16 +65,9 @@ class Pool:
     async def close(self) -> None:
         await self._pool.close()
 
-    async def _configure_pooled(self, connection: AsyncConnection[TupleRow]) -> None:
-        await self._configure(connection)
-        await connection.execute(f"SET statement_timeout = {self._milliseconds}")
-
-    async def _configure(self, connection: AsyncConnection[TupleRow]) -> None:
-        arrays.register(connection)
-        connection.prepare_threshold = 2
-        await connection.execute(READ_COMMITTED)
-        if self._role is not None:
-            await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(self._role)))
+    async def _configure_pooled(self, connection: Connection) -> None:
+        _adapt(connection)
+        await connection.configure(seconds=self._seconds, settings=() if self._seconds is None else _IDLE, role=self._role)
 
     async def rows(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[TupleRow]:
         """All rows of one query. Raises `Unavailable` when the database does not answer.
@@ -76,15 +79,28 @@ class Pool:
             try:
                 return await self._rows(question, parameters)
             except psycopg.OperationalError as fault:
-                if isinstance(fault, PoolTimeout | TooManyRequests) or not (fault.sqlstate or "57P").startswith("57P"):
+                if isinstance(fault, PoolTimeout | TooManyRequests | SilentServer) or not (fault.sqlstate or "57P").startswith(
+                    "57P"
+                ):
                     raise
-                await self._pool.check()
                 return await self._rows(question, parameters)
 
     async def _rows(self, question: str, parameters: Sequence[Any] | dict[str, Any]) -> list[TupleRow]:
-        async with self._pool.connection() as connection:
+        async with self._pooled() as connection:
             cursor = await connection.execute(question, parameters, binary=True)
             return await cursor.fetchall()
+
+    @asynccontextmanager
+    async def _pooled(self) -> AsyncIterator[Connection]:
+        """A connection of the pool. When it breaks, the others are replaced too: they lead to the same server by the same way."""
+        async with self._pool.connection() as connection:
+            try:
+                yield connection
+            except psycopg.OperationalError:
+                if connection.closed and connection.since > self._renewed:
+                    self._renewed = time.monotonic()
+                    await self._pool.drain()
+                raise
 
     async def row(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> TupleRow | None:
         found = await self.rows(question, parameters)
@@ -95,7 +111,7 @@ class Pool:
     ) -> tuple[list[TupleRow], int]:
         """The rows of a page and the total, in one round trip."""
         with unavailable():
-            async with self._pool.connection() as connection, connection.pipeline():
+            async with self._pooled() as connection, connection.pipeline():
                 rows = await connection.execute(page, parameters, binary=True, prepare=prepare)
                 total = await connection.execute(count, parameters, binary=True, prepare=prepare)
                 counted = await total.fetchone()
@@ -104,14 +120,14 @@ class Pool:
     async def execute(self, statement: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
         """Run one statement; how many rows it touched."""
         with unavailable():
-            async with self._pool.connection() as connection:
+            async with self._pooled() as connection:
                 return (await connection.execute(statement, parameters)).rowcount
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def connection(self) -> AsyncIterator[Connection]:
         """A pooled connection for several statements, autocommit until the caller opens a transaction."""
         with unavailable():
-            async with self._pool.connection() as connection:
+            async with self._pooled() as connection:
                 yield connection
 
 
@@ -148,15 +164,20 @@ class Database(Pool):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def connect(self, purpose: str, *, settings: Sequence[tuple[str, str]] = ()) -> AsyncConnection[TupleRow]:
-        """A connection outside the pool. `settings` are session settings, such as (`statement_timeout`, `5s`)."""
-        connection = await AsyncConnection.connect(
-            self.conninfo, autocommit=True, application_name=f"medialedger {purpose}", connect_timeout=5
-        )
-        await self._configure(connection)
-        for name, value in settings:
-            await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    async def connect(
+        self, purpose: str, *, seconds: float | None = _STATEMENT, settings: Sequence[tuple[str, str]] = ()
+    ) -> Connection:
+        """A connection outside the pool. `seconds` that a statement may take, None for maintenance; `settings` are of the session,
+        such as (`lock_timeout`, `5s`)."""
+        connection = await Connection.connect(limited(self.conninfo), autocommit=True, application_name=f"medialedger {purpose}")
+        _adapt(connection)
+        await connection.configure(seconds=seconds, settings=settings, role=self._role)
         return connection
+
+
+def _adapt(connection: Connection) -> None:
+    arrays.register(connection)
+    connection.prepare_threshold = 2
 
 
 class unavailable:  # noqa: N801 - reads as a statement: `with unavailable():`

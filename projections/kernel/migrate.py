@@ -65,7 +65,7 @@ async def migrate(database: Database, steps: Sequence[Migration], *, lock_wait: 
 
     A step that changes a table waits for those that read it, and whoever comes later waits behind the step. So it waits `lock_wait`
     seconds, lets all of them through, and tries again."""
-    connection = await database.connect("migrate")
+    connection = await database.connect("migrate", seconds=None)
     try:
         await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         await connection.execute(_MIGRATIONS)
@@ -99,7 +99,7 @@ async def grant_application(database: Database, grants: Sequence[Grant]) -> bool
 
     False where the database user may not create roles; the log's triggers then guard alone.
     """
-    connection = await database.connect("grants")
+    connection = await database.connect("grants", seconds=None)
     try:
         await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         if not await _role_exists(connection):

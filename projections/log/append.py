@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,22 +17,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
+from projections.kernel.connection import Connection
 from projections.kernel.database import Database
 from projections.log.refusals import independent, refusals
 from projections.log.statement import WriteSet, statement
 
 _log = logging.getLogger(__name__)
-_SESSION = (("statement_timeout", "10s"), ("lock_timeout", "10s"))
+_SESSION = (("lock_timeout", "8s"),)
 _DURABLE = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """  # whatever the server's default: what is acknowledged is on disk
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 _PREPARED = 300  # texts vary with the parts and views that a batch has
 _SETTLE_TRIES = 3
+_SETTLE_SECONDS = 5.0
 _AHEAD = 60.0
 _WARY = 8
 _MOST_RACES = 5
@@ -51,12 +50,12 @@ class _Waiting:
 @dataclass(frozen=True, slots=True)
 class AppendLimits:
     """Limits of the queue: rows per statement, waiting commands, seconds that the oldest may have waited, and seconds after
-    which a silent connection is closed (the server itself gives up sooner)."""
+    which a silent connection is closed (the server itself gives up waiting for the lock of the log sooner)."""
 
     batch: int = 512
     waiting: int = 10_000
     age: float = 5.0
-    patience: float = 15.0
+    patience: float = 10.0
 
 
 class Appender:
@@ -77,7 +76,7 @@ class Appender:
         self._queue: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._connection: AsyncConnection[TupleRow] | None = None
+        self._connection: Connection | None = None
         self._stopping = False
         self.ahead = 0.0  # seconds from the database's clock to the last recorded time
         self._wary = 0  # batches for which losers are looked for before the append
@@ -165,7 +164,7 @@ class Appender:
                     sift, later = True, [*now, *later]
                 else:
                     await self._divide(now, violation)
-            except psycopg.errors.QueryCanceled:
+            except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
                 for waiting in now:
                     _fail(waiting, Unavailable("the database is too busy"))
             except Exception as fault:
@@ -198,9 +197,12 @@ class Appender:
 
     async def _settle(self, batch: Sequence[_Waiting]) -> None:
         """After a lost connection it is unknown what was committed. The log is asked for the event of each command, and what is
-        missing is written. When the connection is lost again, the rest is tried again."""
+        missing is written. When the connection is lost again, the rest is tried again, but not for long: others wait behind it."""
+        begun = time.monotonic()
         for _ in range(_SETTLE_TRIES):
             await self._reconnect()
+            if time.monotonic() - begun > _SETTLE_SECONDS and not self._connected():
+                break
             try:
                 await self._commit([waiting for waiting in batch if not waiting.committed.done()], sift=True)
             except _LOST as fault:
@@ -227,24 +229,21 @@ class Appender:
         self.ahead = ahead
 
     async def _rows(self, question: str, parameters: Sequence[Any]) -> list[TupleRow]:
-        connection = self._live()
-        hang_up = self._loop.call_later(self._limits.patience, _hang_up, connection)
-        try:
-            cursor = await connection.execute(question, parameters, binary=True)
-            return await cursor.fetchall()
-        finally:
-            hang_up.cancel()
+        cursor = await self._live().execute(question, parameters, binary=True)
+        return await cursor.fetchall()
 
     def _connected(self) -> bool:
         return self._connection is not None and not self._connection.closed
 
-    def _live(self) -> AsyncConnection[TupleRow]:
+    def _live(self) -> Connection:
         if self._connection is None or self._connection.closed:
             raise psycopg.OperationalError("not connected")
         return self._connection
 
-    async def _connect(self) -> AsyncConnection[TupleRow]:
-        connection = await self._database.connect("appender", settings=_SESSION)
+    async def _connect(self) -> Connection:
+        """The server never stops the statement itself: a commit that it stops while it waits for a standby counts as done."""
+        connection = await self._database.connect("appender", seconds=None, settings=_SESSION)
+        connection.patience = self._limits.patience
         await connection.execute(_DURABLE)
         connection.prepared_max = _PREPARED
         return connection
@@ -252,11 +251,14 @@ class Appender:
     async def _reconnect(self) -> None:
         if self._connection is not None:
             await self._connection.close()
+        begun = time.monotonic()
         for delay in (0.0, 0.1, 0.3):
             await asyncio.sleep(delay)
             with suppress(psycopg.Error):
                 self._connection = await self._connect()
                 return
+            if time.monotonic() - begun > 1:
+                return  # not refused, but unanswered: so would the next one be
 
     def _succeed(self, batch: Sequence[_Waiting], last: int) -> None:
         position = last - sum(len(waiting.append.events) for waiting in batch)
@@ -275,12 +277,6 @@ def _verdict(append: WriteSet, fault: Exception) -> Exception:
         return fault
     _log.warning("the database refuses to write: %s", type(fault).__name__)
     return Unavailable("the database cannot write at the moment")
-
-
-def _hang_up(connection: AsyncConnection[TupleRow]) -> None:
-    """Ends every wait on this connection: when the network drops packets, no error arrives by itself."""
-    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as twin:
-        twin.shutdown(socket.SHUT_RDWR)
 
 
 def _succeeded(waiting: _Waiting, position: int) -> None:

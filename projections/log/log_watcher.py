@@ -45,10 +45,10 @@ class LogWatcher(BackgroundTask):
         return self.signals
 
     async def _turn(self) -> None:
-        connection = await self._database.connect("listener")
+        connection = await self._database.connect("listener", seconds=3.0)
         try:
-            await connection.execute(f"LISTEN {CHANNEL}".encode())
-            async for _ in connection.notifies():
+            await connection.listen(CHANNEL)
+            async for _ in connection.heard():
                 self.grew()
         finally:
             await connection.close()

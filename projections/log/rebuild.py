@@ -84,7 +84,7 @@ class Rebuilder:
 
     @asynccontextmanager
     async def _alone(self, view: View) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        connection = await self._database.connect("rebuild")
+        connection = await self._database.connect("rebuild", seconds=None)
         try:
             await connection.execute("SELECT pg_advisory_lock(hashtext(%s))", (f"rebuild {view.name}",))
             yield connection
@@ -115,7 +115,7 @@ class Rebuilder:
         """Fold the log stream by stream, in the log's own index order, and COPY the rows as they come."""
         events = rows = 0
         names = ", ".join(column.name for column in view.columns)
-        reader = await self._database.connect("rebuild reader")
+        reader = await self._database.connect("rebuild reader", seconds=None)
         frozen = _collector_at_rest()
         try:
             async with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN".encode()) as copy:

@@ -25,7 +25,7 @@ from psycopg_pool import ConnectionPool
 from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from projections.kernel import arrays
-from projections.kernel.database import READ_COMMITTED
+from projections.kernel.connection import limited
 from projections.log.commit_notifier import CHANNEL
 from projections.log.statement import EventRow, WriteSet, statement
 from projections.log.write_set import metadata_text
@@ -37,7 +37,7 @@ class LogRecorder(ApplicationRecorder):
     def __init__(self, conninfo: str, *, size: int = 8) -> None:
         self.conninfo = conninfo
         self._pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
-            conninfo, min_size=1, max_size=size, kwargs={"autocommit": True}, configure=_configure, open=True
+            limited(conninfo), min_size=1, max_size=size, kwargs={"autocommit": True}, configure=_configure, open=True
         )
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class LogSubscription(ListenNotifySubscription[LogRecorder]):
 
     def _listen(self) -> None:
         try:
-            with psycopg.connect(self._recorder.conninfo, autocommit=True) as connection:
+            with psycopg.connect(limited(self._recorder.conninfo), autocommit=True) as connection:
                 connection.execute(f"LISTEN {CHANNEL}".encode())
                 while not self._has_been_stopped and self._thread_error is None:
                     for _ in connection.notifies(timeout=0.1, stop_after=1):
@@ -132,7 +132,7 @@ class LogSubscription(ListenNotifySubscription[LogRecorder]):
 
 def _configure(connection: Connection[TupleRow]) -> None:
     arrays.register(connection)
-    connection.execute(READ_COMMITTED)
+    connection.execute("SET default_transaction_isolation = 'read committed'")
 
 
 def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[EventRow]:

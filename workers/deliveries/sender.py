@@ -113,12 +113,12 @@ class Sender(LeasedWorker):
 
     async def _listen(self) -> None:
         """Listen for new and resent rows. Notifications before the LISTEN may be missed, so everything is read once after it."""
-        connection = await self._database.connect("deliveries listener")
+        connection = await self._database.connect("deliveries listener", seconds=3.0)
         try:
-            await connection.execute(f"LISTEN {CHANNEL}".encode())
+            await connection.listen(CHANNEL)
             self._reader.reload()
             self._to_do.set()
-            async for notification in connection.notifies():
+            async for notification in connection.heard():
                 self._on_notification(notification.payload)
         finally:
             await connection.close()

@@ -37,7 +37,8 @@ _PATIENCE = 6
 """Leases for which a member that only fails keeps its shards."""
 _REPLAYED = 500
 _BEHIND = "waits for a parked record of the same aggregate"
-_SESSION = (("statement_timeout", "30s"), ("idle_in_transaction_session_timeout", "5s"))
+_STATEMENT = 30.0
+_SESSION = (("idle_in_transaction_session_timeout", "5s"),)
 """A process that is frozen within its transaction must not keep its shards locked: the server ends it."""
 
 
@@ -278,7 +279,7 @@ class Consumer(LeasedWorker, Generic[E]):
         a crash of the database undid and we did again would lie behind what they have read."""
         with unavailable():
             if self._connection is None or self._connection.closed:
-                self._connection = await self._database.connect(f"consumer {self.name}", settings=_SESSION)
+                self._connection = await self._database.connect(f"consumer {self.name}", seconds=_STATEMENT, settings=_SESSION)
             async with self._connection.transaction():
                 yield self._connection
 

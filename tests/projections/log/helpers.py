@@ -20,6 +20,7 @@ from api.wiring.core import Core
 from domain.kernel.aggregate import Claim
 from domain.kernel.mapper import EventMapper
 from projections.audit.verify import verify
+from projections.kernel.connection import Connection
 from projections.kernel.database import Database
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
@@ -112,10 +113,10 @@ class Remembering(Database):
 
     def __init__(self, conninfo: str, **options: Any) -> None:
         super().__init__(conninfo, **options)
-        self.made: list[AsyncConnection[TupleRow]] = []
+        self.made: list[Connection] = []
 
-    async def connect(self, purpose: str, *, settings: Sequence[tuple[str, str]] = ()) -> AsyncConnection[TupleRow]:
-        self.made.append(await super().connect(purpose, settings=settings))
+    async def connect(self, purpose: str, *, seconds: float | None = None, settings: Sequence[tuple[str, str]] = ()) -> Connection:
+        self.made.append(await super().connect(purpose, seconds=seconds, settings=settings))
         return self.made[-1]
 
 

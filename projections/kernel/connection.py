@@ -1,0 +1,103 @@
+"""A connection to PostgreSQL that notices a server that says nothing, and tells the server when to give up the client.
+
+A link that drops packets closes nothing, so nobody gets an error. What notices it on either side, and when, is in
+docs/reference/guarantees.md. The kernel probes the other machine; but a proxy between them that has stopped answers such probes, so
+each wait for an answer has an end too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection, Notify, sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
+
+QUIET: Final = 5.0
+"""Seconds without a notification, after which a listener asks the server for a sign of life."""
+MARGIN: Final = 3.0
+"""Seconds that an answer may come later than the server's own limit of the statement."""
+_LIMITS: Final[Mapping[str, int]] = {
+    "connect_timeout": 5,  # of each host
+    "keepalives": 1,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+_SESSION: Final[Mapping[str, str]] = {
+    "default_transaction_isolation": "read committed",  # whatever the server's default: else waiting writers fail
+    "tcp_keepalives_idle": "4",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10s",
+}
+_SET: Final = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS given (name, value)"
+
+
+class SilentServer(psycopg.OperationalError):
+    """The server did not answer in time. Whether it did what it was asked is not known."""
+
+
+def limited(conninfo: str) -> str:
+    """The address with limits for connections that hang. What the address itself sets is kept."""
+    return make_conninfo("", **{**_LIMITS, **conninfo_to_dict(conninfo)})
+
+
+class Connection(AsyncConnection[TupleRow]):
+    """`patience` is how many seconds it waits for an answer; None for maintenance, whose statements may take hours."""
+
+    patience: float | None = None
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.since = time.monotonic()
+        self._loop = asyncio.get_running_loop()  # asked for once: Python 3.11 makes a system call of it
+        self._silent = False
+
+    async def configure(self, *, seconds: float | None, settings: Sequence[tuple[str, str]] = (), role: str | None = None) -> None:
+        """`seconds` that a statement may take, by the clock of the server; beyond that the answer is not waited for. `settings` are
+        of the session, such as (`lock_timeout`, `5s`)."""
+        limit = "0" if seconds is None else f"{int(seconds * 1000)}ms"
+        given = {**_SESSION, "statement_timeout": limit, **dict(settings)}
+        await self.execute(_SET, (list(given), list(given.values())))
+        if role is not None:
+            await self.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+        self.patience = None if seconds is None else seconds + MARGIN
+
+    async def wait(self, *given: Any, **named: Any) -> Any:
+        """As psycopg's, but for no longer than `patience`. Everything that waits for the server comes through here."""
+        if self.patience is None:
+            return await super().wait(*given, **named)
+        limit = self._loop.call_later(self.patience, self._hang_up)
+        try:
+            return await super().wait(*given, **named)
+        except psycopg.OperationalError as fault:
+            if self._silent:
+                raise SilentServer(f"no answer within {self.patience:g} s") from fault
+            raise
+        finally:
+            limit.cancel()
+
+    def _hang_up(self) -> None:
+        """End the wait. To cancel it would not do: psycopg then asks the same server to stop the query."""
+        self._silent = True
+        with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(self.fileno())) as twin:
+            twin.shutdown(socket.SHUT_RDWR)
+
+    async def listen(self, channel: str) -> None:
+        await self.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+
+    async def heard(self, *, quiet: float = QUIET) -> AsyncIterator[Notify]:
+        """The notifications of the channels that it listens to, without end. Raises when the server is gone, or says nothing."""
+        while True:
+            async for notification in self.notifies(timeout=quiet):
+                yield notification
+            await self.execute("SELECT 1")
