@@ -93,10 +93,10 @@ async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:
 
 async def _matrix(chosen: Sequence[Scenario], folder: Path, *, effort: Effort, seed: int) -> list[Result]:
     results: list[Result] = []
-    for kafka in (True, False):
-        scenarios = [one for one in chosen if one.kafka is kafka]
+    for name, kafka, linked in (("kafka", True, False), ("log", False, False), ("links", True, True)):
+        scenarios = [one for one in chosen if (one.kafka, one.linked) == (kafka, linked)]
         if scenarios:
-            async with Stage(folder / ("kafka" if kafka else "log"), kafka=kafka, dice=random.Random(seed)) as stage:
+            async with Stage(folder / name, kafka=kafka, linked=linked, dice=random.Random(seed)) as stage:
                 for scenario in scenarios:
                     results.append(await played(stage, scenario, effort=effort))
                     _show(results[-1])

@@ -55,7 +55,7 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
     receivers = await _receivers(stage, scenario)
     before, ended = await stage.head(), sum(process.unexpected_ends for process in stage.all)
     load = Load(f"{scenario.name}-{before}", stage.addresses, key=KEY, per_second=effort.per_second, dice=stage.dice)
-    scene = Scene(stage, load, effort)
+    scene = Scene(stage, load, effort, receivers)
     callback = Receiver("callback", dice=random.Random(stage.dice.random())) if scenario.jobs else None
     jobs = await _jobs(stage, callback) if callback is not None else None
     await load.start()

@@ -29,7 +29,7 @@ class Supervised:
         self.name = name
         self.unexpected_ends = 0
         self._command = command
-        self._environment = environment
+        self.environment = environment
         self._logs = logs
         self._starts = 0
         self._log = logs
@@ -95,7 +95,7 @@ class Supervised:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "api.cli.main", *self._command),
                 cwd=ROOT,
-                env={**inherited, "PYTHONPATH": str(ROOT), **self._environment},
+                env={**inherited, "PYTHONPATH": str(ROOT), **self.environment},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import cast
 from uuid import UUID
 
+from tests.link import Link
 from workers.deliveries.signature import signatures
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
@@ -36,6 +37,7 @@ class Behaviour(StrEnum):
     BUSY = "429"
     REDIRECTS = "redirects"
     CLOSES = "closes"
+    VANISHES = "vanishes"  # healthy, behind a link that swallows packets
 
 
 class Receiver:
@@ -58,24 +60,32 @@ class Receiver:
         self.unsigned = 0
         self.behaviours: Counter[str] = Counter()
         self.elsewhere = elsewhere
+        self._port = 0
         self.dice = dice
         self._open: set[_Connection] = set()
         self._server: asyncio.Server | None = None
+        self.link = Link.to_port(lambda: self._port)
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _Connection(self, self._open), "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/{self.name}"
+        self._port = port = int(self._server.sockets[0].getsockname()[1])
+        if self.behaviour is Behaviour.VANISHES:
+            await self.link.open()
+            port = self.link.port
+        self.url = f"http://127.0.0.1:{port}/{self.name}"
 
     def recover(self) -> None:
         """Be healthy from now on. Open connections are closed, as by a restart."""
         self.behaviour = Behaviour.HEALTHY
+        self.link.replace()
         for connection in list(self._open):
             connection.close()
 
     async def stop(self) -> None:
         for connection in list(self._open):
             connection.close()
+        await self.link.close()
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -186,4 +196,5 @@ _ANSWERS: Mapping[Behaviour, Callable[[_Connection, UUID], None]] = {
     Behaviour.BUSY: _Connection.busy,
     Behaviour.REDIRECTS: _Connection.redirect,
     Behaviour.CLOSES: _Connection.break_off,
+    Behaviour.VANISHES: _Connection.accept,
 }

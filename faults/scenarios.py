@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from faults.load import Load
 from faults.processes import Supervised
-from faults.receivers import Behaviour
+from faults.receivers import Behaviour, Receiver
 from faults.stage import Stage
 from projections.consumers.leases import LEASE
+from tests.link import Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,12 @@ class Effort:
     freezes: int
     between: float
     """Seconds from one kill to the next, at most."""
+    vanished: Sequence[float]
+    """Seconds for which a machine cannot be reached, one time after another."""
 
 
-FULL = Effort(per_second=150, calm=20, kills=20, outage=60, restarts=4, faulty=20, freezes=8, between=3)
-QUICK = Effort(per_second=100, calm=4, kills=3, outage=10, restarts=1, faulty=8, freezes=2, between=1.5)
+FULL = Effort(per_second=150, calm=20, kills=20, outage=60, restarts=4, faulty=20, freezes=8, between=3, vanished=(10, 60))
+QUICK = Effort(per_second=100, calm=4, kills=3, outage=10, restarts=1, faulty=8, freezes=2, between=1.5, vanished=(12,))
 
 
 @dataclass
@@ -41,6 +44,7 @@ class Scene:
     stage: Stage
     load: Load
     effort: Effort
+    receivers: Sequence[Receiver]
     notes: list[str] = field(default_factory=list)
 
     async def chosen(self, role: str) -> Supervised:
@@ -68,6 +72,8 @@ class Scenario:
     beside: Sequence[Behaviour] = (Behaviour.SLOW,)
     jobs: bool = False
     """Whether there are jobs with a callback beside the Events."""
+    linked: bool = False
+    """Whether PostgreSQL and Kafka are behind links that can swallow packets."""
 
 
 async def calm(scene: Scene) -> None:
@@ -144,6 +150,52 @@ async def freezes(scene: Scene) -> None:
     scene.notes.append(f"{await scene.stage.lease_changes() - before} shards changed their owner")
 
 
+async def postgres_vanishes(scene: Scene) -> None:
+    """For all processes at once; then for one process of every role, and what it has sent arrives late; then for one of every role
+    once more, whose connections never carry anything again."""
+    links = scene.stage.links
+    for seconds in scene.effort.vanished:
+        await _swallowed(links.values(), seconds)
+        await scene.moment(5, 8)
+    before = await scene.stage.lease_changes()
+    for late in (True, False):
+        gone = [links[scene.stage.dice.choice(places).name] for places in scene.stage.processes.values()]
+        await _swallowed(gone, scene.stage.dice.uniform(LEASE + 5, LEASE + 10), late=late)
+        await scene.moment(5, 8)
+    times = ", ".join(f"{seconds:.0f} s" for seconds in scene.effort.vanished)
+    scene.notes.append(f"gone for {times}; {await scene.stage.lease_changes() - before} shards changed their owner")
+
+
+async def kafka_vanishes(scene: Scene) -> None:
+    link = scene.stage.broker_link
+    for seconds in scene.effort.vanished:
+        await _swallowed([link], seconds)
+        await scene.moment(5, 8)
+    await _swallowed([link], scene.effort.vanished[0], late=False)
+
+
+async def receivers_vanish(scene: Scene) -> None:
+    """They are gone for the last time until the load has ended, and what was sent to them then never arrives."""
+    links = [receiver.link for receiver in scene.receivers if receiver.behaviour is Behaviour.VANISHES]
+    for seconds in scene.effort.vanished:
+        await _swallowed(links, seconds)
+        await scene.moment(5, 8)
+    for link in links:
+        link.swallow()
+    await asyncio.sleep(scene.effort.faulty)
+
+
+async def _swallowed(links: Collection[Link], seconds: float, *, late: bool = True) -> None:
+    for link in links:
+        link.swallow()
+    await asyncio.sleep(seconds)
+    for link in links:
+        if late:
+            link.restore()
+        else:
+            link.replace()
+
+
 _KILLED_IN_TURNS: Final = "one of the two fan-outs killed while the other goes on; jobs with callbacks beside Events"
 FAULTY = (Behaviour.FAILS, Behaviour.HANGS, Behaviour.DRIPS, Behaviour.BUSY, Behaviour.REDIRECTS, Behaviour.CLOSES)
 _BOTH: Mapping[str, tuple[str, Callable[[Scene], Awaitable[None]]]] = {
@@ -159,6 +211,9 @@ SCENARIOS: Sequence[Scenario] = (
     *(Scenario(f"receiver-{one}", f"a faulty receiver: {one}", True, faulty_receivers, (one,)) for one in FAULTY),
     Scenario("fan-outs", _KILLED_IN_TURNS, True, one_fan_out_killed, jobs=True),
     Scenario("fan-outs-log", f"{_KILLED_IN_TURNS}; no Kafka", False, one_fan_out_killed, jobs=True),
+    Scenario("vanish-postgres", "the link to PostgreSQL swallows packets", True, postgres_vanishes, linked=True),
+    Scenario("vanish-kafka", "the link to Kafka swallows packets", True, kafka_vanishes, linked=True),
+    Scenario("vanish-receiver", "the link to a receiver swallows packets", False, receivers_vanish, (Behaviour.VANISHES,)),
     *(Scenario(f"{name}-log", f"{meaning}; no Kafka", False, act) for name, (meaning, act) in _BOTH.items()),
 )
 QUICK_NAMES = tuple(one.name for one in SCENARIOS if not one.name.startswith(("receiver-", "calm-")))

@@ -22,6 +22,7 @@ from projections.deliveries.keys import CHANNEL
 from projections.deliveries.store import PENDING
 from projections.log.reader import HEAD
 from tests.e2e.product import kill_postgres
+from tests.link import Link
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-the-fault-matrix"
@@ -37,14 +38,20 @@ _PARKED = "SELECT count(*) FROM parked_records"
 
 
 class Stage:
-    """Runs the servers and processes of a scenario. `dice` is the random source of the scenario."""
+    """Runs the servers and processes of a scenario. `dice` is the random source of the scenario. `linked`: each process reaches
+    PostgreSQL by a link of its own, and all of them Kafka by one."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "webhooks": EACH, "callback": EACH, "deliveries": EACH}
     """How many processes there are of each role. The relay runs only with Kafka."""
 
-    def __init__(self, folder: Path, *, kafka: bool, dice: random.Random) -> None:
+    def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, linked: bool = False) -> None:
         self.dice = dice
         self.broker = Broker(folder / "kafka") if kafka else None
+        self.broker_link = Link.to_port(lambda: self.broker.port if self.broker is not None else 0)
+        self.links: dict[str, Link] = {}
+        """Those to PostgreSQL, by the name of the process."""
+        self._linked = linked
+        self._folder = folder
         self.database = ""
         self.addresses: Sequence[str] = ()
         self.processes: dict[str, list[Supervised]] = {}
@@ -78,7 +85,13 @@ class Stage:
             "MEDIALEDGER_OUTBOUND_ALLOW": "127.0.0.0/8",
             "MEDIALEDGER_LOG_LEVEL": "WARNING",
         }
-        if self.broker is not None:
+        if self.broker is not None and self._linked:
+            await self.broker_link.open()
+            address = f"127.0.0.1:{self.broker_link.port}"
+            self.broker = Broker(self._folder / "kafka", settings=f"advertised.listeners=CLIENT://{address}\n")
+            await asyncio.to_thread(self.broker.start)
+            self._environment["MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS"] = address
+        elif self.broker is not None:
             self._environment["MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS"] = await asyncio.to_thread(self.broker.start)
         ports = [_free_port() for _ in range(EACH)]
         self.addresses = [f"http://127.0.0.1:{port}" for port in ports]
@@ -86,6 +99,10 @@ class Stage:
         for role, count in self.WORKERS.items():
             if role != "relay" or self.broker is not None:
                 self.processes[role] = [self._process(role, number, {}) for number in range(count)]
+        for process in self.all if self._linked else ():
+            link = self.links[process.name] = Link.to_postgres(self.database)
+            await link.open()
+            process.environment = {**process.environment, "MEDIALEDGER_DATABASE_URL": link.through(self.database)}
         first, *others = self.all
         first.start()
         await first.until_ready()  # it creates the schema
@@ -95,6 +112,7 @@ class Stage:
 
     async def _close(self) -> None:
         await asyncio.gather(*(process.stop() for process in self.all))
+        await asyncio.gather(*(link.close() for link in (*self.links.values(), self.broker_link)))
         if self.broker is not None:
             await asyncio.to_thread(self.broker.kill)
         await asyncio.to_thread(self._postgres.stop)
