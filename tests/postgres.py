@@ -30,7 +30,7 @@ BEGIN
     FOR name IN
         SELECT oid FROM pg_class
         WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-            AND relname NOT IN ('log_identity', 'migrations', 'view_versions')
+            AND relname NOT IN ('log_identity', 'migrations', 'min_build', 'view_versions')
     LOOP
         EXECUTE 'SELECT EXISTS (SELECT FROM ' || name || ')' INTO filled;
         CONTINUE WHEN NOT filled;

@@ -255,6 +255,11 @@ MIGRATE = Command(
     "Brings the database's schema up to date. `up` and `api` do the same when they start.",
     "medialedger migrate",
 )
+BUILDS = Command(
+    "list the builds that run on the database",
+    "Lists the processes that run on the database with the numbers of their builds, and the oldest build that may start.",
+    "medialedger builds",
+)
 CLIENT = Command(
     "create, list and revoke clients and API keys",
     "Creates, lists and revokes clients and API keys. A key is shown once, when it is created.",

@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Command] = {
     "workers": arguments.WORKERS,
     "settings": arguments.SETTINGS,
     "migrate": arguments.MIGRATE,
+    "builds": arguments.BUILDS,
     "client": arguments.CLIENT,
     "keys": arguments.KEYS,
     "audit": arguments.AUDIT,

@@ -14,6 +14,7 @@ from domain.kernel.clock import Clock, system_clock
 from domain.kernel.mapper import Catalogue, EventMapper
 from projections.clients.changes import ClientChanges
 from projections.clients.directory import ClientDirectory
+from projections.kernel.builds import RunningBuild
 from projections.kernel.database import APP_ROLE, Database, PoolLimits
 from projections.kernel.migrate import MigrationEdited, grant_application, migrate
 from projections.kernel.view import Views
@@ -44,9 +45,12 @@ class Core:
     directory: ClientDirectory
     log_watcher: LogWatcher
     clock: Clock
+    running_build: RunningBuild
 
     async def start(self) -> None:
+        """Raises `BuildTooOld`."""
         await self.database.open()
+        await self.running_build.start()
         await self.appender.start()
         await self.commit_notifier.start()
 
@@ -54,6 +58,7 @@ class Core:
         await self.appender.stop()
         await self.executor.stop()
         await self.commit_notifier.stop()
+        await self.running_build.stop()
         await self.database.close()
 
 
@@ -87,7 +92,19 @@ def core(
     executor = CommandExecutor(appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock)
     directory = ClientDirectory(database, clock, changes=changes)
     return Core(
-        database, registry, known, mapper, shown, streams, appender, commit_notifier, executor, directory, log_watcher, clock
+        database,
+        registry,
+        known,
+        mapper,
+        shown,
+        streams,
+        appender,
+        commit_notifier,
+        executor,
+        directory,
+        log_watcher,
+        clock,
+        RunningBuild(database),
     )
 
 

@@ -1,4 +1,7 @@
-"""Migrations: bring the database to the schema that this code expects, under an advisory lock."""
+"""Migrations: bring the database to the schema that this code expects, under an advisory lock.
+
+While an older build lives, they only add. What it needs is taken away later, by a migration that contracts the schema.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow
 
+from projections.kernel.builds import BUILD, OlderBuildsRun, admit, is_newest, shut_out_older
 from projections.kernel.database import APP_ROLE, Database
 
 _log = logging.getLogger(__name__)
@@ -29,15 +33,18 @@ CREATE TABLE IF NOT EXISTS migrations (
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema: applied once, identified by its name, and never edited."""
+    """One step of the schema: applied once, identified by its name, and never edited.
+
+    `contracts`: it drops, renames or narrows what an older build uses, so it waits until none lives. Steps after it do not wait."""
 
     name: str
     statements: str
+    contracts: bool = False
 
     @classmethod
-    def read(cls, name: str, path: str) -> Migration:
+    def read(cls, name: str, path: str, *, contracts: bool = False) -> Migration:
         """`path` is that of the SQL file, from the package `projections`."""
-        return cls(name, (_PROJECTIONS / path).read_text())
+        return cls(name, (_PROJECTIONS / path).read_text(), contracts)
 
     @property
     def sha256(self) -> str:
@@ -60,33 +67,47 @@ class MigrationEdited(Exception):
         super().__init__(f"migrations were edited after they were applied to this database: {', '.join(names)}")
 
 
-async def migrate(database: Database, steps: Sequence[Migration], *, lock_wait: float = 3.0) -> list[str]:
-    """Apply the missing steps in their order; the names of those applied. Raises `MigrationEdited`.
+async def migrate(database: Database, steps: Sequence[Migration], *, build: int = BUILD, lock_wait: float = 3.0) -> list[str]:
+    """Apply the missing steps in their order; the names of those applied. Raises `MigrationEdited` and `BuildTooOld`.
 
     A step that changes a table waits for those that read it, and whoever comes later waits behind the step. So it waits `lock_wait`
     seconds, lets all of them through, and tries again."""
     connection = await database.connect("migrate", seconds=None)
     try:
         await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        await admit(connection, build)
         await connection.execute(_MIGRATIONS)
         cursor = await connection.execute("SELECT name, sha256 FROM migrations")
         known: dict[str, str] = dict(await cursor.fetchall())
         if edited := [step.name for step in steps if known.get(step.name, step.sha256) != step.sha256]:
             raise MigrationEdited(edited)
-        missing = [step for step in steps if step.name not in known]
-        for step in missing:
-            while not await _applied(connection, step, lock_wait=lock_wait):
-                _log.warning("migration %s waits for a lock on a table that is in use; trying again", step.name)
-                await asyncio.sleep(lock_wait)
-        return [step.name for step in missing]
+        applied = []
+        for step in (step for step in steps if step.name not in known):
+            try:
+                while not await _applied(connection, step, build=build, lock_wait=lock_wait):
+                    _log.warning("migration %s waits for a lock on a table that is in use; trying again", step.name)
+                    await asyncio.sleep(lock_wait)
+            except OlderBuildsRun as older:
+                _log.warning("%s", older)
+            else:
+                applied.append(step.name)
+        return applied
     finally:
         await connection.close()
 
 
-async def _applied(connection: AsyncConnection[TupleRow], step: Migration, *, lock_wait: float) -> bool:
+async def waiting(database: Database, steps: Sequence[Migration]) -> list[str]:
+    """The steps that wait until no older build lives."""
+    known = {name for (name,) in await database.rows("SELECT name FROM migrations")}
+    return [step.name for step in steps if step.name not in known]
+
+
+async def _applied(connection: AsyncConnection[TupleRow], step: Migration, *, build: int, lock_wait: float) -> bool:
     try:
         async with connection.transaction():
             await connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{lock_wait:.3f}s",))
+            if step.contracts:
+                await shut_out_older(connection, build, because=f"migration {step.name}")
             await connection.execute(step.statements.encode())
             await connection.execute("INSERT INTO migrations (name, sha256) VALUES (%s, %s)", (step.name, step.sha256))
     except psycopg.errors.LockNotAvailable:
@@ -94,8 +115,9 @@ async def _applied(connection: AsyncConnection[TupleRow], step: Migration, *, lo
     return True
 
 
-async def grant_application(database: Database, grants: Sequence[Grant]) -> bool:
-    """Make the role that the running product takes on: it reads everything, and writes what `grants` leave to it.
+async def grant_application(database: Database, grants: Sequence[Grant], *, build: int = BUILD) -> bool:
+    """Make the role that the running product takes on: it reads everything, and writes what `grants` leave to it. An older build
+    leaves the rights as a newer one gave them, since it does not know all tables.
 
     False where the database user may not create roles; the log's triggers then guard alone.
     """
@@ -106,7 +128,8 @@ async def grant_application(database: Database, grants: Sequence[Grant]) -> bool
             await connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(APP_ROLE)))
         if not await _may_take_on(connection):
             await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(APP_ROLE)))
-        await connection.execute("".join(_statements(grants)).encode())
+        if await is_newest(connection, build):
+            await connection.execute("".join(_statements(grants)).encode())
     except psycopg.errors.InsufficientPrivilege:
         return False
     else:
@@ -129,6 +152,6 @@ async def _may_take_on(connection: AsyncConnection[TupleRow]) -> bool:
 def _statements(grants: Sequence[Grant]) -> Iterator[str]:
     yield f"GRANT USAGE ON SCHEMA public TO {APP_ROLE};"
     yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {APP_ROLE};"
-    for grant in (Grant("TABLE migrations", "SELECT"), *grants):
+    for grant in (*(Grant(f"TABLE {table}", "SELECT") for table in ("migrations", "min_build")), *grants):
         yield f"REVOKE ALL ON {grant.on} FROM {APP_ROLE};"
         yield f"GRANT {grant.rights} ON {grant.on} TO {APP_ROLE};"

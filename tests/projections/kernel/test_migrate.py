@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
-import psycopg
 import pytest
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import prepare
 from api.wiring.startup import StartError
 from projections.kernel.database import APP_ROLE, Database
 from projections.kernel.migrate import Grant, Migration, MigrationEdited, grant_application, migrate
+from tests.projections.kernel.empty_database import NAME
+from tests.projections.kernel.empty_database import empty_database as empty_database
 from tests.projections.log.helpers import until
 
-NAME = "migrated_by_a_test"
 FIRST = Migration("0001 first", "CREATE TABLE first (id integer); CREATE SEQUENCE numbers;")
 SECOND = Migration("0002 second", "CREATE TABLE second (id integer)")
-
-
-@pytest.fixture
-async def empty_database(postgres: str) -> AsyncIterator[Database]:
-    """A database without a table."""
-    name = sql.Identifier(NAME)
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(name))
-    async with Database(make_conninfo(postgres, dbname=NAME), size=1) as database:
-        yield database
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
 async def test_each_migration_is_applied_once(empty_database: Database) -> None:

@@ -1,0 +1,184 @@
+"""The builds of the product that run on one database, and the oldest one that may.
+
+Every process has a row with the number of its build, and renews it. As long as a process of an older build lives, nothing that it
+needs is taken away. When none lives, a newer build takes it away and raises `min_build` in the same transaction: an older build
+then refuses to start. A process that was taken for dead and goes on finds what it needs gone: it writes nothing, and ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from socket import gethostname
+from typing import Final
+from uuid import uuid4
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from domain.kernel.errors import Unavailable
+from projections.kernel.background_task import BackgroundTask
+from projections.kernel.database import Database
+
+_log = logging.getLogger(__name__)
+
+BUILD: Final = 1
+"""The number of this build. It is raised when a table, a view or an event changes after a release: tests/golden/builds."""
+
+LEASE: Final = 20.0
+"""Seconds after which a process that has not renewed its row is taken for dead."""
+_BEAT: Final = 4.0
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS builds (
+    process    uuid        PRIMARY KEY,
+    build      integer     NOT NULL,
+    host       text        NOT NULL,
+    pid        integer     NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    seen_at    timestamptz NOT NULL
+);
+CREATE TABLE IF NOT EXISTS min_build (
+    only_row  boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
+    build     integer     NOT NULL,
+    newest    integer     NOT NULL,
+    reason    text        NOT NULL,
+    raised_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+"""  # read by all later builds, so they only get more columns
+_FIRST = "INSERT INTO min_build (build, newest, reason) VALUES (%s, %s, 'it made the database') ON CONFLICT DO NOTHING"
+_NEWEST = "UPDATE min_build SET newest = %s WHERE newest < %s"
+_LIMIT = "SELECT build, newest, reason FROM min_build"
+_RAISE = "UPDATE min_build SET build = %s, reason = %s, raised_at = clock_timestamp() WHERE build < %s"
+_LOCK: Final = 0x6275696C6473  # "builds"
+_SEEN = """
+INSERT INTO builds (process, build, host, pid, seen_at)
+SELECT %(process)s, %(build)s, %(host)s, %(pid)s, clock_timestamp()
+WHERE NOT EXISTS (SELECT FROM min_build WHERE build > %(build)s)
+ON CONFLICT (process) DO UPDATE SET seen_at = excluded.seen_at
+"""
+_ENDED = "DELETE FROM builds WHERE process = %s OR seen_at < clock_timestamp() - interval '1 day'"
+# After a restart of the database processes that live need a moment to be seen again.
+_LIVING = """
+SELECT build, host, pid, started_at, extract(epoch FROM clock_timestamp() - seen_at)::float8 FROM builds
+WHERE seen_at > clock_timestamp() - make_interval(secs => %(lease)s)
+    OR pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => %(lease)s)
+    AND seen_at > pg_postmaster_start_time() - interval '10 minutes'
+ORDER BY build, host, pid
+"""
+
+
+class BuildTooOld(Unavailable):
+    """This build may not run on this database any more."""
+
+    def __init__(self, build: int, least: int, reason: str) -> None:
+        super().__init__(f"this is build {build}, and the database needs build {least} or newer ({reason})")
+
+
+class OlderBuildsRun(Unavailable):
+    """Something has to wait until no older build lives."""
+
+    def __init__(self, build: int, older: Sequence[int], what: str) -> None:
+        shown = " and ".join(map(str, older))
+        super().__init__(f"{what} waits as long as build {shown} runs on this database beside build {build}")
+
+
+async def admit(connection: AsyncConnection[TupleRow], build: int) -> None:
+    """At the start, as the owner, under a lock of the caller. Raises `BuildTooOld`."""
+    await connection.execute(_TABLES.encode())
+    await connection.execute(_FIRST, (build, build))
+    await _check(connection, build)
+    await connection.execute(_NEWEST, (build, build))
+
+
+async def _check(connection: AsyncConnection[TupleRow], build: int) -> None:
+    least, _, reason = await (await connection.execute(_LIMIT)).fetchone() or (build, build, "")
+    if least > build:
+        raise BuildTooOld(build, least, reason)
+
+
+async def is_newest(connection: AsyncConnection[TupleRow], build: int) -> bool:
+    """Whether no newer build has ever started: only the newest knows all tables."""
+    _, newest, _ = await (await connection.execute(_LIMIT)).fetchone() or (build, build, "")
+    return bool(newest <= build)
+
+
+async def older_builds(connection: AsyncConnection[TupleRow], build: int) -> list[int]:
+    """The numbers of the older builds that live."""
+    found = await (await connection.execute(_LIVING, {"lease": LEASE})).fetchall()
+    return sorted({row[0] for row in found if row[0] < build})
+
+
+async def hold_builds(connection: AsyncConnection[TupleRow]) -> None:
+    """For the caller's transaction: nobody else changes what a build may rely on."""
+    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+
+async def shut_out_older(connection: AsyncConnection[TupleRow], build: int, *, because: str) -> None:
+    """In the caller's transaction, before something is taken away that older builds need: from now on they do not start. Raises
+    `OlderBuildsRun` while one lives, and `BuildTooOld`."""
+    await hold_builds(connection)
+    await _check(connection, build)
+    if older := await older_builds(connection, build):
+        raise OlderBuildsRun(build, older, because)
+    await connection.execute(_RAISE, (build, because, build))
+
+
+class RunningBuild(BackgroundTask):
+    """The row of this process, from its start to its stop."""
+
+    WHAT = "the register of builds"
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        build: int = BUILD,
+        beat: float = _BEAT,
+        end: Callable[[], None] | None = None,
+    ) -> None:
+        self._database = database
+        self._build = build
+        self._beat = beat
+        self._end = end or partial(signal.raise_signal, signal.SIGTERM)
+        self._row = {"process": uuid4(), "build": build, "host": gethostname(), "pid": os.getpid()}
+
+    async def start(self) -> None:
+        """Raises `BuildTooOld`."""
+        if not await self._seen():
+            raise await self._too_old()
+        await super().start()
+
+    async def stop(self) -> None:
+        await super().stop()
+        with suppress(Unavailable):
+            await self._database.execute(_ENDED, (self._row["process"],))
+
+    async def _turn(self) -> None:
+        await asyncio.sleep(self._beat)
+        if not await self._seen():
+            _log.error("%s; this process ends", await self._too_old())
+            self._end()
+
+    async def _seen(self) -> bool:
+        return await self._database.execute(_SEEN, self._row) > 0
+
+    async def _too_old(self) -> BuildTooOld:
+        least, _, reason = await self._database.row(_LIMIT) or (self._build, 0, "")
+        return BuildTooOld(self._build, least, reason)
+
+
+async def living(database: Database) -> list[TupleRow]:
+    """Of each process: build, host, process id, start, and seconds since it was seen."""
+    return await database.rows(_LIVING, {"lease": LEASE})
+
+
+async def limits(database: Database) -> tuple[int, str]:
+    """The oldest build that may start, and why."""
+    least, _, reason = await database.row(_LIMIT) or (0, 0, "")
+    return least, reason
