@@ -24,22 +24,29 @@ _LONGEST_SEARCHED = 8_000
 def row(job: Job) -> tuple[Any, ...]:
     submission = job.submission
     return (
-        job.number,
-        job.version,
+        *changing(job),
         submission.client,
         submission.workflow,
         submission.content_id,
+        job.created_on,
+        to_json(submission.parameters).decode(),
+        search_text(job),
+        job.transaction_id,
+    )
+
+
+def changing(job: Job) -> tuple[Any, ...]:
+    """The columns that a change of the job may change."""
+    return (
+        job.number,
+        job.version,
         int(job.state),
         job.failed,
         job.reason,
         job.priority,
         job.run_at,
-        job.created_on,
         job.modified_on,
         None if job.semaphore is None else job.semaphore.model_dump_json(),
-        to_json(submission.parameters).decode(),
-        search_text(job),
-        job.transaction_id,
     )
 
 
@@ -91,17 +98,17 @@ JOB_VIEW = View(
     columns=(
         Column("id", "bigint"),
         Column("version", "bigint"),
-        Column("client", "text"),
-        Column("workflow", "text"),
-        Column("content_id", "text"),
         Column("state", "smallint"),
         Column("failed", "boolean"),
         Column("reason", "text"),
         Column("priority", "smallint"),
         Column("run_at", "timestamptz"),
-        Column("created_at", "timestamptz"),
         Column("updated_at", "timestamptz"),
         Column("semaphore", "text"),
+        Column("client", "text"),
+        Column("workflow", "text"),
+        Column("content_id", "text"),
+        Column("created_at", "timestamptz"),
         Column("parameters", "text"),
         Column("search_text", "text"),
         Column("transaction_id", "text"),
@@ -114,6 +121,8 @@ JOB_VIEW = View(
         "state": "{table} (client, state, failed, id)",
         "created": "{table} USING brin (created_at) WITH (autosummarize = on)",
     },
+    fixed=("client", "workflow", "content_id", "created_at", "parameters", "search_text", "transaction_id"),
+    changing=changing,
 )
 
 JOB_TASK_VIEW = View(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from domain.kernel.aggregate import AggregateRoot
 from projections.kernel.arrays import PACKERS, PackedArray
@@ -42,7 +42,8 @@ class View:
 
     `row` gives the columns' values in order, the key first and the aggregate's version second; with `many_rows`, any number
     of such rows, and an aggregate that once had a row keeps it.
-    `indexes` are CREATE INDEX tails with `{table}` for the table's name, keyed by the index's own name.
+    `indexes` are CREATE INDEX tails with `{table}` for the table's name, keyed by the index's own name. `fixed` are columns that
+    keep the value of the first row: later changes make and send only the values of the others, which `changing` gives.
     """
 
     name: str
@@ -53,9 +54,20 @@ class View:
     key: tuple[str, ...]
     indexes: Mapping[str, str]
     many_rows: bool = False
+    fixed: tuple[str, ...] = ()
+    changing: Callable[[Any], tuple[Any, ...]] | None = None
 
     def rows(self, root: AggregateRoot) -> Sequence[tuple[Any, ...]]:
         return self.row(root) if self.many_rows else (self.row(root),)
+
+    def changed_rows(self, root: AggregateRoot, *, previous: AggregateRoot) -> Sequence[tuple[Any, ...]]:
+        """What differs from the state before. Of `many_rows` the others keep the version of their own last change."""
+        if self.changing is not None:
+            return (self.changing(root),)
+        if not self.many_rows:
+            return self.rows(root)
+        before = {_unversioned(row) for row in self.rows(previous)}
+        return [row for row in self.rows(root) if _unversioned(row) not in before]
 
     def create(self, table: str) -> str:
         columns = ", ".join(f"{c.name} {c.type}{' NOT NULL' if c.name in (*self.key, 'version') else ''}" for c in self.columns)
@@ -85,11 +97,35 @@ class View:
         return self.upsert(self.name, "appended, ")
 
     @cached_property
-    def _packers(self) -> tuple[Callable[[Sequence[Any]], PackedArray], ...]:
-        return tuple(PACKERS[column.parameter_type] for column in self.columns)
+    def update_appended(self) -> str:
+        """The same for rows that exist: without the fixed columns."""
+        names = ", ".join(c.name for c in self._moving)
+        arrays = ", ".join(f"%s::{c.parameter_type}[]" for c in self._moving)
+        changed = ", ".join(f"{c.name} = {c.select_expression}" for c in self._moving if c.name not in self.key)
+        matching = " AND ".join(f"{self.name}.{name} = v.{name}" for name in self.key)
+        return (
+            f"UPDATE {self.name} SET {changed} FROM appended, unnest({arrays}) AS v({names}) "
+            f"WHERE {matching} AND v.version > {self.name}.version"
+        )
+
+    @cached_property
+    def _moving(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.name not in self.fixed)
 
     def pack(self, rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
-        return [pack(values) for pack, values in zip(self._packers, zip(*rows, strict=True), strict=True)]
+        return _packed(self.columns, rows)
+
+    def pack_changes(self, rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
+        """The parameters of `update_appended`."""
+        return _packed(self._moving, rows)
+
+
+class ViewRow(NamedTuple):
+    """A row to write; `update`: it has only the columns that change."""
+
+    view: View
+    values: tuple[Any, ...]
+    update: bool
 
 
 class Views:
@@ -103,5 +139,18 @@ class Views:
             for kind in view.kinds:
                 self._of[kind] = (*self._of.get(kind, ()), view)
 
-    def rows(self, root: AggregateRoot) -> list[tuple[View, tuple[Any, ...]]]:
-        return [(view, row) for view in self._of.get(root.KIND, ()) for row in view.rows(root)]
+    def rows(self, root: AggregateRoot, *, previous: AggregateRoot | None) -> list[ViewRow]:
+        """The rows that change with the aggregate. `previous` is its state before; None: it is new."""
+        views = self._of.get(root.KIND, ())
+        if previous is None:
+            return [ViewRow(view, row, update=False) for view in views for row in view.rows(root)]
+        changed = ((view, row) for view in views for row in view.changed_rows(root, previous=previous))
+        return [ViewRow(view, row, update=view.changing is not None) for view, row in changed]
+
+
+def _packed(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
+    return [PACKERS[column.parameter_type](values) for column, values in zip(columns, zip(*rows, strict=True), strict=True)]
+
+
+def _unversioned(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return row[:1] + row[2:]

@@ -13,7 +13,7 @@ from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.idempotency import IdempotencyRecord
 from domain.kernel.ids import random_16
 from projections.kernel.arrays import bigints, booleans, byte_strings, texts, uuids
-from projections.kernel.view import View
+from projections.kernel.view import View, ViewRow
 from projections.log.hash_chain import leaf, root
 
 
@@ -50,7 +50,7 @@ class WriteSet:
     """The writes of one unit of work, all or nothing: events, view rows, and the changes of claims, links and secrets."""
 
     events: Sequence[EventRow]
-    rows: list[tuple[View, tuple[Any, ...]]] = field(default_factory=list)
+    rows: list[ViewRow] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     releases: list[Claim] = field(default_factory=list)
     now_linkable: list[str] = field(default_factory=list)
@@ -192,8 +192,12 @@ def _of_records(records: Sequence[IdempotencyRecord]) -> list[Any]:
     ]
 
 
-def _views(rows: Iterable[tuple[View, tuple[Any, ...]]]) -> list[Part]:
-    by_view: dict[str, tuple[View, list[tuple[Any, ...]]]] = {}
-    for view, row in rows:
-        by_view.setdefault(view.name, (view, []))[1].append(row)
-    return [(f"{name}_rows AS ({view.upsert_appended})", view.pack(values)) for name, (view, values) in sorted(by_view.items())]
+def _views(rows: Iterable[ViewRow]) -> Iterable[Part]:
+    written: dict[str, tuple[View, list[tuple[Any, ...]]]] = {}
+    changed: dict[str, tuple[View, list[tuple[Any, ...]]]] = {}
+    for view, values, update in rows:
+        (changed if update else written).setdefault(view.name, (view, []))[1].append(values)
+    for name, (view, those) in sorted(written.items()):
+        yield f"{name}_rows AS ({view.upsert_appended})", view.pack(those)
+    for name, (view, those) in sorted(changed.items()):
+        yield f"{name}_changes AS ({view.update_appended})", view.pack_changes(those)

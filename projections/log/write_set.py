@@ -25,7 +25,7 @@ class WriteSets:
         changed = [decision for decision in decisions if decision.events]
         append = WriteSet(
             events=self.event_rows([event for decision in changed for event in decision.events], cause),
-            rows=[row for decision in changed for row in self._views.rows(decision.aggregate)],
+            rows=[row for decision in changed for row in self._views.rows(decision.aggregate, previous=decision.previous)],
         )
         for decision in changed:
             _add_references(append, decision)

@@ -32,7 +32,7 @@ from projections.media_event.view import EVENT_VIEW
 from projections.records.references import Links
 from tests.conftest import HandClock
 from tests.postgres import empty
-from tests.projections.feeding import table
+from tests.projections.feeding import shown, table
 from tests.properties.histories import client_lives, event_commands, record_commands
 from tests.properties.test_decisions import lived, replayed
 from tests.properties.test_jobs import job_lives
@@ -87,7 +87,7 @@ async def carried_out(executor: CommandExecutor, commands: list[Command[Any]]) -
 
 
 async def everything(inner: Core) -> dict[str, list[tuple[Any, ...]]]:
-    return {view.name: await table(inner.database, view) for view in views().all}
+    return {view.name: await shown(inner.database, view) for view in views().all}
 
 
 async def every_aggregate(streams: Streams, database: Database) -> list[AggregateRoot]:
