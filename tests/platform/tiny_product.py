@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+from psycopg.conninfo import conninfo_to_dict
 
 from api.cli.database import start_database
 from api.cli.home import create_home, lock_home
@@ -62,7 +63,7 @@ async def _endless() -> AsyncIterator[bytes]:
 
 
 async def build(settings: Settings, database: str, master_key: bytes) -> TinyProduct:
-    assert database.startswith("postgresql://")
+    assert conninfo_to_dict(database)["dbname"]
     assert len(master_key) == 32
     return TinyProduct(settings.home)
 
