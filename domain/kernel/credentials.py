@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 _WORD: Final = re.compile(
-    r"auth|cookie|credential|jwt|key|pass ?(?:code|phrase|w)|\bpass\b|pwd|secret|session|signature|token",
+    r"auth|bearer|cookie|credential|hmac|jwt|kennwort|key|pass ?(?:code|phrase|w)|pwd|secret|session|signature|token"
+    r"|\b(?:otp|pass|pin|sas|sig)\b",
 )
 _HARMLESS: Final = re.compile(
     r"\b(?:key ?(?:art|board|frame|note|point|stone|word)s?|(?:chroma|luma) ?key|(?:don|hoc|joc|mon|tur|turn|whis)keys?"
@@ -19,9 +21,14 @@ _SEAMS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<
 
 def hints_at_credential(name: str) -> bool:
     """For names in which a harmless word is rare, such as headers: rather mask too much than too little."""
-    return _WORD.search(name.lower()) is not None
+    return _WORD.search(_plain(name).lower()) is not None
 
 
 def speaks_of_credential(name: str) -> bool:
     """For names that people choose: `srvaApiKey`, `client_secret` and `PASSWORD` do, `keyFrameInterval` and `hockey` do not."""
-    return _WORD.search(_HARMLESS.sub(" ", _SEAMS.sub(" ", name).lower())) is not None
+    return _WORD.search(_HARMLESS.sub(" ", _SEAMS.sub(" ", _plain(name)).lower())) is not None
+
+
+def _plain(name: str) -> str:
+    """One spelling of letters that look alike, such as the sign of kelvin for K."""
+    return name if name.isascii() else unicodedata.normalize("NFKC", name).lower()

@@ -23,12 +23,29 @@ _TELLING: Final = 8
 """A value in a query that is as long as this may be a credential, whatever it is called."""
 
 _DEEPEST: Final = 300
+_RECORDED: Final = frozenset(
+    ("accept", "client", "content-length", "content-type", "idempotency-key", "referer", "user-agent", "x-transaction-id")
+)
+_BLANKS: Final = " \t\n\r\v\f\ufeff"
 _LABELS: Final = ("name", "key", "header")
 _PIECE: Final = re.compile(r"\S+")
 _AUTHORITY: Final = re.compile(r"[^/\\]*")
 _HOST: Final = re.compile(r"(?:\[[^\[\]@]*\]|[^:@\[\]]*)(?::\d{0,5})?")
 _NEXT_URL: Final = re.compile(r"(?P<host>.*?)(?P<scheme>[,;|][A-Za-z][A-Za-z0-9+.-]*)?")
 _QUERY: Final = re.compile(r"[?#]")
+_PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_TOKEN: Final = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]*){1,4}")
+"""A JSON web token."""
+_SCHEME: Final = re.compile(r"\b(?P<kept>(?:Basic|Bearer|Digest)[ ]{1,8})(?P<secret>[\w.~+/=-]{12,})", re.IGNORECASE)
+_MEMBER: Final = re.compile(
+    r"""(?<![\w.-])(?P<kept>["']?(?P<name>[\w.-]++)["']?[ \t]{0,8}(?:=|:(?!//))[ \t]{0,8})"""
+    r"""(?P<secret>"[^"\n]*+"|'[^'\n]*+'|(?<=[:=])[^\s&;,]++|(?<=[ \t])[^\n&;]++)"""
+)
+"""`name=value` and `name: value`, the second up to the end of the line."""
+_PATH_TOKEN: Final = re.compile(r"(?<=/)(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{20,}(?=/|\Z)")
+"""A segment of a URL's path that looks like random bytes in Base64, as in the addresses of web hooks."""
 
 
 def masked(value: object) -> Any:
@@ -51,9 +68,14 @@ def blotted(text: str, secrets: Set[str]) -> str:
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a request as its job records them."""
+    """The headers of a request as its job records them: those that help to find the caller's mistake, and credentials without their
+    values. What a proxy or a network tells about the caller is left out."""
     masking = _Masking()
-    return {name: MASK if hints_at_credential(name) else masking.of(value) for name, value in headers.items()}
+    return {
+        name: MASK if hints_at_credential(name) else masking.of(value)
+        for name, value in headers.items()
+        if name.lower() in _RECORDED or hints_at_credential(name)
+    }
 
 
 class _Masking:
@@ -68,6 +90,8 @@ class _Masking:
         if isinstance(value, str):
             return self._text(value, depth)
         if isinstance(value, list | tuple):
+            if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and speaks_of_credential(value[0]):
+                return [self._text(value[0], depth), self._mask(value[1])]
             return [self.of(one, depth + 1) for one in value]
         if not isinstance(value, Mapping):
             return value
@@ -94,10 +118,10 @@ class _Masking:
         return None if value is None else MASK
 
     def _parts(self, text: str) -> list[Any]:
-        _PIECE.sub(self._piece, text)
-        if text.lstrip()[:1] in ("{", "["):
+        self._plain_text(text)
+        if _may_be_json(text):
             with suppress(ValueError, RecursionError):
-                return [json.loads(text)]
+                return [json.loads(text.lstrip(_BLANKS))]
         return []
 
     def _note(self, text: str) -> None:
@@ -106,14 +130,40 @@ class _Masking:
             self.taken.update((text, *in_json, quote(text, "", errors="replace")))
 
     def _text(self, text: str, depth: int) -> str:
-        if text.lstrip()[:1] in ("{", "["):
+        if _may_be_json(text):
             shown = self._document(text, depth)
             if shown is not None:
                 return shown
-        return _PIECE.sub(self._piece, text) if "://" in text else text
+        return self._plain_text(text)
+
+    def _plain_text(self, text: str) -> str:
+        if "://" in text:
+            text = _PIECE.sub(self._piece, text)
+        if "PRIVATE KEY-----" in text:
+            text = _PRIVATE_KEY.sub(self._whole, text)
+        if "eyJ" in text:
+            text = _TOKEN.sub(self._whole, text)
+        if ":" in text or "=" in text:
+            text = _MEMBER.sub(self._member, text)
+        return _SCHEME.sub(self._after, text)
+
+    def _whole(self, found: re.Match[str]) -> str:
+        for line in found[0].splitlines():
+            self._note(line)
+        return MASK
+
+    def _after(self, found: re.Match[str]) -> str:
+        secret = found["secret"]
+        for text in (secret, secret.strip(" \t\"'")):
+            self._note(text)
+        return f"{found['kept']}{MASK}"
+
+    def _member(self, found: re.Match[str]) -> str:
+        return self._after(found) if speaks_of_credential(found["name"]) else found[0]
 
     def _document(self, text: str, depth: int) -> str | None:
-        """A text that is JSON, masked inside and otherwise as it was; None for any other."""
+        """A text that is JSON, masked inside and otherwise as it was; None for any other. JSON that cannot be read, because it is
+        too deep or holds a number with thousands of digits, is masked as a whole."""
         twins: list[object] = []
 
         def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -123,10 +173,10 @@ class _Masking:
             return object_
 
         try:
-            document = json.loads(text, object_pairs_hook=members)
-        except ValueError:
+            document = json.loads(text.lstrip(_BLANKS), object_pairs_hook=members)
+        except json.JSONDecodeError:
             return None
-        except RecursionError:
+        except (ValueError, RecursionError):
             return str(self._mask(text))
         shown = self.of(document, depth + 1)
         return text if shown == document and not twins else json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
@@ -158,7 +208,7 @@ class _Masking:
                 shown.append("")
                 break
             self._note_userinfo(userinfo)
-            shown.append(host + url[authority.end() :])
+            shown.append(host + _PATH_TOKEN.sub(self._whole, url[authority.end() :]))
         return "://".join(shown)
 
     def _note_userinfo(self, userinfo: str) -> None:
@@ -174,6 +224,10 @@ class _Masking:
             if len(value) >= _TELLING or speaks_of_credential(unquote(name)):
                 self._note(value)
                 self._note(unquote(value))
+
+
+def _may_be_json(text: str) -> bool:
+    return text.lstrip(_BLANKS)[:1] in ("{", "[")
 
 
 def _labelled(members: Mapping[str, Any]) -> bool:

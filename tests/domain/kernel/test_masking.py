@@ -17,12 +17,14 @@ SPEAKING = [
     "clientSecret", "client_secret", "secretAccessKey", "token", "accessToken", "token2", "OAuth2Token", "key", "keys",
     "apiKey", "api-key", "API_KEY", "APIKey", "apikey", "srvaApiKey", "privatekey", "accessKeyId", "authorization",
     "Proxy-Authorization", "auth", "oauth", "cookie", "Set-Cookie", "credential", "awsCredentials", "signature",
+    "pin", "doorPin", "sas", "hmac", "bearer", "Kennwort", "otp", "to\u212aen", "\uff30assword",
     "X-Amz-Signature", "session", "jwt", "keyframeSecret", "authorKey",
 ]  # fmt: skip
 HARMLESS = [
     "keyframes", "keyFrameInterval", "key_frames", "monkey", "hockey", "Turkey", "keywords", "keyboard", "keynote", "chromaKey",
     "author", "authors", "secretary", "twoPass", "2pass", "multi_pass", "bypass", "passage", "passes", "title", "url", "content_id",
-    "custom_data", "sha256", "size", "file_name", "", "ключ", "name", "value",
+    "custom_data", "sha256", "size", "file_name", "", "ключ", "name", "value", "pinned", "spinning", "Sasha",
+    "option", "significant",
 ]  # fmt: skip
 
 
@@ -40,7 +42,7 @@ def test_other_names_leave_what_they_hold(name: str) -> None:
     assert masked({name: ["a", 7, None]}) == {name: ["a", 7, None]}
 
 
-@pytest.mark.parametrize("name", [name for name in SPEAKING if name not in ("passWord", "ftp_pass")])
+@pytest.mark.parametrize("name", [name for name in SPEAKING if name not in ("passWord", "ftp_pass", "doorPin")])
 def test_a_header_is_judged_more_strictly(name: str) -> None:
     assert hints_at_credential(name)
 
@@ -86,6 +88,48 @@ def test_json_inside_a_text_is_masked_too() -> None:
         assert masked(harmless) == harmless
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Authorization: Bearer abc", "Authorization: ****"),
+        ("a=1&password=X&b=2", "a=1&password=****&b=2"),
+        ("Server=db;Pwd=X;", "Server=db;Pwd=****;"),
+        ("user: me\npassword: my pass phrase\nport: 1", "user: me\npassword: ****\nport: 1"),
+        ("  - token: 'a b'", "  - token: ****"),
+        ("password = X", "password = ****"),
+        ("'password':X", "'password':****"),
+        ("curl -H 'Bearer abcdefghijklm'", "curl -H 'Bearer ****'"),
+        ("a eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln b", "a **** b"),
+        ("x -----BEGIN RSA PRIVATE KEY-----\nabcd\n-----END RSA PRIVATE KEY----- y", "x **** y"),
+        ("-----BEGIN PRIVATE KEY-----\nabcd", "****"),
+        ("https://hooks.example/services/T01/aB3dEfGhIjKlMnOpQrStUv", "https://hooks.example/services/T01/****"),
+        ('{"a": ' + "9" * 5000 + ', "password": "x"}', "****"),
+        ('\ufeff{"password":"x"}', '{"password":"****"}'),
+    ],
+)
+def test_credentials_in_texts_are_masked(text: str, shown: str) -> None:
+    assert masked(text) == masked(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sport: the final",
+        "https://host/6f1c0d7e-9d7b-4f0e-8f43-0d3a5f9d7c11/a.mp4",
+        "https://host/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "-----BEGIN CERTIFICATE-----\nabcd\n-----END CERTIFICATE-----",
+        "eyJ",
+        "A bearer of news",
+    ],
+)
+def test_ordinary_texts_stay(text: str) -> None:
+    assert masked(text) == text
+
+
+def test_a_list_of_name_and_value_is_masked() -> None:
+    assert masked([["password", "X"], ["title", "X"], ["key", "b", "c"]]) == [["password", MASK], ["title", "X"], ["key", "b", "c"]]
+
+
 def test_a_pair_is_masked_by_what_it_is_called() -> None:
     header = {"name": "Authorization", "value": "Bearer x"}
     assert masked({"headers": [header, {"name": "Accept", "value": "b"}]}) == {
@@ -118,6 +162,7 @@ def test_recorded_headers_show_no_credential() -> None:
         "Cookie": "d",
         "client": "admin",
         "Referer": "https://h/?key=e",
+        "X-Forwarded-For": "10.1.2.3",
     }
     assert masked_headers(sent) == {**dict.fromkeys(list(sent)[:4], MASK), "client": "admin", "Referer": "https://h/"}
 
@@ -152,7 +197,15 @@ _plain = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_plain_names, inner, max_size=3),
     max_leaves=8,
 )
+_tails = st.sampled_from(["", "\n", ";a=b", "&a=b", "\na: b"])
 _secrets = st.integers(0, 10**6).map(lambda number: f"s3cr3t{number:07}")
+_spoken = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["password", "db.pwd", "X-Api-Key", "'token'"]),
+    st.sampled_from(["=", ": ", ":", " = "]),
+    _secrets,
+    _tails,
+)
 _urls = st.builds("{}://u:{}@host/p?sig={}#{}".format, st.sampled_from(["http", "s3", "srt"]), _secrets, _secrets, _secrets)
 
 
@@ -161,7 +214,9 @@ def _holding(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return holder | holder.map(json.dumps) | st.dictionaries(_secret_names, inner | _secrets, min_size=1, max_size=2)
 
 
-_with_secrets = st.recursive(_plain | _urls | st.dictionaries(_secret_names, _secrets, max_size=2), _holding, max_leaves=8)
+_with_secrets = st.recursive(
+    _plain | _urls | _spoken | st.dictionaries(_secret_names, _secrets, max_size=2), _holding, max_leaves=8
+)
 
 
 @given(_with_secrets)
