@@ -116,11 +116,12 @@ MakeWorkers = Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]
 
 
 class Workers:
-    """The worker roles of one process."""
+    """The worker roles of one process. What is `beside` them runs whatever the roles are."""
 
-    def __init__(self, context: WorkerContext, roles: Mapping[str, MakeWorkers]) -> None:
+    def __init__(self, context: WorkerContext, roles: Mapping[str, MakeWorkers], *, beside: Sequence[Worker] = ()) -> None:
         self.names = tuple(roles)
         self._context = context
+        self._beside = beside
         self._roles = roles
         self._started = AsyncExitStack()
 
@@ -128,7 +129,7 @@ class Workers:
         """What several roles share starts first, so it stops last. `stop` is called also when this fails half-way."""
         shared = SharedWorkers()
         made = [worker for make in self._roles.values() for worker in make(self._context, shared)]
-        await self._start([self._context.log_watcher])
+        await self._start([self._context.log_watcher, *self._beside])
         for worker in shared.workers:
             await self._start([worker])
         await self._start(made)

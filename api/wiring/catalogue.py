@@ -11,10 +11,12 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
 from domain.records.record import Record
 from projections.kernel.migrate import Grant, Migration
+from projections.kernel.partitions import DayTable
 from projections.kernel.view import View, Views
 from projections.records.view import record_view
 
 if TYPE_CHECKING:
+    from workers.retention import Removal
     from workers.webhooks.policy import Notified
 
 AGGREGATES: tuple[type[AggregateRoot], ...] = tuple(kind for room in ROOMS for kind in room.aggregates)
@@ -22,6 +24,14 @@ RECORDS: tuple[type[Record], ...] = tuple(kind for kind in AGGREGATES if issubcl
 RELAYED = frozenset(kind.KIND for room in ROOMS if room.relayed for kind in room.aggregates)
 """The kinds of aggregates whose events Kafka gets."""
 WORKER_ROLES: dict[str, WorkerRole] = {role.name: role for room in ROOMS for role in room.worker_roles}
+
+
+DAY_TABLES: tuple[DayTable, ...] = tuple(table for room in ROOMS for table in room.day_tables)
+
+
+def removals() -> list[Removal]:
+    """What is removed by age from tables without partitions."""
+    return [removal for room in ROOMS for removal in room.removals()]
 
 
 def _own_views() -> tuple[View, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
-from api.wiring.catalogue import catalogue, grants, migrations, views
+from api.wiring.catalogue import DAY_TABLES, catalogue, grants, migrations, views
 from api.wiring.startup import StartError
 from domain.kernel.clock import Clock, system_clock
 from domain.kernel.mapper import Catalogue, EventMapper
@@ -17,6 +17,7 @@ from projections.clients.directory import ClientDirectory
 from projections.kernel.builds import RunningBuild
 from projections.kernel.database import APP_ROLE, Database, PoolLimits
 from projections.kernel.migrate import MigrationEdited, grant_application, migrate
+from projections.kernel.partitions import cover
 from projections.kernel.view import Views
 from projections.log.append import Appender, AppendLimits
 from projections.log.commit_notifier import CommitNotifier
@@ -136,9 +137,20 @@ async def prepare(conninfo: str) -> str | None:
             applied = await migrate(owner, migrations())
         except MigrationEdited as fault:
             raise StartError(f"{fault}; use the build that made this database, or a new database") from fault
+        await _cover_today(owner)
         role = APP_ROLE if await grant_application(owner, grants()) else None
         rebuilder = Rebuilder(owner, Streams(owner, EventMapper(catalogue())), app_role=role)
         built = await rebuilder.ensure(views().all)
         if applied or built:
             _log.info("migrated: %s; built views: %s", ", ".join(applied) or "nothing", ", ".join(built) or "none")
         return role
+
+
+async def _cover_today(owner: Database) -> None:
+    """The first rows of a new database go to a partition of their day already."""
+    connection = await owner.connect("partitions")
+    try:
+        for table in DAY_TABLES:
+            await cover(connection, table, now=system_clock(), days=1, ahead=0)
+    finally:
+        await connection.close()

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from domain.kernel.aggregate import AggregateRoot
 from projections.kernel.migrate import Grant, Migration
+from projections.kernel.partitions import DayTable
 from projections.kernel.view import View
 
 if TYPE_CHECKING:
     from api.audit.past_states import Renderer
     from api.http.router import Router
     from api.wiring.container import Providers, Services
+    from workers.retention import Removal
     from workers.webhooks.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
@@ -47,4 +49,7 @@ class Room:
     notified: Callable[[], Mapping[str, Notified]] = dict
     """What the domain events of the room's aggregates mean to the webhooks of an Event, by the kinds of the aggregates."""
     worker_roles: Sequence[WorkerRole] = ()
+    day_tables: Sequence[DayTable] = ()
+    removals: Callable[[], Sequence[Removal]] = tuple
+    """What is removed by age from tables without partitions."""
     relayed: bool = True

@@ -232,6 +232,12 @@ class Settings(BaseSettings):
     lease_seconds: Annotated[int, _stripped(_whole_number(3, 3600))] = Field(
         30, description="how long nothing may be heard of a worker before its steps are given to others; the same for all"
     )
+    job_line_days: Annotated[int, _stripped(_whole_number(1, 3650))] = Field(
+        30, description="how long the lines are kept that steps write to the logs of jobs"
+    )
+    log_days: Annotated[int, _stripped(_whole_number(1, 3650))] = Field(
+        365, description="how long entries of the log store are kept"
+    )
     log_level: Annotated[str, _stripped(_one_of(LOG_LEVELS))] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
     shutdown_seconds: Annotated[int, _stripped(_whole_number(0, 3600))] = Field(
         10, description="how long requests under way may take to finish when the process is asked to stop"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from socket import gethostname
 
 from api.kernel.version import product_version
-from api.wiring.catalogue import AGGREGATES, RECORDS, RELAYED, WORKER_ROLES, notified
+from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, notified, removals
 from api.wiring.core import Core, core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -21,6 +22,7 @@ from projections.vault.master_keys import master_key_fits
 from projections.vault.vault import Vault
 from workers.adapters.keyfiles import fingerprint
 from workers.ports import Outbound
+from workers.retention import Retention
 from workers.wiring import WorkerContext, Workers
 
 
@@ -67,7 +69,9 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         version=product_version(),
     )
     chosen = [WORKER_ROLES[name] for name in roles]
-    return Workers(context, {role.name: role.make for role in chosen if context.kafka is not None or not role.needs_kafka})
+    retention = Retention(core.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=core.clock)
+    makes = {role.name: role.make for role in chosen if context.kafka is not None or not role.needs_kafka}
+    return Workers(context, makes, beside=[retention])
 
 
 async def _check_master_key(conninfo: str, master_key: bytes, previous: bytes | None) -> None:

@@ -24,10 +24,6 @@ WITH progress AS (
 INSERT INTO job_log_lines (job, task, severity, message, created_at)
 SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
 """
-_PRUNE = """
-DELETE FROM job_log_lines WHERE id = ANY(ARRAY(SELECT l.id FROM job_log_lines l WHERE l.created_at < %s ORDER BY l.id LIMIT %s))
-"""
-_CHUNK: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +62,3 @@ async def write(database: Database, *, lines: Sequence[Line], progress: Sequence
             instants([item.at for item in lines]),
         ),
     )
-
-
-async def prune(database: Database, before: datetime) -> int:
-    """Delete lines older than `before`; gives their number."""
-    count = 0
-    while (deleted := await database.execute(_PRUNE, (before, _CHUNK))) > 0:
-        count += deleted
-    return count

@@ -25,14 +25,18 @@ CREATE TABLE job_progress (
     PRIMARY KEY (job, task)
 ) WITH (fillfactor = 50);
 
--- What steps write to their job's log, and what became of callbacks. What the engine itself did is in the log of events.
+-- What steps write to their job's log, and what became of callbacks. What the engine itself did is in the log of events. Days are
+-- dropped when they are old.
+CREATE SEQUENCE job_log_line_numbers;
+
 CREATE TABLE job_log_lines (
-    id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id         bigint      NOT NULL DEFAULT nextval('job_log_line_numbers'),
     job        bigint      NOT NULL,
     task       integer     NOT NULL,
     program    text,                   -- who wrote it; null: a step, or the scheduler where there is no task
     severity   smallint    NOT NULL,
     message    text        NOT NULL,
     created_at timestamptz NOT NULL
-);
+) PARTITION BY RANGE (created_at);
+CREATE TABLE job_log_lines_default PARTITION OF job_log_lines DEFAULT;
 CREATE INDEX job_log_lines_of ON job_log_lines (job, id);

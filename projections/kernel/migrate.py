@@ -31,6 +31,19 @@ CREATE TABLE IF NOT EXISTS migrations (
 """
 
 
+# A partition is read and written through its table, whose grants count.
+_ONLY_THROUGH_PARENTS = f"""
+DO $$
+DECLARE
+    one regclass;
+BEGIN
+    FOR one IN SELECT oid FROM pg_class WHERE relispartition AND relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM {APP_ROLE}', one);
+    END LOOP;
+END $$;
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Migration:
     """One step of the schema: applied once, identified by its name, and never edited.
@@ -152,6 +165,7 @@ async def _may_take_on(connection: AsyncConnection[TupleRow]) -> bool:
 def _statements(grants: Sequence[Grant]) -> Iterator[str]:
     yield f"GRANT USAGE ON SCHEMA public TO {APP_ROLE};"
     yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {APP_ROLE};"
+    yield _ONLY_THROUGH_PARENTS
     for grant in (*(Grant(f"TABLE {table}", "SELECT") for table in ("migrations", "min_build")), *grants):
         yield f"REVOKE ALL ON {grant.on} FROM {APP_ROLE};"
         yield f"GRANT {grant.rights} ON {grant.on} TO {APP_ROLE};"

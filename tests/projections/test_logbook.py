@@ -123,10 +123,9 @@ async def test_the_role_of_the_application_can_only_add_and_read(database_url: s
 @pytest.mark.parametrize(
     ("where", "index"),
     [
-        ("level = ANY(ARRAY[4]::smallint[]) ORDER BY id LIMIT 20", "logbook_level"),
-        ("subject = 'a' ORDER BY id LIMIT 20", "logbook_subject"),
-        ("true ORDER BY id DESC LIMIT 20 OFFSET 40", "logbook_pkey"),
-        ("recorded_at >= now() + interval '9 years'", "logbook_recorded_at"),
+        ("level = ANY(ARRAY[4]::smallint[]) ORDER BY id LIMIT 20", "_level_id_idx"),
+        ("subject = 'a' ORDER BY id LIMIT 20", "_subject_id_idx"),
+        ("true ORDER BY id DESC LIMIT 20 OFFSET 40", "_pkey"),
     ],
 )
 async def test_every_read_has_its_index(inner: Core, logbook: Logbook, database_url: str, where: str, index: str) -> None:

@@ -1,4 +1,4 @@
-"""Housekeeping: deletes old log lines, leases of workers that died, and folders of jobs that have ended.
+"""Housekeeping: deletes leases of workers that died, and folders of jobs that have ended.
 
 A worker cleans up after its own runs. This removes the rest, after a job was broken off elsewhere or its worker died.
 """
@@ -6,17 +6,12 @@ A worker cleans up after its own runs. This removes the rest, after a job was br
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import ClassVar, Final
 
-from domain.kernel.clock import Clock
-from projections.job.log_lines import prune
 from projections.job.queue import TaskQueue
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
 from workers.jobs.workspaces import Workspaces
 
-KEPT: Final = timedelta(days=30)
 _EVERY: Final = 600.0
 
 
@@ -25,15 +20,12 @@ class Housekeeping(BackgroundTask):
 
     WHAT: ClassVar[str] = "housekeeping"
 
-    def __init__(self, database: Database, queue: TaskQueue, *, workspaces: Workspaces, clock: Clock) -> None:
-        self._database = database
+    def __init__(self, queue: TaskQueue, *, workspaces: Workspaces) -> None:
         self._queue = queue
         self._workspaces = workspaces
-        self._clock = clock
 
     async def tidy(self) -> None:
         await self._queue.tidy()
-        await prune(self._database, self._clock() - KEPT)
         await self._workspaces.remove(await self._queue.ended(await self._workspaces.jobs()))
 
     async def _turn(self) -> None:

@@ -23,6 +23,7 @@ from projections.job.settings import EngineSettingsQueries
 from projections.job.view import JOB_TASK_VIEW, JOB_VIEW
 from projections.kernel.database import Database
 from projections.kernel.migrate import Grant, Migration
+from projections.kernel.partitions import DayTable
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.records.queries import RecordQueries
@@ -159,7 +160,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             steps=context.steps,
             drain=context.drain,
         )
-        return [runner, Housekeeping(context.database, queue, workspaces=workspaces, clock=context.clock)]
+        return [runner, Housekeeping(queue, workspaces=workspaces)]
 
     return make
 
@@ -191,7 +192,8 @@ JOB = Room(
     aggregates=(Job, Setting, Schedule),
     views=(JOB_VIEW, JOB_TASK_VIEW),
     migrations=(Migration.read("0010 job queue", "job/schema.sql"),),
-    grants=(Grant("SEQUENCE job_numbers", "USAGE"),),
+    grants=(Grant("SEQUENCE job_numbers", "USAGE"), Grant("SEQUENCE job_log_line_numbers", "USAGE")),
+    day_tables=(DayTable("job_log_lines", "created_at", "job_line_days"),),
     routes=_routes,
     services=_services,
     past_states=_past_states,

@@ -9,6 +9,7 @@ from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from projections.kernel.database import Database
 from projections.kernel.migrate import Grant, Migration
+from projections.kernel.partitions import DayTable
 from projections.logbook.logbook import Logbook
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def _services(services: Services) -> Providers:
 LOG_STORE = Room(
     name="log_store",
     migrations=(Migration.read("0005 logbook", "logbook/schema.sql"),),
-    grants=(Grant("TABLE logbook", "SELECT, INSERT"),),
+    grants=(Grant("TABLE logbook", "SELECT, INSERT"), Grant("SEQUENCE logbook_numbers", "USAGE")),
+    day_tables=(DayTable("logbook", "recorded_at", "log_days"),),
     routes=_routes,
     services=_services,
 )

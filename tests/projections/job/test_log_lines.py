@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from api.wiring.core import Core
 from domain.job.values import Severity
-from projections.job.log_lines import LONGEST_LINE, Line, Progress, prune, write
+from projections.job.log_lines import LONGEST_LINE, Line, Progress, write
 from projections.job.queue import Run
 from tests.conftest import NOON
 
@@ -44,9 +44,3 @@ async def test_progress_is_that_of_the_latest_run(inner: Core) -> None:
 async def test_progress_is_never_beyond_its_ends(inner: Core) -> None:
     await write(inner.database, lines=[], progress=[Progress(Run(1, 1, 1), 7.5, ""), Progress(Run(1, 2, 1), -1.0, "")])
     assert await inner.database.rows("SELECT fraction FROM job_progress ORDER BY task") == [(1.0,), (0.0,)]
-
-
-async def test_old_lines_are_removed(inner: Core) -> None:
-    await write(inner.database, lines=[line("old", hours=-2), line("fresh")], progress=[])
-    assert await prune(inner.database, NOON - timedelta(hours=1)) == 1
-    assert await inner.database.rows("SELECT message FROM job_log_lines") == [("fresh",)]

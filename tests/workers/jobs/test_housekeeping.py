@@ -8,20 +8,17 @@ from pathlib import Path
 from api.wiring.core import Core
 from domain.job.commands import BreakJob
 from domain.kernel.ids import new_id
-from projections.job.log_lines import Line, write
 from projections.job.queue import Run, TaskQueue
 from tests.conftest import HandClock
 from tests.projections.feeding import do
 from tests.projections.job.jobs_made import accept
 from tests.projections.log.helpers import rows
-from workers.jobs.housekeeping import KEPT, Housekeeping
+from workers.jobs.housekeeping import Housekeeping
 from workers.jobs.media_paths import MediaPaths
 from workers.jobs.workspaces import Workspaces
 
 
-async def test_folders_of_ended_jobs_and_old_lines_are_deleted(
-    inner: Core, database_url: str, clock: HandClock, tmp_path: Path
-) -> None:
+async def test_folders_of_ended_jobs_are_deleted(inner: Core, clock: HandClock, tmp_path: Path) -> None:
     now = datetime.now(UTC)
     clock.now = now - timedelta(minutes=11)
     for number in (1, 2, 3):
@@ -30,12 +27,9 @@ async def test_folders_of_ended_jobs_and_old_lines_are_deleted(
     await do(inner, BreakJob(1))
     clock.now = now
     await do(inner, BreakJob(2))
-    lines = [Line(1, 1, 1, text, at) for text, at in (("old", now - KEPT - timedelta(seconds=1)), ("young", now - KEPT / 2))]
-    await write(inner.database, lines=lines, progress=())
     queue, workspaces = TaskQueue(inner.database, member=new_id()), Workspaces(tmp_path)
-    await Housekeeping(inner.database, queue, workspaces=workspaces, clock=clock).tidy()
+    await Housekeeping(queue, workspaces=workspaces).tidy()
     assert sorted(await workspaces.jobs()) == [2, 3]
-    assert rows(database_url, "SELECT message FROM job_log_lines") == [("young",)]
 
 
 async def test_leases_that_expired_long_ago_are_deleted(inner: Core, database_url: str) -> None:

@@ -1,0 +1,62 @@
+"""Retention: what is too old goes, the rest stays; of several processes one does it at a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import psycopg
+import pytest
+
+from api.wiring.catalogue import DAY_TABLES, removals
+from api.wiring.core import Core
+from api.wiring.settings import Settings
+from projections.job.log_lines import Line, write
+from projections.logbook.logbook import Level, Logbook
+from tests.conftest import HandClock
+from tests.projections.log.helpers import rows, until
+from workers import retention as module
+from workers.retention import Retention
+
+
+def retention(inner: Core, clock: HandClock, **environment: str) -> Retention:
+    settings = Settings.from_env({f"MEDIALEDGER_{name.upper()}": value for name, value in environment.items()})
+    return Retention(inner.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=clock)
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock(datetime.now(UTC))
+
+
+async def test_lines_of_jobs_and_entries_of_the_log_store_are_kept_for_the_days_of_their_settings(
+    inner: Core, database_url: str, clock: HandClock
+) -> None:
+    logbook, now = Logbook(inner.database, clock, machine="here"), clock.now
+    for days in (12, 10, 6, 4, 0):
+        clock.now = now - timedelta(days=days)
+        await write(inner.database, lines=[Line(1, 1, 1, str(days), clock.now)], progress=())
+        await logbook.note(Level.INFO, str(days), subject="a")
+    await retention(inner, clock, job_line_days="11", log_days="5").tidy()
+    assert rows(database_url, "SELECT message FROM job_log_lines ORDER BY id") == [("10",), ("6",), ("4",), ("0",)]
+    assert rows(database_url, "SELECT message FROM logbook ORDER BY id") == [("4",), ("0",)]
+
+
+async def test_every_table_of_days_has_partitions_after_the_first_turn(inner: Core, database_url: str, clock: HandClock) -> None:
+    working = retention(inner, clock)
+    clock.forward(days=1000)  # which no other test reaches
+    await working.start()
+    question = "SELECT count(*) FROM pg_inherits WHERE inhparent = %s::regclass"
+    before = {table.name: 0 for table in DAY_TABLES}
+    await until(lambda: all(rows(database_url, question, name)[0][0] > 1 for name in before))
+    await working.stop()
+
+
+async def test_while_one_process_does_it_the_others_do_not(inner: Core, database_url: str, clock: HandClock) -> None:
+    await write(inner.database, lines=[Line(1, 1, 1, "old", clock.now - timedelta(days=90))], progress=())
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", (module._LOCK,))
+        assert await retention(inner, clock).tidy()
+        assert rows(database_url, "SELECT message FROM job_log_lines") == [("old",)]
+    await retention(inner, clock).tidy()
+    assert rows(database_url, "SELECT message FROM job_log_lines") == []
