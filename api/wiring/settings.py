@@ -235,6 +235,9 @@ class Settings(BaseSettings):
     job_line_days: Annotated[int, _stripped(_whole_number(1, 3650))] = Field(
         30, description="how long the lines are kept that steps write to the logs of jobs"
     )
+    job_days: Annotated[int, _stripped(_whole_number(1, 3650))] = Field(
+        365, description="how long ended jobs are kept, with their secrets; their events stay"
+    )
     log_days: Annotated[int, _stripped(_whole_number(1, 3650))] = Field(
         365, description="how long entries of the log store are kept"
     )

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from domain.job.values import JobState, TaskState
+from domain.job.values import TaskState
+from projections.job.view import ENDED
 from projections.kernel.arrays import PackedArray, bigints
 from projections.kernel.database import Database
 
@@ -60,7 +61,7 @@ ORDER BY q.job, q.task LIMIT %s
 """
 _ENDED = f"""
 SELECT id FROM job_view
-WHERE id = ANY(%s::bigint[]) AND state IN ({JobState.COMPLETED}, {JobState.BROKEN}) AND updated_at < now() - interval '{_COLD}'
+WHERE id = ANY(%s::bigint[]) AND state IN {ENDED} AND updated_at < now() - interval '{_COLD}'
 """
 _RELEASE = """
 DELETE FROM job_leases l USING unnest(%(jobs)s::bigint[], %(tasks)s::bigint[], %(runs)s::bigint[]) AS h (job, task, run)

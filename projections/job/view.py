@@ -17,6 +17,8 @@ from projections.kernel.view import Column, View
 SEPARATOR = "\x1f"
 WAITING = f"({JobState.PENDING}, {JobState.SCHEDULED})"
 """The states of jobs that wait for the scheduler, as SQL. An index uses them together with `DUE_FROM`."""
+ENDED = f"({JobState.COMPLETED}, {JobState.BROKEN})"
+"""The states of jobs that have ended, as SQL."""
 DUE_FROM = "coalesce(run_at, '-infinity')"
 _LONGEST_SEARCHED = 8_000
 
@@ -119,6 +121,7 @@ JOB_VIEW = View(
         "queue": f"{{table}} (client, priority, id) WHERE state = {JobState.QUEUED}",
         "waiting": f"{{table}} (client, ({DUE_FROM}), id) WHERE state IN {WAITING}",
         "state": "{table} (client, state, failed, id)",
+        "ended": f"{{table}} (updated_at) WHERE state IN {ENDED}",
         "created": "{table} USING brin (created_at) WITH (autosummarize = on)",
     },
     fixed=("client", "workflow", "content_id", "created_at", "parameters", "search_text", "transaction_id"),

@@ -9,6 +9,7 @@ CREATE TABLE vault (
     sealed_at   timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX vault_key_id ON vault (key_id);
+CREATE INDEX vault_jobs ON vault (owner) WHERE owner >= 'job:' AND owner < 'job;';   -- erased by the age of the job
 
 -- The master key that the vault is encrypted with: its fingerprint, never the key. While the key is replaced there are two:
 -- `fingerprint` is that of the new one, `previous` that of the old one until no secret is left under it, `begun_at` the start.

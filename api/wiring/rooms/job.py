@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from workers.jobs.step_log import StepLogWriter
     from workers.jobs.step_processes import StepProcessPool
     from workers.kernel.wakeups import WakeupHub
+    from workers.retention import Removal
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 _STEP_QUEUES = ("work", "windows_capture")
@@ -71,6 +72,16 @@ def _services(services: Services) -> Providers:
             get(Database), get(CommandExecutor), streams=get(Streams), records=get(RecordQueries), vault=get(Vault)
         ),
     }
+
+
+def _removals() -> Sequence[Removal]:
+    from projections.job.retention import remove_ended_jobs, remove_progress
+    from workers.retention import Removal
+
+    return [
+        Removal("ended jobs", "job_days", remove_ended_jobs),
+        Removal("entries of progress", "job_days", remove_progress),
+    ]
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
@@ -193,6 +204,7 @@ JOB = Room(
     views=(JOB_VIEW, JOB_TASK_VIEW),
     migrations=(Migration.read("0010 job queue", "job/schema.sql"),),
     grants=(Grant("SEQUENCE job_numbers", "USAGE"), Grant("SEQUENCE job_log_line_numbers", "USAGE")),
+    removals=_removals,
     day_tables=(DayTable("job_log_lines", "created_at", "job_line_days"),),
     routes=_routes,
     services=_services,

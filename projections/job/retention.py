@@ -1,0 +1,53 @@
+"""Removal of ended jobs by age, with their secrets, and of progress that nobody asks for any more.
+
+The events of a job stay in the log. A rebuild of the views brings removed jobs back, until they are removed again; their secrets
+are gone for good.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from domain.job.aggregate import Job
+from projections.job.view import ENDED
+from projections.kernel.arrays import bigints
+from projections.kernel.database import Database
+
+_CHUNK: Final = 500
+_COLD: Final = "10 minutes"
+
+_OLD = f"SELECT id FROM job_view WHERE state IN {ENDED} AND updated_at < %s ORDER BY updated_at LIMIT {_CHUNK}"
+# Tasks first, and in a statement of their own: a job that is found is never without its secrets, and no lock is held on rows of two
+# views, which an append may take in the other order.
+_TASKS = "DELETE FROM job_task_view WHERE job = ANY(%s::bigint[])"
+_JOBS = f"""
+WITH removed AS (
+    DELETE FROM job_view WHERE id = ANY(%s::bigint[]) AND state IN {ENDED} RETURNING id
+), erased AS (
+    DELETE FROM vault USING removed
+    WHERE vault.owner = '{Job.stream("")}' || removed.id AND vault.owner >= 'job:' AND vault.owner < 'job;'
+), forgotten AS (
+    DELETE FROM job_progress USING removed WHERE job_progress.job = removed.id
+)
+SELECT count(*) FROM removed
+"""
+_PROGRESS = f"""
+DELETE FROM job_progress p WHERE updated_at < clock_timestamp() - interval '{_COLD}'
+    AND NOT EXISTS (SELECT FROM job_view v WHERE v.id = p.job AND v.state NOT IN {ENDED})
+"""
+
+
+async def remove_ended_jobs(database: Database, before: datetime) -> int:
+    """Jobs that ended before that time; gives how many."""
+    removed = 0
+    while old := [job for (job,) in await database.rows(_OLD, (before,))]:
+        await database.execute(_TASKS, (bigints(old),))
+        row = await database.row(_JOBS, (bigints(old),))
+        removed += row[0] if row else 0
+    return removed
+
+
+async def remove_progress(database: Database, _: datetime) -> int:
+    """Progress of jobs that ended some minutes ago; gives of how many tasks."""
+    return await database.execute(_PROGRESS)
