@@ -1,4 +1,5 @@
-"""`python -m faults [NAME…] [--quick] [--seed N]`: the fault matrices of deliveries and jobs, and the fuzzing of the key provider.
+"""`python -m faults [NAME…] [--quick] [--seed N]`: the fault matrices of deliveries and jobs, a machine that vanishes from the
+network, and the fuzzing of the key provider.
 The exit code is 1 when an invariant was violated.
 
 It runs in a temporary folder, which stays only when an invariant was violated.
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import fuzz, jobs
+from faults import fuzz, jobs, network
 from faults.matrix import Result, latency, played
 from faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
 from faults.stage import Stage
@@ -33,10 +34,11 @@ _COLUMNS = (
 
 
 def main() -> None:
-    meanings = "; ".join(f"{one.name} ({one.meaning})" for one in SCENARIOS)
+    others = ((jobs.NAME, jobs.MEANING), (network.NAME, network.MEANING), (fuzz.NAME, fuzz.MEANING))
+    meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in SCENARIOS), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
-        description=f"Names: {meanings}; {jobs.NAME} ({jobs.MEANING}); {fuzz.NAME} ({fuzz.MEANING})",
+        description=f"Names: {meanings}",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which scenarios (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer faults, and all faulty receivers at once")
@@ -44,7 +46,7 @@ def main() -> None:
         "--seed", type=int, default=None, metavar="N", help="the seed of the random source (default: another one each time)"
     )
     given = parser.parse_args()
-    beside = (jobs.NAME, fuzz.NAME)
+    beside = tuple(name for name, _ in others)
     every = (*FULL_NAMES, *beside)
     names = given.names or ((*QUICK_NAMES, *beside) if given.quick else every)
     if unknown := set(names) - set(every):
@@ -63,6 +65,8 @@ def main() -> None:
         tried = uvloop.run(_interruptible(jobs.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
         print(f"\n{jobs.table(tried)}", flush=True)
         holds = all(result.holds for result in tried) and holds
+    if network.NAME in names:
+        holds = _network(folder / network.NAME, must=network.NAME in given.names) and holds
     if fuzz.NAME in names:
         (folder / fuzz.NAME).mkdir()
         holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
@@ -82,6 +86,16 @@ async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await work
+
+
+def _network(folder: Path, *, must: bool) -> bool:
+    if (obstacle := network.obstacle()) is not None:
+        print(f"\n{network.NAME} was NOT TRIED: {obstacle}", flush=True)
+        return not must
+    folder.mkdir()
+    found = uvloop.run(_interruptible(network.noticed(folder)))
+    print(f"\n{network.table(found)}", flush=True)
+    return all(one.holds for one in found)
 
 
 async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:
