@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from domain.kernel.links import Link
 from domain.media_event.values import EventDetails
@@ -21,11 +22,22 @@ LINKS: Mapping[str, str] = {
 }
 
 
+_SINGLE: Final = tuple((name, kind) for name, kind in LINKS.items() if not name.endswith("_ids"))
+
+
 def links(name: str, value: Any) -> Iterable[Link]:
     """The links in the value of one field."""
     if not value:
         return ()
     return [(LINKS[name], str(key)) for key in (value if isinstance(value, tuple) else (value,))]
+
+
+def records_of(details: EventDetails) -> list[tuple[str, UUID]]:
+    """The kind and id of each record that an Event refers to, without its tags."""
+    values = details.__dict__
+    records = [(kind, value) for name, kind in _SINGLE if (value := values[name])]
+    records += [("category", key) for key in values["category_ids"]]
+    return records
 
 
 def links_of(details: EventDetails) -> list[Link]:

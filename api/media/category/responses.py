@@ -23,7 +23,7 @@ class CategoryProperty(Wire):
     @classmethod
     def of(cls, row: RecordRow) -> CategoryProperty:
         details = row.details
-        return cls.model_construct(id=UUID(row.id), category=details.category, key=details.key, value=details.value)
+        return cls.from_values({"id": UUID(row.id), "category": details.category, "key": details.key, "value": details.value})
 
 
 class CategoryPropertyClone(PropertyClone):
@@ -44,10 +44,12 @@ class Category(Wire):
     @classmethod
     def of(cls, row: RecordRow, properties: Sequence[RecordRow] = ()) -> Category:
         details = row.details
-        return cls.model_construct(
-            id=UUID(row.id),
-            name=details.name,
-            label=details.label,
-            description=details.description,
-            custom_properties=[CategoryProperty.of(one) for one in properties],
+        return cls.from_values(
+            {
+                "id": UUID(row.id),
+                "name": details.name,
+                "label": details.label,
+                "description": details.description,
+                "custom_properties": [CategoryProperty.of(one) for one in properties],
+            }
         )

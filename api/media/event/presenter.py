@@ -16,7 +16,7 @@ from domain.kernel.ports import Outcome
 from domain.kernel.stream_time import requested_stream_time
 from domain.media_event import playback
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.links import links_of
+from domain.media_event.links import records_of
 from domain.media_event.playback import (
     PlayableEvent,
     PlaybackRequest,
@@ -61,17 +61,18 @@ class EventPresenter:
 
     async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
         """Everything that the rows link to, with at most one query for each kind of look-up."""
-        links = {link for row in rows for link in links_of(row.details) if link[0] != "tag"}
-        if not links:
+        linked = {record for row in rows for record in records_of(row.details)}
+        if not linked:
             return NO_LINKED_RECORDS
-        categories = [key for kind, key in links if kind == Category.KIND]
+        categories = [key for kind, key in linked if kind == Category.KIND]
         reader = self._history.at(as_of)
         flows = {str(flow) for row in rows if (flow := playback.thumbnail_flow(row.details)) is not None}
-        records = await reader.shown(links)
+        found = await reader.shown([(kind, str(key)) for kind, key in linked])
+        records = {(kind, UUID(key)): row for (kind, key), row in found.items()}
         properties = await reader.of_owners(CategoryProperty.KIND, categories) if categories else {}
         thumbnail_flows = await reader.those(Flow.KIND, flows) if flows else ()
         shown = {
-            UUID(key): responses.Category.of(row, properties.get(key, ()))
+            key: responses.Category.of(row, properties.get(str(key), ()))
             for key in categories
             if (row := records.get((Category.KIND, key))) is not None
         }
