@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from deploy.kafka.jars import REMEDY, KafkaUnavailable, jars, program, version
+from deploy.kafka.jars import REMEDY, KafkaUnavailable, class_archive, jars, program, version
 
 HOST = "127.0.0.1"
 START_SECONDS = 120.0
@@ -96,6 +96,16 @@ class Broker:
         self._settings = settings
         self._scram = [part for one in scram for part in ("--add-scram", one)]
         self._process: subprocess.Popen[bytes] | None = None
+        self._class_archive = Path()
+
+    @property
+    def _archive_draft(self) -> Path:
+        return self._class_archive.with_suffix(f".{os.getpid()}-{id(self)}")
+
+    def _keep_class_archive(self) -> None:
+        """The first broker that is stopped in order has left the archive for all later ones."""
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(self._archive_draft, self._class_archive)
 
     @property
     def bootstrap(self) -> str:
@@ -109,8 +119,12 @@ class Broker:
         """Start the broker. Returns the bootstrap address when it accepts connections."""
         if self.running:
             return self.bootstrap
-        java = [program("java", self._environment), *_JVM, f"-Dlog4j2.configurationFile={_LOG_SETTINGS}"]
-        java += ["-cp", f"{jars(self._environment)}/*"]
+        java_program = program("java", self._environment)
+        folder = jars(self._environment)
+        self._class_archive = class_archive(java_program, folder)
+        java = [java_program, *_JVM, f"-Dlog4j2.configurationFile={_LOG_SETTINGS}", "-cp", f"{folder}/*"]
+        if self._class_archive.exists():
+            java.insert(1, f"-XX:SharedArchiveFile={self._class_archive}")
         self.data.mkdir(parents=True, exist_ok=True)
         self.port = self.port or _free_port()
         if _accepts_connections(self.port):
@@ -120,6 +134,8 @@ class Broker:
         settings.write_text(common + self._settings)
         if not (self._records / "meta.properties").exists():  # the last file that formatting writes
             self._format([*java, "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings), *self._scram])
+        if not self._class_archive.exists():
+            java.insert(1, f"-XX:ArchiveClassesAtExit={self._archive_draft}")
         self._launch([*java, "kafka.Kafka", str(settings)])
         return self.bootstrap
 
@@ -129,6 +145,7 @@ class Broker:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_SECONDS)
+                self._keep_class_archive()
         self.kill()
 
     def kill(self) -> None:
@@ -137,6 +154,7 @@ class Broker:
             self._process.kill()
             self._process.wait()
             self._process = None
+            self._archive_draft.unlink(missing_ok=True)
 
     def freeze(self) -> None:
         """As a machine that hangs: connections stay, and nobody answers. `kill` ends it."""

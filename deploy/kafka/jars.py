@@ -44,6 +44,13 @@ def jars(environment: Mapping[str, str]) -> Path:
     return folder
 
 
+def class_archive(java: str, folder: Path) -> Path:
+    """Where the JVM's archive of loaded classes belongs, for this Java and these jars: a start without one takes twice the time."""
+    program = Path(java).resolve()
+    made_for = hashlib.sha256(f"{program} {program.stat().st_mtime_ns}".encode()).hexdigest()[:8]
+    return folder.with_name(f"{folder.name}-{made_for}.jsa")
+
+
 def version() -> str:
     """The version of Kafka: that of the first dependency in pom.xml."""
     found = ElementTree.parse(POM).findtext("{*}dependencies/{*}dependency/{*}version")
