@@ -12,6 +12,8 @@ from hashlib import sha256
 from importlib.util import find_spec
 from io import StringIO
 from ipaddress import ip_network
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import httpx
@@ -38,6 +40,7 @@ from tests.postgres import migrated as migrated
 from tests.postgres import postgres as postgres
 from workers.adapters.outbound_http import GuardedClient
 
+_OWN_FOLDER = pytest.StashKey[str]()
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 
 
@@ -62,10 +65,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="kill more often and try more requests, as `make faults` does")
 
 
-def pytest_configure() -> None:
-    """httpx imports sniffio for every request over ASGI, and Python searches for a missing module each time."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """httpx imports sniffio for every request over ASGI, and Python searches for a missing module each time.
+
+    The temporary folder belongs to this run alone. Any pytest that starts forbids other users to enter the folder that all runs
+    share: root's PostgreSQL servers, which are processes of another user, would stop at their next checkpoint.
+    """
     if find_spec("sniffio") is None:
         sys.modules["sniffio"] = None  # type: ignore[assignment]  # the import fails at once
+    if config.option.basetemp is None:
+        config.option.basetemp = mkdtemp(prefix="medialedger-tests-")
+        config.stash[_OWN_FOLDER] = config.option.basetemp
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """The folder of a run that failed stays."""
+    folder = session.config.stash.get(_OWN_FOLDER, None)
+    if folder is not None and exitstatus == 0:
+        rmtree(folder, ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)
