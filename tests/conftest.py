@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from api.http.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
-from api.wiring.core import Core, core
+from api.wiring.core import Core, core_on
 from api.wiring.services import ROUTES, authenticate, services
 from domain.client.commands import NewKey, RegisterClient
 from domain.kernel.encryption import KeyedHash, SecretCipher
@@ -34,6 +34,7 @@ from tests.distribution import pytest_collection_modifyitems as pytest_collectio
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
 from tests.kafka import kafka as kafka
 from tests.kafka import topics_prefix as topics_prefix
+from tests.kept_database import KeptDatabases
 from tests.listed_statuses import ListedStatuses
 from tests.postgres import database_url as database_url
 from tests.postgres import migrated as migrated
@@ -109,15 +110,24 @@ def clock() -> HandClock:
     return HandClock()
 
 
+@pytest.fixture(scope="session")
+async def kept_databases(migrated: tuple[str, str | None]) -> AsyncIterator[KeptDatabases]:
+    conninfo, role = migrated
+    databases = KeptDatabases(conninfo, role=role)
+    yield databases
+    await databases.end()
+
+
 @pytest.fixture
-async def inner(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
+async def inner(database_url: str, kept_databases: KeptDatabases, clock: HandClock) -> AsyncIterator[Core]:
     """The log and everything around it, without a web."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    try:
-        yield wired
-    finally:
-        await wired.stop()
+    async with kept_databases.one() as database:
+        wired = core_on(database, clock=clock)
+        await wired.start()
+        try:
+            yield wired
+        finally:
+            await wired.stop()
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,14 @@ def core(
     appends: AppendLimits | None = None,
 ) -> Core:
     """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one."""
-    database, known, registry = Database(conninfo, role=role, limits=pools), catalogue(), CollectorRegistry()
+    return core_on(Database(conninfo, role=role, limits=pools), clock=clock, changes=changes, appends=appends)
+
+
+def core_on(
+    database: Database, *, clock: Clock = system_clock, changes: ClientChanges | None = None, appends: AppendLimits | None = None
+) -> Core:
+    """The log on these connections."""
+    known, registry = catalogue(), CollectorRegistry()
     mapper, shown = EventMapper(known), views()
     streams, commit_notifier, log_watcher = Streams(database, mapper), CommitNotifier(database), LogWatcher(database)
 

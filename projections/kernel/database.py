@@ -169,10 +169,13 @@ class Database(Pool):
     ) -> Connection:
         """A connection outside the pool. `seconds` that a statement may take, None for maintenance; `settings` are of the session,
         such as (`lock_timeout`, `5s`)."""
-        connection = await Connection.connect(limited(self.conninfo), autocommit=True, application_name=f"medialedger {purpose}")
+        connection = await self._connect(purpose)
         _adapt(connection)
         await connection.configure(seconds=seconds, settings=settings, role=self._role)
         return connection
+
+    async def _connect(self, purpose: str) -> Connection:
+        return await Connection.connect(limited(self.conninfo), autocommit=True, application_name=f"medialedger {purpose}")
 
 
 def _adapt(connection: Connection) -> None:

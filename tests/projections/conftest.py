@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api.wiring.core import Core, core
+from api.wiring.core import Core, core_on
 from tests.conftest import HandClock
+from tests.kept_database import KeptDatabases
 
 
 @pytest.fixture
-async def other(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
+async def other(database_url: str, kept_databases: KeptDatabases, clock: HandClock) -> AsyncIterator[Core]:
     """A second process on the same database."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    yield wired
-    await wired.stop()
+    async with kept_databases.one() as database:
+        wired = core_on(database, clock=clock)
+        await wired.start()
+        yield wired
+        await wired.stop()
