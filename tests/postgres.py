@@ -29,8 +29,8 @@ BEGIN
     PERFORM set_config('session_replication_role', 'replica', true);  -- the log's own triggers would refuse
     FOR name IN
         SELECT oid FROM pg_class
-        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-            AND relname NOT IN ('log_identity', 'migrations', 'min_build', 'view_versions')
+        WHERE relkind = 'r' AND relnamespace IN ('public'::regnamespace, 'event_partitions'::regnamespace)
+            AND relname NOT IN ('log_identity', 'log_partitions', 'migrations', 'min_build', 'view_versions')
     LOOP
         EXECUTE 'SELECT EXISTS (SELECT FROM ' || name || ')' INTO filled;
         CONTINUE WHEN NOT filled;

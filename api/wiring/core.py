@@ -23,6 +23,7 @@ from projections.log.append import Appender, AppendLimits
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
+from projections.log.partitions import EVENTS_PER_PARTITION, Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from projections.records.references import Links
@@ -41,6 +42,7 @@ class Core:
     views: Views
     streams: Streams
     appender: Appender
+    partitions: Partitions
     commit_notifier: CommitNotifier
     executor: CommandExecutor
     directory: ClientDirectory
@@ -52,11 +54,13 @@ class Core:
         """Raises `BuildTooOld`."""
         await self.database.open()
         await self.running_build.start()
+        await self.partitions.start()
         await self.appender.start()
         await self.commit_notifier.start()
 
     async def stop(self) -> None:
         await self.appender.stop()
+        await self.partitions.stop()
         await self.executor.stop()
         await self.commit_notifier.stop()
         await self.running_build.stop()
@@ -71,13 +75,20 @@ def core(
     changes: ClientChanges | None = None,
     pools: PoolLimits | None = None,
     appends: AppendLimits | None = None,
+    partition: int = EVENTS_PER_PARTITION,
 ) -> Core:
-    """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one."""
-    return core_on(Database(conninfo, role=role, limits=pools), clock=clock, changes=changes, appends=appends)
+    """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one.
+    `partition` is the size of the log's next ones, in events."""
+    return core_on(Database(conninfo, role=role, limits=pools), clock=clock, changes=changes, appends=appends, partition=partition)
 
 
 def core_on(
-    database: Database, *, clock: Clock = system_clock, changes: ClientChanges | None = None, appends: AppendLimits | None = None
+    database: Database,
+    *,
+    clock: Clock = system_clock,
+    changes: ClientChanges | None = None,
+    appends: AppendLimits | None = None,
+    partition: int = EVENTS_PER_PARTITION,
 ) -> Core:
     """The log on these connections."""
     known, registry = catalogue(), CollectorRegistry()
@@ -97,6 +108,10 @@ def core_on(
         "How far the last recorded time is ahead of the database's clock",
         registry=registry,
     ).set_function(lambda: appender.ahead)
+    partitions = Partitions(database, size=partition)
+    Gauge("medialedger_log_partitions_free", "Events for which the log has partitions", registry=registry).set_function(
+        lambda: partitions.free
+    )
     executor = CommandExecutor(appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock)
     directory = ClientDirectory(database, clock, changes=changes)
     return Core(
@@ -107,6 +122,7 @@ def core_on(
         shown,
         streams,
         appender,
+        partitions,
         commit_notifier,
         executor,
         directory,

@@ -177,7 +177,13 @@ async def build(
     previous = previous_master_key(settings.master_key_file)
     processes = siblings.processes if siblings is not None else 1
     core = await prepared(
-        database, master_key, previous=previous, changes=changes, processes=processes, pools=settings.database_limits
+        database,
+        master_key,
+        previous=previous,
+        changes=changes,
+        processes=processes,
+        pools=settings.database_limits,
+        partition=settings.log_partition_events,
     )
     idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
     outbound = GuardedClient(settings.outbound_allow)

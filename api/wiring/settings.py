@@ -184,6 +184,9 @@ class Settings(BaseSettings):
     database_query_seconds: Annotated[int, _stripped(_whole_number(1, 3600))] = Field(
         5, description="how long a query may take; a longer one is stopped, and its request gets 503"
     )
+    log_partition_events: Annotated[int, _stripped(_whole_number(1000, 10**11))] = Field(
+        100_000_000, description="events in each partition of the log that is made from now on"
+    )
     kafka_bootstrap_servers: Annotated[str | None, _stripped(_bootstrap_servers)] = Field(
         None,
         description="Kafka brokers, host:port separated by commas; consumers then read from Kafka. "

@@ -16,6 +16,7 @@ from domain.kernel.encryption import SecretCipher
 from projections.clients.changes import ClientChanges
 from projections.kernel.database import Database, PoolLimits
 from projections.log.append import AppendLimits
+from projections.log.partitions import EVENTS_PER_PARTITION
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
 from projections.vault.master_keys import master_key_fits
@@ -34,11 +35,13 @@ async def prepared(
     changes: ClientChanges | None = None,
     processes: int = 1,
     pools: PoolLimits | None = None,
+    partition: int = EVENTS_PER_PARTITION,
 ) -> Core:
     """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key. The
     limit of waiting changes is for all `processes`."""
     appends = replace(AppendLimits(), waiting=AppendLimits().waiting // processes)
-    wired = core(database, role=await prepare(database), changes=changes, pools=pools, appends=appends)
+    role = await prepare(database)
+    wired = core(database, role=role, changes=changes, pools=pools, appends=appends, partition=partition)
     await _check_master_key(database, master_key, previous)
     return wired
 

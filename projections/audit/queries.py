@@ -25,9 +25,9 @@ _COLUMNS = "position, originator_id, originator_version, topic, event_id, record
 _SCANNED = 50_000
 _MOST_SCANNED = 1_000_000
 _STREAMS = """
-SELECT found.* FROM unnest(%(streams)s::text[]) AS s (stream) CROSS JOIN LATERAL (
-    SELECT {columns} FROM events WHERE originator_id = s.stream AND {conditions}
-    ORDER BY originator_version {direction} LIMIT %(limit)s
+SELECT found.* FROM unnest(%(streams)s::text[]) AS s (name) CROSS JOIN LATERAL (
+    SELECT {columns} FROM stream_events WHERE stream = stream_key(s.name) AND {conditions}
+    ORDER BY version {direction} LIMIT %(limit)s
 ) AS found ORDER BY position {direction} LIMIT %(limit)s
 """
 
@@ -160,10 +160,7 @@ class AuditQueries:
 
     async def history(self, aggregate: str, key: str, *, after: int = 0, limit: int = LARGEST) -> EntryPage:
         """The events of one aggregate after a version, oldest first."""
-        question = (
-            f"SELECT {_COLUMNS} FROM events WHERE originator_id = %s AND originator_version > %s"
-            " ORDER BY originator_version LIMIT %s"
-        )
+        question = f"SELECT {_COLUMNS} FROM stream_events WHERE stream = stream_key(%s) AND version > %s ORDER BY version LIMIT %s"
         rows = await self._pool.rows(within_bytes(question, order="originator_version"), (f"{aggregate}:{key}", after, limit + 1))
         entries, more = _first(rows, limit=limit)
         return EntryPage(entries, entries[-1].version if more else None)
@@ -176,7 +173,7 @@ class AuditQueries:
         if version is None:
             version = await version_at(self._pool, stream, moment=at or datetime.max.replace(tzinfo=UTC))
         row = await self._pool.row(
-            "SELECT position, recorded_at FROM events WHERE originator_id = %s AND originator_version = %s", (stream, version)
+            "SELECT position, recorded_at FROM stream_events WHERE stream = stream_key(%s) AND version = %s", (stream, version)
         )
         root = await self._streams.at_version(stream, version) if row is not None else None
         return None if row is None or root is None else PastState(root, *row)

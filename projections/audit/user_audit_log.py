@@ -26,12 +26,10 @@ _ENTRIES = (
 _REST_OF_MILLISECOND = timedelta(microseconds=999)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
-# The events of clients are next to each other in the index of streams.
-_FIRST, _END = StreamName.bounds(Client.KIND)
+# The view also has the clients that were deleted.
 _ON_CLIENTS = f"""
-SELECT position FROM events
-WHERE originator_id >= '{_FIRST}' AND originator_id < '{_END}' AND position BETWEEN %s AND %s
-ORDER BY position
+SELECT v.position FROM client_view c JOIN stream_versions v ON v.stream = stream_key('{Client.KIND}:' || c.name)
+WHERE v.position BETWEEN %s AND %s ORDER BY v.position
 """
 
 

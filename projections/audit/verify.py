@@ -25,8 +25,13 @@ SELECT last_position, number, first_position, {_MICROS}, root, chain_hash FROM c
 WHERE last_position > %s AND last_position <= %s ORDER BY last_position LIMIT {_PAGE}
 """
 _EVENTS = f"""
-SELECT position, originator_id, originator_version, topic, event_id, metadata::text, state, salt, {_MICROS} FROM events
-WHERE position > %s AND position <= %s ORDER BY position LIMIT {_PAGE}
+SELECT e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.metadata::text, e.state, e.salt, {_MICROS},
+    v.position IS NOT DISTINCT FROM e.position
+FROM events e LEFT JOIN stream_versions v ON v.stream = stream_key(e.originator_id) AND v.version = e.originator_version
+WHERE e.position > %s AND e.position <= %s ORDER BY e.position LIMIT {_PAGE}
+"""
+_LISTED = """
+SELECT count(*) FROM stream_versions WHERE position <= %s OR position > (SELECT coalesce(max(last_position), 0) FROM commits)
 """
 
 
@@ -84,6 +89,9 @@ class _Verifying:
             self._check(commit, events)
         if last > head:
             raise _Bad(head + 1, f"the log goes on to {last}, but its last commit ends at {head}")
+        [listed] = self._row(_LISTED, head)
+        if listed != head:
+            raise _Bad(head + 1, f"stream_versions has {listed} rows for {head} events")
 
     def _check(self, commit: TupleRow, events: Iterator[TupleRow]) -> None:
         last, number, first, recorded_micros, stored_root, stored_hash = commit
@@ -91,10 +99,12 @@ class _Verifying:
             raise _Bad(self._checked + 1, f"there is no commit with the event at position {self._checked + 1}")
         if number != self._commits + 1:
             raise _Bad(first, f"the commit of the events {first} to {last} is not number {self._commits + 1}")
-        leaves, other_times = [], []
-        for expected, (position, *event, micros) in enumerate(islice(events, last - first + 1), first):
+        leaves, other_times, unlisted = [], [], []
+        for expected, (position, *event, micros, listed) in enumerate(islice(events, last - first + 1), first):
             if position != expected:
                 raise _Bad(expected, f"there is no event at position {expected}")
+            if not listed:
+                unlisted.append(position)
             if micros != recorded_micros:
                 other_times.append(position)
             leaves.append(_leaf(*event))
@@ -105,6 +115,8 @@ class _Verifying:
         if root(leaves) != stored_root:
             raise _Bad(first, f"the stored bytes of the events {first} to {last} do not give the root of their commit")
         found = commit_leaf(first=first, count=last - first + 1, recorded_micros=recorded_micros, root=stored_root)
+        if unlisted:
+            raise _Bad(unlisted[0], f"the event {unlisted[0]} is not what stream_versions has for its stream and version")
         self._previous = chain_hash(self._previous, leaf=found)
         if self._previous != stored_hash:
             raise _Bad(first, f"the commit of the events {first} to {last} does not give its chain hash")
@@ -119,8 +131,8 @@ class _Verifying:
             after = rows[-1][0]
             self._progress(self._checked)
 
-    def _row(self, question: str) -> tuple[Any, ...]:
-        found = self._connection.execute(question.encode(), binary=True).fetchone()
+    def _row(self, question: str, *parameters: Any) -> tuple[Any, ...]:
+        found = self._connection.execute(question.encode(), parameters, binary=True).fetchone()
         assert found is not None, "a SELECT without FROM gives one row"
         return found
 

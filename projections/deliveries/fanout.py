@@ -35,17 +35,16 @@ SELECT pg_notify('{CHANNEL}', payload) FROM wakeups
 # From the view, except what has changed since: that is folded from its events up to the position. Callbacks are left out by the
 # database: there may be as many of them as there were jobs.
 _WEBHOOKS = """
-WITH changed AS MATERIALIZED (
-    SELECT DISTINCT originator_id FROM events
-    WHERE position > %(position)s AND originator_id >= 'webhook:' AND originator_id < 'webhook;'
+WITH webhooks AS MATERIALIZED (
+    SELECT 'webhook:' || w.id AS stream, w.deleted, w.parent, w.document, v.position > %(position)s AS changed
+    FROM record_view w JOIN stream_versions v ON v.stream = stream_key('webhook:' || w.id) AND v.version = w.version
+    WHERE w.kind = 'webhook' AND (w.parent IS NULL OR NOT starts_with(w.parent, %(callbacks)s))
 )
-SELECT 'webhook:' || id, 0 AS version, NULL AS topic, NULL AS state, parent, document::json->>'disabled_at' IS NOT NULL
-FROM record_view
-WHERE kind = 'webhook' AND NOT deleted AND (parent IS NULL OR NOT starts_with(parent, %(callbacks)s))
-  AND 'webhook:' || id NOT IN (SELECT originator_id FROM changed)
+SELECT stream, 0 AS version, NULL AS topic, NULL AS state, parent, document::json->>'disabled_at' IS NOT NULL
+FROM webhooks WHERE NOT changed AND NOT deleted
 UNION ALL
-SELECT e.originator_id, e.originator_version, e.topic, e.state, NULL, NULL
-FROM changed JOIN events e ON e.originator_id = changed.originator_id AND e.position <= %(position)s
+SELECT w.stream, e.version, e.topic, e.state, NULL, NULL
+FROM webhooks w JOIN stream_events e ON e.stream = stream_key(w.stream) AND e.position <= %(position)s WHERE w.changed
 ORDER BY 1, 2
 """
 

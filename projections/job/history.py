@@ -20,8 +20,8 @@ from projections.kernel.database import Pool
 from projections.kernel.page import LARGEST, within_bytes
 
 _EVENTS = within_bytes(
-    "SELECT position, originator_version, topic, state, metadata::text, recorded_at FROM events"
-    " WHERE originator_id = %s AND position > %s ORDER BY originator_version LIMIT %s",
+    "SELECT position, originator_version, topic, state, metadata::text, recorded_at FROM stream_events"
+    " WHERE stream = stream_key(%s) AND position > %s ORDER BY version LIMIT %s",
     order="originator_version",
 )
 _LINES = (

@@ -1,7 +1,7 @@
 """Tables partitioned by days: partitions are made ahead of need, and dropped by age.
 
 A drop gives the space back at once, and costs the same whatever the partition holds. A row for which there is no partition goes
-to the default partition (`<table>_default`), so an insert never fails, whatever the clock does. ADR 0031.
+to the default partition (`<table>_default`), so an insert never fails, whatever the clock does. ADR 0032.
 
 An attach waits for readers of the default partition, and a drop for all transactions that use the table; whoever comes later waits
 behind it. Both give up after a moment and are tried again later, so a long reader does not stop the writers.

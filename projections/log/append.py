@@ -217,8 +217,10 @@ class Appender:
         if self._connected():
             for waiting in batch:
                 waiting.sent = True
-        last, ahead = (await self._rows(text, parameters))[0]
+        last, ahead, late = (await self._rows(text, parameters))[0]
         self._compare_clocks(ahead)
+        if late:
+            _log.warning("an append had to make a partition of the log: none was made ahead of need")
         return int(last)
 
     def _compare_clocks(self, ahead: float) -> None:

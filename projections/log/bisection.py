@@ -8,21 +8,28 @@ from __future__ import annotations
 from datetime import datetime
 
 from projections.kernel.database import Pool
+from projections.log.reader import HEAD
 
 _SEARCH = """
 WITH RECURSIVE halved (low, high) AS (
-    SELECT 0::bigint, coalesce(max({number}), 0) FROM events WHERE {scope}
+    SELECT 0::bigint, {last}
   UNION ALL
     SELECT CASE WHEN early THEN middle ELSE low END, CASE WHEN early THEN high ELSE middle - 1 END
     FROM (SELECT low, high, middle,
-            (SELECT recorded_at {compared} %(moment)s FROM events WHERE {scope} AND {number} = middle) AS early
+            (SELECT recorded_at {compared} %(moment)s FROM {table} {number} = middle) AS early
           FROM (SELECT low, high, (low + high + 1) / 2 AS middle FROM halved WHERE low < high) AS step) AS seen
 )
 SELECT low FROM halved WHERE low = high
 """
-_POSITION_AT = _SEARCH.format(number="position", scope="true", compared="<=")
-_POSITION_BEFORE = _SEARCH.format(number="position", scope="true", compared="<")
-_VERSION_AT = _SEARCH.format(number="originator_version", scope="originator_id = %(stream)s", compared="<=")
+_POSITIONS = {"last": f"({HEAD})", "table": "events WHERE", "number": "position"}
+_POSITION_AT = _SEARCH.format(compared="<=", **_POSITIONS)
+_POSITION_BEFORE = _SEARCH.format(compared="<", **_POSITIONS)
+_VERSION_AT = _SEARCH.format(
+    last="(SELECT coalesce(max(version), 0) FROM stream_versions WHERE stream = stream_key(%(stream)s))",
+    table="stream_events WHERE stream = stream_key(%(stream)s) AND",
+    number="version",
+    compared="<=",
+)
 
 
 async def position_at(pool: Pool, moment: datetime) -> int:

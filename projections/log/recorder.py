@@ -67,10 +67,10 @@ class LogRecorder(ApplicationRecorder):
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
         rows = self._rows(
-            "SELECT originator_version, topic, state FROM events WHERE originator_id = %(stream)s"
-            " AND (%(gt)s::bigint IS NULL OR originator_version > %(gt)s)"
-            " AND (%(lte)s::bigint IS NULL OR originator_version <= %(lte)s)"
-            f" ORDER BY originator_version {'DESC' if desc else 'ASC'} LIMIT %(limit)s",
+            "SELECT version, topic, state FROM stream_events WHERE stream = stream_key(%(stream)s)"
+            " AND (%(gt)s::bigint IS NULL OR version > %(gt)s)"
+            " AND (%(lte)s::bigint IS NULL OR version <= %(lte)s)"
+            f" ORDER BY version {'DESC' if desc else 'ASC'} LIMIT %(limit)s",
             {"stream": str(originator_id), "gt": gt, "lte": lte, "limit": limit},
         )
         return [StoredEvent(originator_id, version, topic, state) for version, topic, state in rows]

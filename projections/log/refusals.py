@@ -23,7 +23,8 @@ Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Sequence[Any]]]]
 _VERSIONS = """
 SELECT 0, v.number, e.position, e.event_id, NULL::text
 FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY AS v(stream, version, number)
-JOIN events e ON e.originator_id = v.stream AND e.originator_version = v.version
+JOIN stream_versions s ON s.stream = stream_key(v.stream) AND s.version = v.version
+JOIN events e ON e.position = s.position
 """
 _KEYS = """
 SELECT 1, k.number, NULL, NULL, NULL FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS k(client, key, number)

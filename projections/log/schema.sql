@@ -9,6 +9,7 @@ CREATE TABLE log_identity (
 
 INSERT INTO log_identity DEFAULT VALUES;
 
+-- Partitioned by position. The partitions are in a schema of their own: rights that are granted on all tables do not reach them.
 CREATE TABLE events (
     position           bigint      PRIMARY KEY,
     originator_id      text        COLLATE "C" NOT NULL,
@@ -18,11 +19,35 @@ CREATE TABLE events (
     state              bytea       NOT NULL,
     metadata           json        NOT NULL,
     recorded_at        timestamptz NOT NULL,
-    salt               bytea       NOT NULL CHECK (octet_length(salt) = 16),
-    CONSTRAINT events_version UNIQUE (originator_id, originator_version)
-) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_freeze_min_age = 0);
+    salt               bytea       NOT NULL CHECK (octet_length(salt) = 16)
+) PARTITION BY RANGE (position);
 
 CREATE INDEX events_recorded_at ON events USING brin (recorded_at) WITH (pages_per_range = 32, autosummarize = on);
+
+CREATE SCHEMA event_partitions;
+
+-- Which positions each partition is for: without holes, in the order of creation. The tables are event_partitions.events_<first_position>.
+CREATE TABLE log_partitions (
+    last_position  bigint PRIMARY KEY,
+    first_position bigint NOT NULL CHECK (first_position BETWEEN 1 AND last_position)
+);
+
+-- The key of a stream in stream_versions: the first 16 bytes of the SHA-256 of its name. A third of the size of the name.
+CREATE FUNCTION stream_key(stream text) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN encode(substring(sha256(convert_to(stream, 'UTF8')) FROM 1 FOR 16), 'hex')::uuid;
+
+-- Where each version of each stream is. A version exists once in all partitions: the key is what expected versions are checked by. Rows
+-- are inserted only, so a long snapshot costs the appends nothing.
+CREATE TABLE stream_versions (
+    stream   uuid   NOT NULL,
+    version  bigint NOT NULL,
+    position bigint NOT NULL,
+    CONSTRAINT stream_versions_taken PRIMARY KEY (stream, version)
+) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_freeze_min_age = 0);
+
+-- The events of a stream: WHERE stream = stream_key(name).
+CREATE VIEW stream_events AS
+SELECT v.stream, v.version, e.* FROM stream_versions v JOIN events e ON e.position = v.position;
 
 -- One row for each append: its events, the root of the Merkle tree over them, and the hash of all commits up to this one. The last row
 -- is the head of the log. Commits are numbered from 1 without holes: in a Merkle tree over them, a commit is leaf number - 1.
@@ -42,18 +67,86 @@ END $$;
 
 CREATE TRIGGER events_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON events
     FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
+CREATE TRIGGER stream_versions_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON stream_versions
+    FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
+CREATE TRIGGER log_partitions_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_partitions
+    FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
 CREATE TRIGGER commits_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON commits
     FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
 CREATE TRIGGER log_identity_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_identity
     FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
 
+-- Makes partitions of this size until the log has room for this position. For the owner. Readers, and appends to the other partitions,
+-- do not wait for it.
+CREATE FUNCTION log_make_partitions(through bigint, size bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    last bigint;
+    name text;
+BEGIN
+    LOCK TABLE public.log_partitions IN EXCLUSIVE MODE;
+    SELECT coalesce(max(p.last_position), 0) INTO last FROM log_partitions p;
+    WHILE last < through LOOP
+        name := 'event_partitions.events_' || last + 1;
+        EXECUTE format('CREATE TABLE %s (LIKE public.events INCLUDING ALL) WITH '
+                       '(autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_freeze_min_age = 0)', name);
+        EXECUTE format('CREATE TRIGGER events_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON %s '
+                       'FOR EACH STATEMENT EXECUTE FUNCTION public.log_is_append_only()', name);
+        EXECUTE format('ALTER TABLE public.events ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)', name, last + 1, last + size + 1);
+        INSERT INTO log_partitions VALUES (last + size, last + 1);
+        last := last + size;
+    END LOOP;
+END $$;
+
+REVOKE ALL ON FUNCTION log_make_partitions FROM PUBLIC;
+
+-- Makes partitions ahead of need: room for one of this size at least. Called now and then, so that no append has to. Gives the positions
+-- that are free.
+CREATE FUNCTION log_partitions_ahead(size bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    head bigint;
+    last bigint;
+BEGIN
+    IF size < 1 THEN
+        RAISE EXCEPTION 'a partition has one position at least' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT coalesce(max(c.last_position), 0) INTO head FROM commits c;
+    SELECT coalesce(max(p.last_position), 0) INTO last FROM log_partitions p;
+    IF last < head + size THEN
+        PERFORM log_make_partitions(head + size, size);
+        SELECT max(p.last_position) INTO STRICT last FROM log_partitions p;
+    END IF;
+    RETURN last - head;
+END $$;
+
+REVOKE ALL ON FUNCTION log_partitions_ahead FROM PUBLIC;
+
+-- What the first append to a partition does: makes it if nobody has, and says so. Whoever made it may have committed, but not yet told
+-- the other sessions that the table has one more partition, which happens just before its locks are released. So wait for them.
+CREATE FUNCTION log_enter_partition(through bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    part log_partitions;
+BEGIN
+    LOCK TABLE public.log_partitions IN EXCLUSIVE MODE;
+    SELECT * INTO part FROM log_partitions p ORDER BY p.last_position DESC LIMIT 1;
+    IF part.last_position >= through THEN
+        RETURN false;
+    END IF;
+    PERFORM log_make_partitions(through, coalesce(part.last_position - part.first_position + 1, 100000000));
+    RETURN true;
+END $$;
+
+REVOKE ALL ON FUNCTION log_enter_partition FROM PUBLIC;
+
 -- Appends a batch: takes the lock of the log, numbers the events, inserts them and their commit. One call, no client round trip while
 -- the lock is held. The last commit is read after the lock is taken: a volatile function takes a new snapshot for each of its
--- statements, while the statement that calls it keeps the snapshot from before its wait. Gives the position of the batch's last event
--- and by how many seconds the recorded time, which never decreases, is ahead of the clock. Runs as its owner: the application's role
--- may call it, and may not write to the log in any other way.
+-- statements, while the statement that calls it keeps the snapshot from before its wait. Gives the position of the batch's last event,
+-- by how many seconds the recorded time, which never decreases, is ahead of the clock, and whether the append had to make a partition.
+-- Runs as its owner: the application's role may call it, and may not write to the log in any other way.
 CREATE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[], metadatas text[],
-                           salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8)
+                           salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8, OUT late boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     log_id   uuid;
@@ -63,6 +156,7 @@ DECLARE
     count    bigint := cardinality(ids);
     now      timestamptz;
     recorded timestamptz;
+    part     log_partitions;
 BEGIN
     SELECT i.log_id INTO STRICT log_id FROM log_identity i FOR UPDATE;
     SELECT * INTO last FROM commits c ORDER BY c.last_position DESC LIMIT 1;
@@ -76,10 +170,17 @@ BEGIN
     recorded := greatest(now, last.recorded_at);
     ahead := extract(epoch FROM recorded - now);
     last_position := head + count;
+    SELECT * INTO part FROM log_partitions p WHERE p.last_position > head ORDER BY p.last_position LIMIT 1;
+    late := false;
+    IF part.last_position IS NULL OR part.first_position > head OR part.last_position < last_position THEN
+        late := log_enter_partition(last_position);
+    END IF;
     INSERT INTO events
     SELECT head + e.ordinal, e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
     FROM unnest(ids, versions, topics, event_ids, states, metadatas, salts)
          WITH ORDINALITY AS e(id, version, topic, event_id, state, metadata, salt, ordinal);
+    INSERT INTO stream_versions
+    SELECT stream_key(e.id), e.version, head + e.ordinal FROM unnest(ids, versions) WITH ORDINALITY AS e(id, version, ordinal);
     INSERT INTO commits VALUES (last_position, coalesce(last.number, 0) + 1, head + 1, recorded, root, sha256('\x02'::bytea || previous || sha256(
         '\x00'::bytea || int8send(head + 1) || int8send(count) || int8send((extract(epoch FROM recorded) * 1000000)::bigint) || root)));
 END $$;

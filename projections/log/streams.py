@@ -23,26 +23,29 @@ _FOR_OTHER_BUILDS = 10 * SNAPSHOT_EVERY
 _LOAD = """
 WITH kept AS (
     SELECT originator_id, originator_version, state FROM snapshots
-    WHERE originator_id = ANY(%(streams)s) AND form = ANY(%(forms)s)
+    WHERE originator_id = ANY(%(streams)s::text[]) AND form = ANY(%(forms)s)
 )
 SELECT originator_id, originator_version, NULL AS topic, state FROM kept
 UNION ALL
 SELECT e.originator_id, e.originator_version, e.topic, e.state
-FROM events e LEFT JOIN kept USING (originator_id)
-WHERE e.originator_id = ANY(%(streams)s) AND e.originator_version > coalesce(kept.originator_version, 0)
+FROM (SELECT DISTINCT unnest(%(streams)s::text[])) AS s (originator_id) LEFT JOIN kept USING (originator_id)
+JOIN stream_versions v ON v.stream = stream_key(s.originator_id) AND v.version > coalesce(kept.originator_version, 0)
+JOIN events e ON e.position = v.position
 ORDER BY 1, 2
 """
 _LOAD_AS_OF = """
 WITH kept AS (
-    SELECT s.originator_id, s.originator_version, s.state FROM snapshots s JOIN events e USING (originator_id, originator_version)
-    WHERE s.originator_id = ANY(%(streams)s::text[]) AND s.form = ANY(%(forms)s) AND e.position <= %(position)s
+    SELECT s.originator_id, s.originator_version, s.state
+    FROM snapshots s JOIN stream_versions v ON v.stream = stream_key(s.originator_id) AND v.version = s.originator_version
+    WHERE s.originator_id = ANY(%(streams)s::text[]) AND s.form = ANY(%(forms)s) AND v.position <= %(position)s
 )
 SELECT originator_id, originator_version, NULL AS topic, state FROM kept
 UNION ALL
 SELECT e.originator_id, e.originator_version, e.topic, e.state
-FROM events e LEFT JOIN kept USING (originator_id)
-WHERE e.originator_id = ANY(%(streams)s::text[]) AND e.position <= %(position)s
-    AND e.originator_version > coalesce(kept.originator_version, 0)
+FROM (SELECT DISTINCT unnest(%(streams)s::text[])) AS s (originator_id) LEFT JOIN kept USING (originator_id)
+JOIN stream_versions v ON v.stream = stream_key(s.originator_id) AND v.version > coalesce(kept.originator_version, 0)
+    AND v.position <= %(position)s
+JOIN events e ON e.position = v.position
 ORDER BY 1, 2
 """
 _SLICE = 200
@@ -51,9 +54,9 @@ SELECT originator_id, originator_version, NULL, state FROM snapshots
 WHERE originator_id = %(stream)s AND form = %(form)s AND originator_version <= %(version)s
 """
 _AFTER = """
-SELECT originator_id, originator_version, topic, state FROM events
-WHERE originator_id = %(stream)s AND originator_version > %(after)s AND originator_version <= %(version)s
-ORDER BY originator_version LIMIT %(limit)s
+SELECT originator_id, version, topic, state FROM stream_events
+WHERE stream = stream_key(%(stream)s) AND version > %(after)s AND version <= %(version)s
+ORDER BY version LIMIT %(limit)s
 """
 _KEEP = f"""
 WITH outdated AS (

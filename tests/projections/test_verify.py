@@ -5,6 +5,7 @@ They need a superuser; test_roles.py shows that no other role can make them.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from uuid import UUID
 
 import psycopg
@@ -28,10 +29,11 @@ async def six_events(inner: Core) -> None:
 
 
 @pytest.fixture
-async def log(inner: Core, database_url: str) -> str:
+async def log(inner: Core, database_url: str) -> AsyncIterator[str]:
     """The address of a database whose log holds six events."""
     await six_events(inner)
-    return database_url
+    yield database_url
+    as_superuser(database_url, "DROP TABLE IF EXISTS in_front")
 
 
 def test_an_empty_log_is_valid(database_url: str) -> None:
@@ -138,8 +140,9 @@ ATTACKS = {
     "an event put in front": (
         1,
         [
+            "CREATE TABLE in_front PARTITION OF events FOR VALUES FROM (0) TO (1)",
             "INSERT INTO events SELECT 0, 'event:x', 1, topic, gen_random_uuid(), state, metadata, recorded_at, salt "
-            "FROM events WHERE position = 1"
+            "FROM events WHERE position = 1",
         ],
     ),
     "an event put behind": (
@@ -162,6 +165,10 @@ ATTACKS = {
         1,
         ["DELETE FROM commits WHERE last_position = 1", "UPDATE commits SET first_position = 1 WHERE last_position = 2"],
     ),
+    "the place of an event removed": (3, ["DELETE FROM stream_versions WHERE position = 3"]),
+    "the places of two events swapped": (1, ["UPDATE stream_versions SET position = 3 - position WHERE position IN (1, 2)"]),
+    "a version put behind": (7, ["INSERT INTO stream_versions SELECT stream, 1000, 3 FROM stream_versions WHERE position = 3"]),
+    "a version far behind": (7, ["INSERT INTO stream_versions SELECT stream, 1000, 70 FROM stream_versions WHERE position = 3"]),
     "a commit put behind": (
         7,
         ["INSERT INTO commits SELECT 7, number + 1, 7, recorded_at, root, chain_hash FROM commits WHERE last_position = 6"],

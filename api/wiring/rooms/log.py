@@ -5,6 +5,8 @@ from __future__ import annotations
 from api.wiring.room import Room
 from projections.kernel.migrate import Grant, Migration
 
+_TABLES = ("events", "stream_versions", "stream_events", "commits", "log_identity", "log_partitions")
+
 LOG = Room(
     name="log",
     migrations=(
@@ -13,7 +15,8 @@ LOG = Room(
         Migration.read("0004 links", "log/links.sql"),
     ),
     grants=(
-        *(Grant(f"TABLE {table}", "SELECT") for table in ("events", "commits", "log_identity")),
+        *(Grant(f"TABLE {table}", "SELECT") for table in _TABLES),
         Grant("FUNCTION log_append", "EXECUTE"),
+        Grant("FUNCTION log_partitions_ahead", "EXECUTE"),
     ),
 )

@@ -25,17 +25,24 @@ APPENDS = 4_000
 # The log is locked out of order: positions are drawn first, as a serial column draws them, and the commit is written last.
 # Between the two an append may be overtaken. One of topic `test.held` waits there for as long as the test holds the lock.
 _OUT_OF_ORDER = """
+SELECT log_partitions_ahead(1000000);
 CREATE SEQUENCE positions;
 CREATE OR REPLACE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[],
-    metadatas text[], salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8) LANGUAGE plpgsql AS $$
+    metadatas text[], salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8, OUT late boolean)
+LANGUAGE plpgsql AS $$
 DECLARE
     recorded timestamptz := clock_timestamp();
 BEGIN
     ahead := 0;
-    INSERT INTO events
-    SELECT nextval('positions'), e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
-    FROM unnest(ids, versions, topics, event_ids, states, metadatas, salts)
-         AS e(id, version, topic, event_id, state, metadata, salt);
+    late := false;
+    WITH inserted AS (
+        INSERT INTO events
+        SELECT nextval('positions'), e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
+        FROM unnest(ids, versions, topics, event_ids, states, metadatas, salts)
+             AS e(id, version, topic, event_id, state, metadata, salt)
+        RETURNING *
+    )
+    INSERT INTO stream_versions SELECT stream_key(originator_id), originator_version, position FROM inserted;
     IF topics[1] = 'test.held' THEN
         PERFORM pg_advisory_xact_lock(1);
     END IF;

@@ -25,6 +25,17 @@ FORBIDDEN = [
     "TRUNCATE events",
     "INSERT INTO events SELECT * FROM events WHERE false",
     "SELECT FROM events FOR UPDATE",
+    "SELECT FROM event_partitions.events_1",
+    "INSERT INTO event_partitions.events_1 SELECT * FROM events",
+    "DELETE FROM event_partitions.events_1",
+    "INSERT INTO stream_versions SELECT gen_random_uuid(), 1, 1",
+    "UPDATE stream_versions SET position = 1",
+    "DELETE FROM stream_versions",
+    "INSERT INTO log_partitions VALUES (1000, 1)",
+    "DELETE FROM log_partitions",
+    "SELECT log_make_partitions(10, 10)",
+    "SELECT log_enter_partition(10)",
+    "BEGIN; LOCK TABLE log_partitions IN ROW SHARE MODE",
     "UPDATE commits SET root = chain_hash",
     "DELETE FROM commits",
     "TRUNCATE commits",
@@ -54,9 +65,10 @@ async def test_the_role_of_the_running_product_cannot_change_the_past(database_u
     assert whole(database_url) == 2
 
 
-@pytest.mark.parametrize(
-    "statement", [f"{verb} {table}" for verb in ("DELETE FROM", "TRUNCATE") for table in ("events", "commits", "log_identity")]
-)
+TABLES = ("events", "event_partitions.events_1", "stream_versions", "commits", "log_identity", "log_partitions")
+
+
+@pytest.mark.parametrize("statement", [f"{verb} {table}" for verb in ("DELETE FROM", "TRUNCATE") for table in TABLES])
 @pytest.mark.usefixtures("two_events")
 async def test_even_the_owner_is_stopped_by_the_logs_own_trigger(database_url: str, statement: str) -> None:
     with (
@@ -74,7 +86,7 @@ async def test_tables_of_the_caller_do_not_take_the_place_of_the_logs_own(databa
     with psycopg.connect(database_url, autocommit=True) as connection:
         arrays.register(connection)
         connection.execute(f"SET ROLE {APP_ROLE}".encode())
-        for table in ("events", "commits", "log_identity"):
+        for table in ("events", "stream_versions", "commits", "log_identity", "log_partitions"):
             connection.execute(f"CREATE TEMPORARY TABLE {table} AS SELECT * FROM public.{table}".encode())
         connection.execute("SET search_path = pg_temp, public")
         assert connection.execute(text.encode(), parameters, binary=True).fetchone()[0] == 3  # type: ignore[index]

@@ -1,0 +1,189 @@
+"""The log in partitions: made ahead of need, or by the append; each stream has each version once in all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from api.wiring.core import Core, core, prepare
+from domain.kernel.errors import ConcurrencyConflict
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import AddOrUpdateEvent
+from projections.audit.queries import AuditQueries, EntryFilter
+from projections.log import reader
+from projections.log.append import Appender
+from projections.log.partitions import Partitions
+from projections.log.rebuild import Rebuilder
+from projections.log.statement import WriteSet
+from projections.media_event.view import EVENT_VIEW
+from tests.projections.feeding import as_superuser, do, event, table
+from tests.projections.log.helpers import event as row
+from tests.projections.log.helpers import logged, one, rows, until, whole
+from tests.projections.log.writers import writers
+
+SIZE = 7
+
+
+def partitions(url: str) -> list[tuple[int, int, int]]:
+    """First and last position of each, and how many events are in its table."""
+    found = rows(url, "SELECT first_position, last_position FROM log_partitions ORDER BY 1")
+    return [(first, last, rows(url, f"SELECT count(*) FROM event_partitions.events_{first}")[0][0]) for first, last in found]
+
+
+@pytest.fixture
+async def small(postgres: str) -> AsyncIterator[str]:
+    """The address of a database of its own, whose log has one partition of 7 positions."""
+    url = make_conninfo(postgres, dbname="partitions")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE partitions")
+    try:
+        await prepare(url)
+        as_superuser(url, f"SELECT log_make_partitions({SIZE}, {SIZE})")
+        yield url
+    finally:
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute("DROP DATABASE partitions WITH (FORCE)")
+
+
+@pytest.fixture
+async def wired(small: str) -> AsyncIterator[Core]:
+    wired = core(small, role="medialedger_app", partition=SIZE)
+    await wired.start()
+    yield wired
+    await wired.stop()
+
+
+async def test_partitions_are_made_ahead_of_need(wired: Core, small: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert wired.partitions.free == SIZE
+    for number in range(20):
+        await wired.appender.append(one(f"test:{number}"))
+        await wired.partitions.make()
+        assert SIZE <= wired.partitions.free < 2 * SIZE
+    assert partitions(small) == [(1, 7, 7), (8, 14, 7), (15, 21, 6), (22, 28, 0)]
+    assert "had to make a partition" not in caplog.text
+    assert whole(small) == 20
+
+
+async def test_they_are_made_by_a_task_as_the_log_grows(wired: Core, small: str) -> None:
+    task = Partitions(wired.database, size=SIZE, every=0.001)
+    await task.start()
+    await wired.appender.append(WriteSet([row("test:a", version) for version in range(1, 8)]))
+    await until(lambda: len(partitions(small)) == 2)
+    await task.stop()
+    assert partitions(small) == [(1, 7, 7), (8, 14, 0)]
+
+
+async def test_an_append_makes_the_partition_that_nobody_has_made(small: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Also where one batch reaches over several, and it says so."""
+    appender = core(small, role="medialedger_app").appender
+    await appender.start()
+    try:
+        await appender.append(one("test:a"))
+        assert "had to make a partition" not in caplog.text
+        assert await appender.append(WriteSet([row("test:b", version) for version in range(1, 21)])) == 21
+    finally:
+        await appender.stop()
+    assert caplog.text.count("had to make a partition") == 1
+    assert partitions(small) == [(1, 7, 7), (8, 14, 7), (15, 21, 7)]
+    assert whole(small) == 21
+
+
+async def test_the_first_append_to_a_log_without_partitions_makes_one(scratch: str) -> None:
+    appender = Appender(core(scratch, role="medialedger_app").database)
+    await appender.start()
+    await appender.append(one("test:a"))
+    await appender.stop()
+    assert rows(scratch, "SELECT first_position, last_position FROM log_partitions") == [(1, 100_000_000)]
+
+
+@pytest.fixture
+async def scratch(postgres: str) -> AsyncIterator[str]:
+    """A database of its own, whose log has no partition."""
+    url = make_conninfo(postgres, dbname="no_partitions")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE no_partitions")
+    try:
+        await prepare(url)
+        yield url
+    finally:
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute("DROP DATABASE no_partitions WITH (FORCE)")
+
+
+async def test_a_version_exists_once_in_all_partitions(wired: Core, small: str) -> None:
+    """Its first event lies in another partition than the second attempt."""
+    await wired.appender.append(one("test:a"))
+    for number in range(2 * SIZE):
+        await wired.appender.append(one(f"test:{number}"))
+    assert len([first for first, _, events in partitions(small) if events]) == 3
+    with pytest.raises(ConcurrencyConflict):
+        await wired.appender.append(one("test:a"))
+    assert await wired.appender.append(one("test:a", 2)) == 2 * SIZE + 2
+    assert whole(small) == 2 * SIZE + 2
+
+
+async def test_writers_of_several_processes_cross_many_partitions(small: str, tmp_path: Path) -> None:
+    """Nobody makes partitions ahead, so the appends do, and a reader behind them sees every position once."""
+    with writers(small, tmp_path, count=4) as running:
+        await until(lambda: running.total >= 300 and running.all_wrote, seconds=120)
+        told = await asyncio.to_thread(running.wind_up)
+    acknowledged = sum(one.events for each in told for one in each)
+    assert whole(small) == acknowledged
+    assert [position for position, _, _ in logged(small)] == [*range(1, acknowledged + 1)]
+    made = partitions(small)
+    assert [first for first, _, _ in made] == [*range(1, acknowledged + 1, SIZE)]
+    assert all(events == SIZE for _, _, events in made[:-1])
+
+
+async def test_streams_histories_and_past_states_reach_over_partitions(wired: Core, small: str) -> None:
+    key = await event(wired, 1, title="first")
+    before = datetime.now(UTC)
+    for number in range(2, 30):
+        await do(wired, AddOrUpdateEvent(key, {"title": f"title {number}"}))
+    await wired.partitions.make()
+    stream = MediaEvent.stream(key)
+    loaded = await wired.streams.load(stream)
+    assert isinstance(loaded, MediaEvent)
+    assert (loaded.version, loaded.details.title) == (29, "title 29")
+    audit = AuditQueries(wired.database.lists, wired.streams, wired.catalogue)
+    page = await audit.history("event", str(key))
+    assert [entry.version for entry in page.entries] == [*range(1, 30)]
+    found = await audit.entries(EntryFilter(id=str(key), after=5, limit=10, ascending=True))
+    assert [entry.position for entry in found.entries] == [*range(6, 16)]
+    past = await audit.past_state("event", str(key), version=9)
+    assert past is not None
+    assert (past.position, past.root.version) == (9, 9)
+    past = await audit.past_state("event", str(key), at=before)
+    assert past is not None
+    assert past.position == 1
+    assert (await wired.streams.as_of([stream], 12))[stream].version == 12
+    assert [entry.position for entry in await reader.read(wired.database, 5, limit=10)] == [*range(6, 16)]
+    assert len(partitions(small)) == 6
+
+
+async def test_a_rebuild_folds_streams_over_partitions(wired: Core, small: str) -> None:
+    for number in range(1, 6):
+        key = await event(wired, number, title="first")
+        for version in range(2, 6):
+            await do(wired, AddOrUpdateEvent(key, {"title": f"title {version}"}))
+    live = await table(wired.database, EVENT_VIEW)
+    owner = core(small, role=None).database
+    async with owner:
+        rebuilt = await Rebuilder(owner, wired.streams, app_role="medialedger_app").rebuild(EVENT_VIEW)
+    assert (rebuilt.events, rebuilt.rows) == (25, 5)
+    assert await table(wired.database, EVENT_VIEW) == live
+
+
+async def test_a_partition_is_made_while_somebody_reads_the_log_for_long(wired: Core, small: str) -> None:
+    """A dump or a verification holds its lock on the table for hours."""
+    with psycopg.connect(small) as reading:
+        reading.execute("SELECT count(*) FROM events")
+        await wired.appender.append(WriteSet([row("test:a", version) for version in range(1, 8)]))
+        await wired.partitions.make()
+        assert await wired.appender.append(one("test:b")) == 8
