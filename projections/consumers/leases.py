@@ -102,6 +102,11 @@ class ShardLeases:
         self.lease = lease
         self._host = host
 
+    @property
+    def timeline(self) -> int:
+        """The timeline of the primary that the leases are on."""
+        return self._database.timeline
+
     async def start(self) -> None:
         await self._database.execute(_MAKE, (self.consumer, self.shards))
 

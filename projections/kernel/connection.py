@@ -20,11 +20,14 @@ from psycopg import AsyncConnection, Notify, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
+from projections.kernel.primary import Primary
+
 QUIET: Final = 5.0
 """Seconds without a notification, after which a listener asks the server for a sign of life."""
 MARGIN: Final = 3.0
 """Seconds that an answer may come later than the server's own limit of the statement."""
-_LIMITS: Final[Mapping[str, int]] = {
+_DEFAULTS: Final[Mapping[str, int | str]] = {
+    "target_session_attrs": "read-write",  # of several hosts the primary
     "connect_timeout": 5,  # of each host
     "keepalives": 1,
     "keepalives_idle": 4,
@@ -39,7 +42,10 @@ _SESSION: Final[Mapping[str, str]] = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "10s",
 }
-_SET: Final = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS given (name, value)"
+_SET: Final = """
+SELECT count(set_config(name, value, false)), left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
+FROM unnest(%s::text[], %s::text[]) AS given (name, value)
+"""
 
 
 class SilentServer(psycopg.OperationalError):
@@ -47,14 +53,17 @@ class SilentServer(psycopg.OperationalError):
 
 
 def limited(conninfo: str) -> str:
-    """The address with limits for connections that hang. What the address itself sets is kept."""
-    return make_conninfo("", **{**_LIMITS, **conninfo_to_dict(conninfo)})
+    """The address with limits for connections that hang, and for the primary of several hosts. What it sets itself is kept."""
+    return make_conninfo("", **{**_DEFAULTS, **conninfo_to_dict(conninfo)})
 
 
 class Connection(AsyncConnection[TupleRow]):
     """`patience` is how many seconds it waits for an answer; None for maintenance, whose statements may take hours."""
 
     patience: float | None = None
+    timeline = 0
+    """That of the server."""
+    _primary: Primary | None = None
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -62,18 +71,36 @@ class Connection(AsyncConnection[TupleRow]):
         self._loop = asyncio.get_running_loop()  # asked for once: Python 3.11 makes a system call of it
         self._silent = False
 
-    async def configure(self, *, seconds: float | None, settings: Sequence[tuple[str, str]] = (), role: str | None = None) -> None:
+    async def configure(
+        self, primary: Primary, *, seconds: float | None, settings: Sequence[tuple[str, str]] = (), role: str | None = None
+    ) -> None:
         """`seconds` that a statement may take, by the clock of the server; beyond that the answer is not waited for. `settings` are
         of the session, such as (`lock_timeout`, `5s`)."""
         limit = "0" if seconds is None else f"{int(seconds * 1000)}ms"
         given = {**_SESSION, "statement_timeout": limit, **dict(settings)}
-        await self.execute(_SET, (list(given), list(given.values())))
+        row = await (await self.execute(_SET, (list(given), list(given.values())))).fetchone()
+        assert row is not None, "an aggregate gives a row"
+        self.timeline = int(row[1], 16)
+        primary.met(self.timeline, host=self.info.host, port=self.info.port)
+        self._primary = primary
         if role is not None:
             await self.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
         self.patience = None if seconds is None else seconds + MARGIN
 
     async def wait(self, *given: Any, **named: Any) -> Any:
-        """As psycopg's, but for no longer than `patience`. Everything that waits for the server comes through here."""
+        """As psycopg's, but for no longer than `patience`, and only while the server is the primary. Everything that waits for the
+        server comes through here."""
+        self._check_primary()
+        found = await self._wait(*given, **named)
+        self._check_primary()
+        return found
+
+    def _check_primary(self) -> None:
+        if self._primary is not None and self._primary.timeline != self.timeline:
+            self.pgconn.finish()
+            raise psycopg.OperationalError("another server is the primary now")
+
+    async def _wait(self, *given: Any, **named: Any) -> Any:
         if self.patience is None:
             return await super().wait(*given, **named)
         limit = self._loop.call_later(self.patience, self._hang_up)

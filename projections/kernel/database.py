@@ -14,6 +14,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 from domain.kernel.errors import Unavailable
 from projections.kernel import arrays
 from projections.kernel.connection import Connection, SilentServer, limited
+from projections.kernel.primary import Primary
 
 APP_ROLE = "medialedger_app"
 _STATEMENT: Final = 10.0
@@ -40,13 +41,14 @@ class Pool:
     """Pooled connections for queries. The server stops a query that takes too long, whether or not anybody waits for it still."""
 
     def __init__(
-        self, conninfo: str, *, role: str | None, size: int, seconds: float | None, waiting: int = 0, least: int = 0
+        self, primary: Primary, *, role: str | None, size: int, seconds: float | None, waiting: int = 0, least: int = 0
     ) -> None:
+        self._primary = primary
         self._role = role
         self._seconds = seconds
         self._renewed = float("-inf")
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            limited(conninfo),
+            lambda: primary.conninfo,
             connection_class=Connection,
             min_size=least,
             max_size=size,
@@ -67,7 +69,13 @@ class Pool:
 
     async def _configure_pooled(self, connection: Connection) -> None:
         _adapt(connection)
-        await connection.configure(seconds=self._seconds, settings=() if self._seconds is None else _IDLE, role=self._role)
+        settings = () if self._seconds is None else _IDLE
+        await connection.configure(self._primary, seconds=self._seconds, settings=settings, role=self._role)
+
+    @property
+    def timeline(self) -> int:
+        """The timeline of the primary. What was read on one must not be used on another."""
+        return self._primary.timeline
 
     async def rows(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[TupleRow]:
         """All rows of one query. Raises `Unavailable` when the database does not answer.
@@ -140,9 +148,10 @@ class Database(Pool):
 
     def __init__(self, conninfo: str, *, role: str | None = None, size: int = 8, limits: PoolLimits | None = None) -> None:
         limits = limits or PoolLimits(size)
-        super().__init__(conninfo, role=role, size=limits.connections, seconds=limits.seconds, least=1)
+        primary = Primary(limited(conninfo))
+        super().__init__(primary, role=role, size=limits.connections, seconds=limits.seconds, least=1)
         self.conninfo = conninfo
-        self.lists = Pool(conninfo, role=role, size=limits.list_connections, seconds=limits.seconds, waiting=limits.waiting)
+        self.lists = Pool(primary, role=role, size=limits.list_connections, seconds=limits.seconds, waiting=limits.waiting)
 
     @classmethod
     def of_owner(cls, conninfo: str, *, size: int) -> Self:
@@ -171,11 +180,11 @@ class Database(Pool):
         such as (`lock_timeout`, `5s`)."""
         connection = await self._connect(purpose)
         _adapt(connection)
-        await connection.configure(seconds=seconds, settings=settings, role=self._role)
+        await connection.configure(self._primary, seconds=seconds, settings=settings, role=self._role)
         return connection
 
     async def _connect(self, purpose: str) -> Connection:
-        return await Connection.connect(limited(self.conninfo), autocommit=True, application_name=f"medialedger {purpose}")
+        return await Connection.connect(self._primary.conninfo, autocommit=True, application_name=f"medialedger {purpose}")
 
 
 def _adapt(connection: Connection) -> None:

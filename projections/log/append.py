@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -79,6 +80,7 @@ class Appender:
         self._connection: Connection | None = None
         self._stopping = False
         self.ahead = 0.0  # seconds from the database's clock to the last recorded time
+        self._latest: tuple[int, UUID] | None = None  # position and id of the last event that this process wrote
         self._wary = 0  # batches for which losers are looked for before the append
         self._loop: asyncio.AbstractEventLoop
 
@@ -95,6 +97,11 @@ class Appender:
             await self._task
         if self._connection is not None:
             await self._connection.close()
+
+    @property
+    def timeline(self) -> int:
+        """The timeline of the primary that is written to."""
+        return self._database.timeline
 
     @property
     def oldest(self) -> float:
@@ -156,7 +163,7 @@ class Appender:
             try:
                 if sift:
                     now, later = await self._sifted(left)
-                if now:
+                if now := self._of_this_primary(now):
                     self._succeed(now, await self._execute(now))
             except (psycopg.errors.UniqueViolation, psycopg.errors.ForeignKeyViolation) as violation:
                 violations += 1
@@ -172,6 +179,16 @@ class Appender:
                     raise
                 await self._divide(now, fault)
             left = later
+
+    def _of_this_primary(self, batch: list[_Waiting]) -> list[_Waiting]:
+        """Those that were decided on the present primary. It may lack events that the others rest on: they are decided again."""
+        if not self._connected():
+            return batch
+        timeline = self._live().timeline
+        for waiting in batch:
+            if waiting.append.timeline not in (None, timeline):
+                _fail(waiting, ConcurrencyConflict(waiting.append.events[0].stream))
+        return [waiting for waiting in batch if waiting.append.timeline in (None, timeline)]
 
     async def _sifted(self, batch: Sequence[_Waiting]) -> tuple[list[_Waiting], list[_Waiting]]:
         """The commands that the log does not refuse, and those that depend on others of the batch and are judged after them."""
@@ -257,12 +274,30 @@ class Appender:
         for delay in (0.0, 0.1, 0.3):
             await asyncio.sleep(delay)
             with suppress(psycopg.Error):
-                self._connection = await self._connect()
+                before, self._connection = self._live_timeline(), await self._connect()
+                if self._connection.timeline != before:
+                    await self._compare_log()
                 return
             if time.monotonic() - begun > 1:
                 return  # not refused, but unanswered: so would the next one be
 
+    def _live_timeline(self) -> int:
+        return self._connection.timeline if self._connection is not None else 0
+
+    async def _compare_log(self) -> None:
+        """After a promotion: does the log still hold what this process wrote last?"""
+        if self._latest is None:
+            return
+        position, written = self._latest
+        if [(written,)] != await self._rows("SELECT event_id FROM events WHERE position = %s", [position]):
+            _log.error(
+                "the new primary lacks what was written at position %d: its log has lost events. Stop the API and the workers "
+                "and run `medialedger restored`",
+                position,
+            )
+
     def _succeed(self, batch: Sequence[_Waiting], last: int) -> None:
+        self._latest = last, batch[-1].append.events[-1].event_id
         position = last - sum(len(waiting.append.events) for waiting in batch)
         for waiting in batch:
             position += len(waiting.append.events)

@@ -64,6 +64,7 @@ class CommandExecutor:
         self._cache_size = cache
         self._locks = StreamLocks()
         self._snapshots: set[asyncio.Task[None]] = set()
+        self._timeline = appender.timeline
 
     async def stop(self) -> None:
         if self._snapshots:
@@ -95,18 +96,24 @@ class CommandExecutor:
         return await self._users.users_of(broken.no_longer_linkable) if broken.no_longer_linkable else ()
 
     async def _try(self, plan: Plan, invocation: Invocation, *, first: bool) -> Outcome[Any]:
-        """A new key needs no lock: no other command has it. After a lost race no key counts as new."""
+        """A new key needs no lock: no other command has it. After a lost race no key counts as new. After a promotion the new
+        primary may lack events that the cache holds."""
+        timeline = self._appender.timeline
+        if timeline != self._timeline:
+            self._cache.clear()
+            self._timeline = timeline
         commands = plan.commands
         if len(commands) == 1 and not (first and commands[0].creates):
             async with self._locks.of(commands[0].stream):
-                return await self._append([await self._decide_one(commands[0], invocation)], plan, invocation)
+                return await self._append([await self._decide_one(commands[0], invocation)], plan, invocation, timeline=timeline)
         if len({command.stream for command in commands}) < len(commands):
             raise ValueError("a plan has two commands for one aggregate")  # it would wait for its own lock
         async with AsyncExitStack() as locks:
             existing = [command.stream for command in commands if not (first and command.creates)]
             for stream in sorted(existing):  # in one order for all, so that no two plans wait for each other
                 await locks.enter_async_context(self._locks.of(stream))
-            return await self._append(await self._decide_all(plan, invocation, existing=existing), plan, invocation)
+            decisions = await self._decide_all(plan, invocation, existing=existing)
+            return await self._append(decisions, plan, invocation, timeline=timeline)
 
     async def _decide_one(self, command: Command[Any], invocation: Invocation) -> Decision:
         cached = self._cache.pop(command.stream, None)
@@ -137,18 +144,19 @@ class CommandExecutor:
             for command in plan.commands
         ]
 
-    async def _append(self, decisions: Sequence[Decision], plan: Plan, invocation: Invocation) -> Outcome[Any]:
+    async def _append(self, decisions: Sequence[Decision], plan: Plan, invocation: Invocation, *, timeline: int) -> Outcome[Any]:
         aggregates = [decision.aggregate for decision in decisions]
         position, before, key = None, None, invocation.idempotency
         if any(decision.events for decision in decisions):
             append = self._write_sets.of(decisions, invocation.cause)
+            append.timeline = timeline
             if key is not None:
                 append.idempotency = IdempotencyRecord(key, [aggregate.id for aggregate in aggregates], plan.result)
             position = await self._appender.append(append)
             before = position - len(append.events)
             for decision in decisions:
                 self._snapshot_if_due(decision)
-        for aggregate in aggregates:
+        for aggregate in aggregates if timeline == self._timeline else ():
             self._keep(aggregate)
         return Outcome(
             aggregates,

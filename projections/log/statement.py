@@ -60,6 +60,8 @@ class WriteSet:
     sealed: list[EncryptedSecret] = field(default_factory=list)
     erased: list[UUID] = field(default_factory=list)
     idempotency: IdempotencyRecord | None = None
+    timeline: int | None = None
+    """Of the primary that it was decided on; None where nothing was read before."""
 
 
 Part = tuple[str, list[Any]]

@@ -17,6 +17,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from pydantic import ValidationError
 
+from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
 from domain.kernel.stream_name import StreamName
 from projections.consumers.leases import NOTHING, Assignment, LeaseLost, ShardLease, ShardLeases, shard_of
@@ -129,6 +130,7 @@ class Consumer(LeasedWorker, Generic[E]):
             await self._waker.sleep(self._leases.lease / 10)
             return
         batch = await self._feed.fetch(self._positions, limit=self._limit)
+        self._check_primary()
         if batch.through > min(self._positions.values()):
             await self._take(batch)
             self._limit = min(2 * self._limit, LIMIT)
@@ -253,6 +255,11 @@ class Consumer(LeasedWorker, Generic[E]):
             self._handler.wrote(effects)
         return True
 
+    def _check_primary(self) -> None:
+        """Raises after a promotion: the new primary may give positions that were read to other events."""
+        if self._timeline != self._leases.timeline:
+            raise Unavailable("the database has another primary")
+
     def _is_ours(self, stream: str) -> bool:
         return shard_of(StreamName.read(stream).key, self._leases.shards) in self._positions
 
@@ -280,6 +287,7 @@ class Consumer(LeasedWorker, Generic[E]):
         with unavailable():
             if self._connection is None or self._connection.closed:
                 self._connection = await self._database.connect(f"consumer {self.name}", seconds=_STATEMENT, settings=_SESSION)
+            self._check_primary()
             async with self._connection.transaction():
                 yield self._connection
 

@@ -35,6 +35,7 @@ class LeasedWorker:
         self._begun = 0.0
         self._stopping = False
         self._fault: Fault | None = None
+        self._timeline = leases.timeline
         self._task: asyncio.Task[None] | None = None
         self._renewals: asyncio.Task[None] | None = None
 
@@ -104,9 +105,12 @@ class LeasedWorker:
     async def _renew(self) -> bool:
         """Renew the leases three times within their duration. Returns whether it did now."""
         now = time.monotonic()
-        if now - self._renewed < self._leases.lease / 3:
+        if self._timeline != self._leases.timeline:
+            await self._begin_on_new_primary()
+        elif now - self._renewed < self._leases.lease / 3:
             return False
-        await self._checkpoint()
+        else:
+            await self._checkpoint()
         held = await self._leases.hold(busy=self._busy, fault=self._fault)
         self._holds = bool(held.leases)
         released = frozenset(self._releasable(held))
@@ -117,6 +121,13 @@ class LeasedWorker:
         await self._assigned(assignment)
         self._assignment, self._renewed = assignment, now
         return True
+
+    async def _begin_on_new_primary(self) -> None:
+        """It may lack what this member remembers. With new epochs everything is read again."""
+        timeline = self._leases.timeline
+        self._holds = False
+        await self._leases.leave()
+        self._timeline = timeline
 
     async def _checkpoint(self) -> None:
         """Store the progress of shards before they are handed over."""

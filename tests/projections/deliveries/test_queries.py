@@ -12,6 +12,7 @@ import pytest
 from api.wiring.core import Core
 from projections.deliveries.queries import Backlog, DeliveryFilter, DeliveryQueries, DeliveryState
 from projections.kernel.database import Database, Pool
+from projections.kernel.primary import Primary
 from tests.api.media.webhook.deliveries_given import FINAL, Deliveries
 
 HOOK = "0f0e0d0c-0b0a-4908-8706-0504030201ff"
@@ -48,7 +49,7 @@ async def test_a_page_is_read_backward_in_an_index(inner: Core, database_url: st
         owner.execute("ANALYZE deliveries")
     async with Database(database_url) as database:
         await database.lists.close()
-        planned = database.lists = Planned(database_url, role=None, size=1, seconds=None)
+        planned = database.lists = Planned(Primary(database_url), role=None, size=1, seconds=None)
         await planned.open()
         found = await DeliveryQueries(database).page(UUID(HOOK), wanted)
     assert len(found) == 21

@@ -91,6 +91,10 @@ class _Interrupted(Appender):
         self._inner = appender
         self._before = before
 
+    @property
+    def timeline(self) -> int:
+        return self._inner.timeline
+
     async def append(self, append: WriteSet) -> int:
         await self._before()
         return await self._inner.append(append)

@@ -27,7 +27,8 @@ class Postmaster:
 
     @property
     def ready(self) -> bool:
-        return self.status == "ready"
+        """A standby answers queries too."""
+        return self.status in ("ready", "standby")
 
 
 class PidFile:
