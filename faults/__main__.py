@@ -24,7 +24,7 @@ import uvloop
 from faults import fuzz, jobs, network
 from faults.matrix import Result, latency, played
 from faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
-from faults.stage import Stage
+from faults.stage import Servers, Stage
 
 T = TypeVar("T")
 _COLUMNS = (
@@ -107,10 +107,11 @@ async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:
 
 async def _matrix(chosen: Sequence[Scenario], folder: Path, *, effort: Effort, seed: int) -> list[Result]:
     results: list[Result] = []
-    for name, kafka, linked in (("kafka", True, False), ("log", False, False), ("links", True, True)):
-        scenarios = [one for one in chosen if (one.kafka, one.linked) == (kafka, linked)]
+    for kafka, servers in ((True, Servers.ALONE), (False, Servers.ALONE), (True, Servers.LINKED), (True, Servers.REPLICATED)):
+        scenarios = [one for one in chosen if (one.kafka, one.servers) == (kafka, servers)]
         if scenarios:
-            async with Stage(folder / name, kafka=kafka, linked=linked, dice=random.Random(seed)) as stage:
+            name = f"{servers.name.lower()}-{'kafka' if kafka else 'log'}"
+            async with Stage(folder / name, kafka=kafka, servers=servers, dice=random.Random(seed)) as stage:
                 for scenario in scenarios:
                     results.append(await played(stage, scenario, effort=effort))
                     _show(results[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from faults.callbacks import JobLoad, job_notices
@@ -17,6 +17,7 @@ from faults.verdict import Findings, Notification, by_transaction, findings, mis
 from projections.audit.verify import verify
 
 PATIENCE = 120.0
+"""Seconds in which nothing more arrives."""
 _WARM = 1.0
 _HURRY = 2.0
 
@@ -140,8 +141,8 @@ async def _all_arrive(stage: Stage, receivers: Sequence[Receiver], all_notificat
     await _arrive(healthy, all_notifications)
     for receiver in faulty:
         receiver.recover()
-    deadline, made_due = time.monotonic() + PATIENCE, 0
-    while any(missing(one, all_notifications) for one in faulty) and time.monotonic() < deadline:
+    made_due = 0
+    async for _ in _while_missing(faulty, all_notifications):
         for receiver in faulty:
             made_due += await stage.make_due(receiver)
         await asyncio.sleep(_HURRY)
@@ -149,11 +150,19 @@ async def _all_arrive(stage: Stage, receivers: Sequence[Receiver], all_notificat
 
 
 async def _arrive(receivers: Sequence[Receiver], all_notifications: Sequence[Notification]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if not any(missing(one, all_notifications) for one in receivers):
-            return
+    async for _ in _while_missing(receivers, all_notifications):
         await asyncio.sleep(0.2)
+
+
+async def _while_missing(receivers: Sequence[Receiver], all_notifications: Sequence[Notification]) -> AsyncIterator[None]:
+    """As long as something is missing and more arrives."""
+    least, since = len(all_notifications) * len(receivers) + 1, time.monotonic()
+    while left := sum(missing(one, all_notifications) for one in receivers):
+        if left < least:
+            least, since = left, time.monotonic()
+        elif time.monotonic() - since > PATIENCE:
+            return
+        yield
 
 
 def latency(result: Result) -> str:

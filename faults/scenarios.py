@@ -11,7 +11,7 @@ from typing import Final
 from faults.load import Load
 from faults.processes import Supervised
 from faults.receivers import Behaviour, Receiver
-from faults.stage import Stage
+from faults.stage import Servers, Stage
 from projections.consumers.leases import LEASE
 from tests.link import Link
 
@@ -72,8 +72,7 @@ class Scenario:
     beside: Sequence[Behaviour] = (Behaviour.SLOW,)
     jobs: bool = False
     """Whether there are jobs with a callback beside the Events."""
-    linked: bool = False
-    """Whether PostgreSQL and Kafka are behind links that can swallow packets."""
+    servers: Servers = Servers.ALONE
 
 
 async def calm(scene: Scene) -> None:
@@ -166,6 +165,18 @@ async def postgres_vanishes(scene: Scene) -> None:
     scene.notes.append(f"gone for {times}; {await scene.stage.lease_changes() - before} shards changed their owner")
 
 
+async def standby_promoted(scene: Scene) -> None:
+    """After the primary was stopped, and after it was killed. A new standby is made each time."""
+    servers = scene.stage.replicated
+    for _ in range(scene.effort.restarts):
+        for accident in (False, True):
+            await scene.moment(2, 5)
+            await asyncio.to_thread(servers.switch, accident=accident)
+            await scene.moment(5, 8)
+            await asyncio.to_thread(servers.replace)
+    scene.notes.append(f"{scene.effort.restarts} x the primary stopped, {scene.effort.restarts} x killed")
+
+
 async def kafka_vanishes(scene: Scene) -> None:
     link = scene.stage.broker_link
     for seconds in scene.effort.vanished:
@@ -211,8 +222,9 @@ SCENARIOS: Sequence[Scenario] = (
     *(Scenario(f"receiver-{one}", f"a faulty receiver: {one}", True, faulty_receivers, (one,)) for one in FAULTY),
     Scenario("fan-outs", _KILLED_IN_TURNS, True, one_fan_out_killed, jobs=True),
     Scenario("fan-outs-log", f"{_KILLED_IN_TURNS}; no Kafka", False, one_fan_out_killed, jobs=True),
-    Scenario("vanish-postgres", "the link to PostgreSQL swallows packets", True, postgres_vanishes, linked=True),
-    Scenario("vanish-kafka", "the link to Kafka swallows packets", True, kafka_vanishes, linked=True),
+    Scenario("vanish-postgres", "the link to PostgreSQL swallows packets", True, postgres_vanishes, servers=Servers.LINKED),
+    Scenario("vanish-kafka", "the link to Kafka swallows packets", True, kafka_vanishes, servers=Servers.LINKED),
+    Scenario("standby", "a synchronous standby promoted, planned and not", True, standby_promoted, servers=Servers.REPLICATED),
     Scenario("vanish-receiver", "the link to a receiver swallows packets", False, receivers_vanish, (Behaviour.VANISHES,)),
     *(Scenario(f"{name}-log", f"{meaning}; no Kafka", False, act) for name, (meaning, act) in _BOTH.items()),
 )

@@ -7,6 +7,7 @@ import random
 import socket
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -20,9 +21,11 @@ from faults.processes import Supervised
 from faults.receivers import Receiver
 from projections.deliveries.keys import CHANNEL
 from projections.deliveries.store import PENDING
+from projections.kernel.connection import limited
 from projections.log.reader import HEAD
 from tests.e2e.product import kill_postgres
 from tests.link import Link
+from tests.standby import Replicated
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-the-fault-matrix"
@@ -37,20 +40,28 @@ _EPOCHS = "SELECT coalesce(sum(epoch), 0)::bigint FROM consumer_shards"
 _PARKED = "SELECT count(*) FROM parked_records"
 
 
+class Servers(Enum):
+    """How the product reaches its servers."""
+
+    ALONE = "one of each"
+    LINKED = "each process reaches PostgreSQL by a link of its own, and all of them Kafka by one; a link can swallow packets"
+    REPLICATED = "PostgreSQL is a primary with a standby"
+
+
 class Stage:
-    """Runs the servers and processes of a scenario. `dice` is the random source of the scenario. `linked`: each process reaches
-    PostgreSQL by a link of its own, and all of them Kafka by one."""
+    """Runs the servers and processes of a scenario. `dice` is the random source of the scenario."""
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "webhooks": EACH, "callback": EACH, "deliveries": EACH}
     """How many processes there are of each role. The relay runs only with Kafka."""
 
-    def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, linked: bool = False) -> None:
+    def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, servers: Servers = Servers.ALONE) -> None:
         self.dice = dice
         self.broker = Broker(folder / "kafka") if kafka else None
         self.broker_link = Link.to_port(lambda: self.broker.port if self.broker is not None else 0)
         self.links: dict[str, Link] = {}
         """Those to PostgreSQL, by the name of the process."""
-        self._linked = linked
+        self.replicated = Replicated(folder / "replicated", synchronous=True)
+        self._servers = servers
         self._folder = folder
         self.database = ""
         self.addresses: Sequence[str] = ()
@@ -77,7 +88,8 @@ class Stage:
         return [process for role in self.processes.values() for process in role]
 
     async def _open(self) -> None:
-        self.database = await asyncio.to_thread(self._postgres.start)
+        replicated = self._servers is Servers.REPLICATED
+        self.database = limited(await asyncio.to_thread(self.replicated.start if replicated else self._postgres.start))
         self._environment = {
             "MEDIALEDGER_HOME": str(self._home),
             "MEDIALEDGER_DATABASE_URL": self.database,
@@ -85,7 +97,7 @@ class Stage:
             "MEDIALEDGER_OUTBOUND_ALLOW": "127.0.0.0/8",
             "MEDIALEDGER_LOG_LEVEL": "WARNING",
         }
-        if self.broker is not None and self._linked:
+        if self.broker is not None and self._servers is Servers.LINKED:
             await self.broker_link.open()
             address = f"127.0.0.1:{self.broker_link.port}"
             self.broker = Broker(self._folder / "kafka", settings=f"advertised.listeners=CLIENT://{address}\n")
@@ -99,7 +111,7 @@ class Stage:
         for role, count in self.WORKERS.items():
             if role != "relay" or self.broker is not None:
                 self.processes[role] = [self._process(role, number, {}) for number in range(count)]
-        for process in self.all if self._linked else ():
+        for process in self.all if self._servers is Servers.LINKED else ():
             link = self.links[process.name] = Link.to_postgres(self.database)
             await link.open()
             process.environment = {**process.environment, "MEDIALEDGER_DATABASE_URL": link.through(self.database)}
@@ -116,6 +128,7 @@ class Stage:
         if self.broker is not None:
             await asyncio.to_thread(self.broker.kill)
         await asyncio.to_thread(self._postgres.stop)
+        await asyncio.to_thread(self.replicated.stop)
 
     def _process(self, role: str, number: int, more: dict[str, str]) -> Supervised:
         command = ["api"] if role == "api" else ["workers", role]
