@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import fuzz, jobs, network
+from faults import fuzz, jobs, network, pooler
 from faults.matrix import Result, latency, played
 from faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
 from faults.stage import Servers, Stage
@@ -34,7 +34,7 @@ _COLUMNS = (
 
 
 def main() -> None:
-    others = ((jobs.NAME, jobs.MEANING), (network.NAME, network.MEANING), (fuzz.NAME, fuzz.MEANING))
+    others = ((jobs.NAME, jobs.MEANING), (network.NAME, network.MEANING), (pooler.NAME, pooler.MEANING), (fuzz.NAME, fuzz.MEANING))
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in SCENARIOS), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
@@ -67,6 +67,8 @@ def main() -> None:
         holds = all(result.holds for result in tried) and holds
     if network.NAME in names:
         holds = _network(folder / network.NAME, must=network.NAME in given.names) and holds
+    if pooler.NAME in names:
+        holds = _pooler(folder / pooler.NAME, must=pooler.NAME in given.names) and holds
     if fuzz.NAME in names:
         (folder / fuzz.NAME).mkdir()
         holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
@@ -95,6 +97,16 @@ def _network(folder: Path, *, must: bool) -> bool:
     folder.mkdir()
     found = uvloop.run(_interruptible(network.noticed(folder)))
     print(f"\n{network.table(found)}", flush=True)
+    return all(one.holds for one in found)
+
+
+def _pooler(folder: Path, *, must: bool) -> bool:
+    if (obstacle := pooler.obstacle()) is not None:
+        print(f"\n{pooler.NAME} was NOT TRIED: {obstacle}", flush=True)
+        return not must
+    folder.mkdir()
+    found = uvloop.run(_interruptible(pooler.tried(folder)))
+    print(f"\n{pooler.table(found)}", flush=True)
     return all(one.holds for one in found)
 
 

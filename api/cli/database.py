@@ -13,7 +13,8 @@ import psycopg
 from api.cli.home import create_home, lock_home
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
-from projections.kernel.connection import limited
+from projections.kernel.connection import Connection, limited
+from projections.kernel.pooler import shares_sessions
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 
 OLDEST = 15
@@ -80,13 +81,19 @@ async def _checked(url: str, *, kind: str) -> Database:
     """Connect once: a wrong address or password is reported here in one line."""
     try:
         url = limited(url)
-        async with await psycopg.AsyncConnection.connect(url) as connection:
+        async with await Connection.connect(url, autocommit=True) as connection:
             version = connection.info.server_version
+            shared = await shares_sessions(connection, url)
     except (psycopg.Error, UnicodeError) as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise StartError(f"the database cannot be reached: {reason.removeprefix('connection failed: ')}") from None
     if version < OLDEST * 10_000:
         raise StartError(f"the database is PostgreSQL {version // 10_000}; {OLDEST} or newer is needed")
+    if shared:
+        raise StartError(
+            "the database is reached through a pooler that shares sessions (transaction mode); use its session mode, or connect to "
+            "PostgreSQL itself"
+        )
     return Database(url, f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}")
 
 
