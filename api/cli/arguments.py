@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, BooleanOptionalAction
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,11 @@ class Command:
     examples: str
     arguments: Callable[[ArgumentParser], None] = _no_arguments
     serves: bool = False
+
+
+def _migrate(parser: ArgumentParser) -> None:
+    parser.add_argument("--finish", action="store_true", help="wait until no older build runs, then finish the upgrade")
+    parser.add_argument("--parent", type=int, help=SUPPRESS)
 
 
 def _projections(parser: ArgumentParser) -> None:
@@ -252,8 +257,10 @@ JOBS = Command(
 )
 MIGRATE = Command(
     "bring the database's schema up to date",
-    "Brings the database's schema up to date. `up` and `api` do the same when they start.",
-    "medialedger migrate",
+    "Brings the database's schema up to date. `up`, `api` and `workers` do the same when they start. What older builds need stays "
+    "until none runs any more; then a process that serves does the rest in the background, or this command with --finish.",
+    "medialedger migrate\n  medialedger migrate --finish",
+    _migrate,
 )
 BUILDS = Command(
     "list the builds that run on the database",

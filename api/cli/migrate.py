@@ -1,19 +1,39 @@
-"""`medialedger migrate`: brings the schema up to date without a start of the product."""
+"""`medialedger migrate`: brings the schema up to date without a start of the product, and finishes an upgrade."""
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 
-from api.cli.database import open_database
-from api.wiring.core import prepare
+from api.cli.database import attach_database, open_database
+from api.cli.main import set_up_log
+from api.cli.parent import end_with
+from api.wiring.core import finish, prepare
 from api.wiring.settings import Settings
 from projections.kernel.database import APP_ROLE
 
+_NICE = 10
+
 
 async def run(args: Namespace, settings: Settings) -> int:
+    if args.parent is not None:
+        return await _for(args.parent, settings)
     async with open_database(settings) as found:
         role = await prepare(found.url)
-    print("the schema is up to date")
-    if role is None:
-        print(f"note: this database user may not create the role {APP_ROLE}, so only triggers keep the log append-only")
+        print("the schema is up to date")
+        if role is None:
+            print(f"note: this database user may not create the role {APP_ROLE}, so only triggers keep the log append-only")
+        if args.finish:
+            await finish(found.url, role)
+            print("the upgrade is finished")
+    return 0
+
+
+async def _for(parent: int, settings: Settings) -> int:
+    """For a process that serves. It has priority, and this one ends with it."""
+    end_with(parent)
+    os.nice(_NICE)
+    set_up_log(settings.log_level)
+    async with attach_database(settings) as found:
+        await finish(found.url, await prepare(found.url))
     return 0

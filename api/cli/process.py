@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
-import signal
 import socket
 import sys
 from argparse import ArgumentParser, Namespace
@@ -20,6 +18,7 @@ from api.cli.channel import Channel, ChannelClosed
 from api.cli.database import attach_database
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.main import EXPECTED_ERRORS, set_up_log
+from api.cli.parent import end_with
 from api.cli.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, snapshot
 from api.wiring.settings import Settings
@@ -27,7 +26,6 @@ from domain.kernel.errors import Unavailable
 from projections.clients.changes import ClientChanges
 from workers.adapters.keyfiles import master_key
 
-_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 _SECONDS: Final = 2.0
 
 
@@ -140,13 +138,6 @@ def _known(roles: Sequence[str]) -> tuple[str, ...]:
     return tuple(WORKER_ROLES) if "all" in roles else tuple(roles)
 
 
-def _end_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends. The parent may have ended before."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
-
-
 def _arguments() -> Namespace:
     parser = ArgumentParser(prog="python -m api.cli.process", description=__doc__)
     parser.add_argument("kind", choices=("api", "workers"))
@@ -160,7 +151,7 @@ def _arguments() -> Namespace:
 
 def main() -> int:
     args = _arguments()
-    _end_with(args.parent)
+    end_with(args.parent)
     for each in args.descriptors:
         os.set_inheritable(each, False)  # not for programs that steps start
     raise_descriptor_limit()

@@ -33,7 +33,10 @@ async def _list(database: Database) -> None:
     print(f"log head  {await head(database)}")
     for view in views().all:
         version, at = built[view.name]
-        print(f"{view.name}  version {version}  of {', '.join(view.kinds)}  built {at:%Y-%m-%d %H:%M:%S}Z  up to the log's head")
+        state = "up to the log's head"
+        if version != view.version:
+            state += f"  version {view.version} follows when no older build runs"
+        print(f"{view.name}  version {version}  of {', '.join(view.kinds)}  built {at:%Y-%m-%d %H:%M:%S}Z  {state}")
 
 
 async def _rebuild(database: Database, name: str, *, role: str | None) -> None:

@@ -15,6 +15,7 @@ from api.cli.stop_signals import StopSignals
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.kernel.encryption import SecretCipher
 from workers.adapters.keyfiles import master_key, previous_master_key
@@ -63,15 +64,18 @@ async def work(
     )
     outbound = GuardedClient(settings.outbound_allow)
     workers = process_workers(inner, SecretCipher(key, previous=previous), outbound=outbound, settings=settings, roles=names)
+    finisher = Finisher(inner.database)
     stopped = retire or asyncio.Event()
     try:
         await inner.start()
         await workers.start()
+        await finisher.start()
         signals.on_stop(stopped.set)
         ready(inner.registry, workers.names)
         await stopped.wait()
     finally:
         signals.on_stop(lambda: None)
+        await finisher.stop()
         await workers.stop()
         await outbound.close()
         await inner.stop()

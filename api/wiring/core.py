@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +15,11 @@ from domain.kernel.clock import Clock, system_clock
 from domain.kernel.mapper import Catalogue, EventMapper
 from projections.clients.changes import ClientChanges
 from projections.clients.directory import ClientDirectory
-from projections.kernel.builds import RunningBuild
+from projections.kernel.builds import BUILD, RunningBuild, schema_of
 from projections.kernel.database import APP_ROLE, Database, PoolLimits
-from projections.kernel.migrate import MigrationEdited, grant_application, migrate
+from projections.kernel.migrate import MigrationEdited, grant_application, migrate, waiting
 from projections.kernel.partitions import cover
-from projections.kernel.view import Views
+from projections.kernel.stored_views import StoredViews
 from projections.log.append import Appender, AppendLimits
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.executor import CommandExecutor
@@ -29,6 +30,7 @@ from projections.log.streams import Streams
 from projections.records.references import Links
 
 _log = logging.getLogger(__name__)
+_LOOK_AGAIN = 1.0
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Core:
     registry: CollectorRegistry
     catalogue: Catalogue
     mapper: EventMapper
-    views: Views
+    views: StoredViews
     streams: Streams
     appender: Appender
     partitions: Partitions
@@ -55,6 +57,7 @@ class Core:
         await self.database.open()
         await self.running_build.start()
         await self.partitions.start()
+        await self.views.refresh()
         await self.appender.start()
         await self.commit_notifier.start()
 
@@ -79,7 +82,13 @@ def core(
 ) -> Core:
     """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one.
     `partition` is the size of the log's next ones, in events."""
-    return core_on(Database(conninfo, role=role, limits=pools), clock=clock, changes=changes, appends=appends, partition=partition)
+    return core_on(
+        Database(conninfo, role=role, schema=schema_of(BUILD), limits=pools),
+        clock=clock,
+        changes=changes,
+        appends=appends,
+        partition=partition,
+    )
 
 
 def core_on(
@@ -92,14 +101,15 @@ def core_on(
 ) -> Core:
     """The log on these connections."""
     known, registry = catalogue(), CollectorRegistry()
-    mapper, shown = EventMapper(known), views()
+    mapper, shown = EventMapper(known), StoredViews(views().all, database)
     streams, commit_notifier, log_watcher = Streams(database, mapper), CommitNotifier(database), LogWatcher(database)
 
     def announce(position: int) -> None:
         log_watcher.grew()
         commit_notifier.announce(position)
 
-    appender = Appender(database, limits=appends or AppendLimits(), observe=_append_metrics(registry), announce=announce)
+    limits, observe = appends or AppendLimits(), _append_metrics(registry)
+    appender = Appender(database, limits=limits, observe=observe, announce=announce, views=shown)
     Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
         lambda: appender.oldest
     )
@@ -154,7 +164,7 @@ def _append_metrics(registry: CollectorRegistry) -> Callable[[int, float], None]
 
 
 async def prepare(conninfo: str) -> str | None:
-    """Migrate, build missing or outdated views, and make the role of the application. Returns the role's name, or None."""
+    """Migrate, build views that are missing, and make the role of the application. Returns the role's name, or None."""
     async with Database.of_owner(conninfo, size=4) as owner:
         try:
             applied = await migrate(owner, migrations())
@@ -162,8 +172,7 @@ async def prepare(conninfo: str) -> str | None:
             raise StartError(f"{fault}; use the build that made this database, or a new database") from fault
         await _cover_today(owner)
         role = APP_ROLE if await grant_application(owner, grants()) else None
-        rebuilder = Rebuilder(owner, Streams(owner, EventMapper(catalogue())), app_role=role)
-        built = await rebuilder.ensure(views().all)
+        built = await _rebuilder(owner, role).ensure(views().all)
         if applied or built:
             _log.info("migrated: %s; built views: %s", ", ".join(applied) or "nothing", ", ".join(built) or "none")
         return role
@@ -177,3 +186,23 @@ async def _cover_today(owner: Database) -> None:
             await cover(connection, table, now=system_clock(), days=1, ahead=0)
     finally:
         await connection.close()
+
+
+def _rebuilder(owner: Database, role: str | None) -> Rebuilder:
+    return Rebuilder(owner, Streams(owner, EventMapper(catalogue())), app_role=role)
+
+
+async def unfinished(database: Database) -> list[str]:
+    """What waits until no older build lives: views to be built, and migrations."""
+    left = await _rebuilder(database, None).unfinished(views().all)
+    return [*(f"{view.name} version {view.version}" for view in left), *await waiting(database, migrations())]
+
+
+async def finish(conninfo: str, role: str | None) -> None:
+    """Wait until no older build lives, and do what had to wait for that."""
+    async with Database.of_owner(conninfo, size=4) as owner:
+        if built := await _rebuilder(owner, role).finish(views().all):
+            _log.info("built views: %s", ", ".join(built))
+        while await waiting(owner, migrations()):
+            if not await migrate(owner, migrations()):
+                await asyncio.sleep(_LOOK_AGAIN)

@@ -24,6 +24,7 @@ from api.wiring.core import Core
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
 from api.wiring.siblings import Alone, Siblings
+from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.client.handlers import ClientHandlers
 from domain.client.roles import Role
@@ -82,6 +83,9 @@ class Product:
         self._started.push_async_callback(self._outbound.close)
         self._started.push_async_callback(self._workers.stop)
         await self._workers.start()
+        finisher = Finisher(self.core.database)
+        self._started.push_async_callback(finisher.stop)
+        await finisher.start()
         self._repeat(self.core.directory.store_usage, _WRITE_USE_EVERY, what="key use")
         self._repeat(self._idempotency.sweep, _SWEEP_EVERY, what="idempotency keys sweep")
 

@@ -73,6 +73,11 @@ ORDER BY build, host, pid
 """
 
 
+def schema_of(build: int) -> str:
+    """The schema with the views that this build reads in its own form, before they are built."""
+    return f"build_{build}"
+
+
 class BuildTooOld(Unavailable):
     """This build may not run on this database any more."""
 

@@ -41,10 +41,19 @@ class Pool:
     """Pooled connections for queries. The server stops a query that takes too long, whether or not anybody waits for it still."""
 
     def __init__(
-        self, primary: Primary, *, role: str | None, size: int, seconds: float | None, waiting: int = 0, least: int = 0
+        self,
+        primary: Primary,
+        *,
+        role: str | None,
+        schema: str | None = None,
+        size: int,
+        seconds: float | None,
+        waiting: int = 0,
+        least: int = 0,
     ) -> None:
         self._primary = primary
         self._role = role
+        self._schema = schema
         self._seconds = seconds
         self._renewed = float("-inf")
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
@@ -69,8 +78,12 @@ class Pool:
 
     async def _configure_pooled(self, connection: Connection) -> None:
         _adapt(connection)
-        settings = () if self._seconds is None else _IDLE
+        settings = (*self._searched, *(() if self._seconds is None else _IDLE))
         await connection.configure(self._primary, seconds=self._seconds, settings=settings, role=self._role)
+
+    @property
+    def _searched(self) -> Sequence[tuple[str, str]]:
+        return () if self._schema is None else (("search_path", f"{self._schema}, public"),)
 
     @property
     def timeline(self) -> int:
@@ -143,15 +156,24 @@ class Database(Pool):
     """The pool of writes, authentication and reads by key, another pool for `lists`, and single connections.
 
     Lists, searches and the audit may read much. They have connections of their own, so that the others are never taken by them.
-    `role`, when given, is taken on by every connection: it may append to the log and never change it.
+    `role`, when given, is taken on by every connection: it may append to the log and never change it. Tables are looked up in
+    `schema` first, where there is one: it has views in the form that this build knows, before they are built.
     """
 
-    def __init__(self, conninfo: str, *, role: str | None = None, size: int = 8, limits: PoolLimits | None = None) -> None:
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        role: str | None = None,
+        schema: str | None = None,
+        size: int = 8,
+        limits: PoolLimits | None = None,
+    ) -> None:
         limits = limits or PoolLimits(size)
-        primary = Primary(limited(conninfo))
-        super().__init__(primary, role=role, size=limits.connections, seconds=limits.seconds, least=1)
+        primary, seconds = Primary(limited(conninfo)), limits.seconds
+        super().__init__(primary, role=role, schema=schema, size=limits.connections, seconds=seconds, least=1)
         self.conninfo = conninfo
-        self.lists = Pool(primary, role=role, size=limits.list_connections, seconds=limits.seconds, waiting=limits.waiting)
+        self.lists = Pool(primary, role=role, schema=schema, size=limits.list_connections, seconds=seconds, waiting=limits.waiting)
 
     @classmethod
     def of_owner(cls, conninfo: str, *, size: int) -> Self:
@@ -180,7 +202,7 @@ class Database(Pool):
         such as (`lock_timeout`, `5s`)."""
         connection = await self._connect(purpose)
         _adapt(connection)
-        await connection.configure(self._primary, seconds=seconds, settings=settings, role=self._role)
+        await connection.configure(self._primary, seconds=seconds, settings=(*self._searched, *settings), role=self._role)
         return connection
 
     async def _connect(self, purpose: str) -> Connection:

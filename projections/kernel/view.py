@@ -6,8 +6,8 @@ Both use the same `row`, so live and rebuilt views are equal, and a row that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -38,12 +38,16 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """`version` changes whenever `columns`, `indexes` or the meaning of `row` do; start-up then rebuilds the view.
+    """`version` is raised whenever `columns`, `indexes` or the meaning of `row` change; the view is then built again.
 
     `row` gives the columns' values in order, the key first and the aggregate's version second; with `many_rows`, any number
     of such rows, and an aggregate that once had a row keeps it.
     `indexes` are CREATE INDEX tails with `{table}` for the table's name, keyed by the index's own name. `fixed` are columns that
     keep the value of the first row: later changes make and send only the values of the others, which `changing` gives.
+
+    `earlier` is the version that the release before had. It is written and read as long as a build of that release lives, and until
+    this version is built. Queries know this version only: `from_earlier` has an SQL expression, over the columns of the earlier
+    version, for each column that it lacks or has in another form.
     """
 
     name: str
@@ -56,6 +60,13 @@ class View:
     many_rows: bool = False
     fixed: tuple[str, ...] = ()
     changing: Callable[[Any], tuple[Any, ...]] | None = None
+    earlier: View | None = None
+    from_earlier: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key_name(self) -> str:
+        """The name of the primary key. Every append names it, so it has the version: who writes another version writes nothing."""
+        return f"{self.name}_{self.version}_key"
 
     def rows(self, root: AggregateRoot) -> Sequence[tuple[Any, ...]]:
         return self.row(root) if self.many_rows else (self.row(root),)
@@ -71,30 +82,43 @@ class View:
 
     def create(self, table: str) -> str:
         columns = ", ".join(f"{c.name} {c.type}{' NOT NULL' if c.name in (*self.key, 'version') else ''}" for c in self.columns)
-        return f"CREATE TABLE {table} ({columns})"
+        return f"CREATE TABLE public.{table} ({columns})"
 
     def complete(self, table: str) -> Sequence[str]:
         """Key and indexes, made after a bulk load."""
         key = ", ".join(self.key)
-        made = [f"ALTER TABLE {table} ADD CONSTRAINT {table}_key PRIMARY KEY ({key})"]
-        made += [f"CREATE INDEX {table}_{name} ON {tail.format(table=table)}" for name, tail in self.indexes.items()]
+        made = [f"ALTER TABLE public.{table} ADD CONSTRAINT {table}_key PRIMARY KEY ({key})"]
+        made += [f"CREATE INDEX {table}_{name} ON {tail.format(table=f'public.{table}')}" for name, tail in self.indexes.items()]
         return made
 
-    def upsert(self, table: str, source: str) -> str:
-        """INSERT … SELECT from arrays; `source` is joined in so that the log's lock is taken first."""
+    def rename(self, table: str) -> Sequence[str]:
+        """The table and everything that carries its name get the names of the view."""
+        indexes = [f"ALTER INDEX public.{table}_{name} RENAME TO {self.name}_{name}" for name in self.indexes]
+        key = f"ALTER INDEX public.{table}_key RENAME TO {self.key_name}"
+        return [f"ALTER TABLE public.{table} RENAME TO {self.name}", key, *indexes]
+
+    def stand_in(self, schema: str) -> str:
+        """A database view of this version over the table of the earlier one, for queries."""
+        shown = (f"({self.from_earlier.get(c.name, c.name)})::{c.type} AS {c.name}" for c in self.columns)
+        return f"CREATE VIEW {schema}.{self.name} AS SELECT {', '.join(shown)} FROM public.{self.name}"
+
+    def upsert(self, table: str, source: str, *, key: str | None = None) -> str:
+        """INSERT … SELECT from arrays; `source` is joined in so that the log's lock is taken first. `key` is the name of a
+        constraint that the table must have."""
         names = ", ".join(c.name for c in self.columns)
         taken = ", ".join(c.select_expression for c in self.columns)
         arrays = ", ".join(f"%s::{c.parameter_type}[]" for c in self.columns)
         changed = ", ".join(f"{c.name} = excluded.{c.name}" for c in self.columns if c.name not in self.key)
+        conflict = f"({', '.join(self.key)})" if key is None else f"ON CONSTRAINT {key}"
         return (
-            f"INSERT INTO {table} ({names}) SELECT {taken} FROM {source}unnest({arrays}) AS v({names}) "
-            f"ON CONFLICT ({', '.join(self.key)}) DO UPDATE SET {changed} WHERE excluded.version > {table}.version"
+            f"INSERT INTO public.{table} AS t ({names}) SELECT {taken} FROM {source}unnest({arrays}) AS v({names}) "
+            f"ON CONFLICT {conflict} DO UPDATE SET {changed} WHERE excluded.version > t.version"
         )
 
     @cached_property
     def upsert_appended(self) -> str:
         """The upsert as part of an append: it waits for the CTE `appended`, so that every writer takes the log's lock first."""
-        return self.upsert(self.name, "appended, ")
+        return self.upsert(self.name, "appended, ", key=self.key_name)
 
     @cached_property
     def update_appended(self) -> str:
@@ -102,10 +126,10 @@ class View:
         names = ", ".join(c.name for c in self._moving)
         arrays = ", ".join(f"%s::{c.parameter_type}[]" for c in self._moving)
         changed = ", ".join(f"{c.name} = {c.select_expression}" for c in self._moving if c.name not in self.key)
-        matching = " AND ".join(f"{self.name}.{name} = v.{name}" for name in self.key)
+        matching = " AND ".join(f"t.{name} = v.{name}" for name in self.key)
         return (
-            f"UPDATE {self.name} SET {changed} FROM appended, unnest({arrays}) AS v({names}) "
-            f"WHERE {matching} AND v.version > {self.name}.version"
+            f"UPDATE public.{self.name} AS t SET {changed} FROM appended, unnest({arrays}) AS v({names}) "
+            f"WHERE {matching} AND v.version > t.version AND 'public.{self.key_name}'::regclass IS NOT NULL"
         )
 
     @cached_property
@@ -135,6 +159,10 @@ class Views:
         self.all = tuple(views)
         self.by_name = {view.name: view for view in views}
         self._of: dict[str, tuple[View, ...]] = {}
+        self._write(views)
+
+    def _write(self, views: Iterable[View]) -> None:
+        self._of = {}
         for view in views:
             for kind in view.kinds:
                 self._of[kind] = (*self._of.get(kind, ()), view)

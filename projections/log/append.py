@@ -23,6 +23,7 @@ from psycopg.rows import TupleRow
 from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
 from projections.kernel.connection import Connection
 from projections.kernel.database import Database
+from projections.kernel.stored_views import StoredViews
 from projections.log.refusals import independent, refusals
 from projections.log.statement import WriteSet, statement
 
@@ -69,8 +70,10 @@ class Appender:
         limits: AppendLimits = AppendLimits(),
         observe: Callable[[int, float], None] | None = None,
         announce: Callable[[int], None] | None = None,
+        views: StoredViews | None = None,
     ) -> None:
         self._database = database
+        self._views = views
         self._limits = limits
         self._observe = observe
         self._announce = announce
@@ -171,6 +174,8 @@ class Appender:
                     sift, later = True, [*now, *later]
                 else:
                     await self._divide(now, violation)
+            except (psycopg.errors.UndefinedObject, psycopg.errors.UndefinedTable) as fault:
+                later = [*await self._replaced(now, fault), *later]
             except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
                 for waiting in now:
                     _fail(waiting, Unavailable("the database is too busy"))
@@ -203,6 +208,21 @@ class Appender:
                 _fail(now[number], verdict)
         left = [waiting for number, waiting in enumerate(now) if number not in found]
         return left, [waiting for waiting, alone in zip(batch, chosen, strict=True) if not alone]
+
+    async def _replaced(self, batch: Sequence[_Waiting], fault: Exception) -> list[_Waiting]:
+        """A view has another version than some rows: what they were made of is decided again. Gives back the other commands."""
+        if self._views is None:
+            await self._divide(batch, fault)
+            return []
+        await self._views.refresh()
+        left = [waiting for waiting in batch if self._views.writes(waiting.append.rows)]
+        if len(left) == len(batch):
+            await self._divide(batch, fault)
+            return []
+        for waiting in batch:
+            if waiting not in left:
+                _fail(waiting, ConcurrencyConflict(waiting.append.events[0].stream))
+        return left
 
     async def _divide(self, batch: Sequence[_Waiting], fault: Exception) -> None:
         """The statement was refused for a reason that may be one command's only: halve the batch until that command is alone."""

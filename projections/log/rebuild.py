@@ -4,6 +4,8 @@ Blue and green: `<view>_next` is filled by COPY from a fold of the whole log, gi
 committed meanwhile, and takes the old table's place in one short transaction. The flip locks the live view first and the log
 second, which is the order in which an append meets them too (its statement locks the tables it names before it runs), so the two
 can wait for each other but never in a circle; and no append can straddle the flip.
+
+A flip to another version waits until no older build lives, since an older build writes the old table only. It never goes back.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,18 +25,29 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from domain.kernel.errors import Unavailable
-from domain.kernel.stream_name import StreamName
+from projections.kernel.builds import BUILD, LEASE, OlderBuildsRun, hold_builds, schema_of, shut_out_older
 from projections.kernel.database import Database
 from projections.kernel.view import View
 from projections.log.reader import HEAD, head
 from projections.log.streams import Streams
+from projections.log.view_tables import (
+    drop_unused_schemas,
+    lock_view,
+    make_stand_in,
+    new_kinds,
+    of_kinds,
+    stored,
+)
 
 _log = logging.getLogger(__name__)
 
 _PAGE = 5_000
 _SHORT_TAIL = 500
 _FLIP_TRIES = 50
-_ACCESS = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {role}"
+_OF_A_NEWER = "{} belongs to a newer build, which has to build it"
+_LOOK_AGAIN = 1.0
+"""Seconds between two looks at whether older builds live."""
+_ACCESS = "GRANT SELECT, INSERT, UPDATE, DELETE ON public.{table} TO {role}"
 
 _HISTORY = """
 SELECT originator_id, originator_version, topic, state FROM events
@@ -54,33 +69,78 @@ class Rebuilt:
 
 
 class Rebuilder:
-    """Rebuilds views. Needs the right to create tables, so it runs on a connection of the schema's owner."""
+    """Rebuilds views. Needs the right to create tables, so it runs on a connection of the schema's owner. A start waits for
+    `patience` seconds: by then a process that was killed is taken for dead."""
 
-    def __init__(self, database: Database, streams: Streams, *, app_role: str | None) -> None:
+    def __init__(
+        self, database: Database, streams: Streams, *, app_role: str | None, build: int = BUILD, patience: float = LEASE
+    ) -> None:
         self._database = database
         self._streams = streams
         self._app_role = app_role
+        self._build = build
+        self._patience = patience
 
     async def rebuild(self, view: View, *, progress: Callable[[int], None] | None = None) -> Rebuilt:
-        """Build the view again under live traffic. One rebuild of a view at a time, guarded by an advisory lock."""
+        """Build the view again under live traffic. One rebuild of a view at a time, guarded by an advisory lock. Raises
+        `OlderBuildsRun` for a new version while an older build lives, and `BuildTooOld`."""
         async with self._alone(view) as connection:
-            return await self._rebuild(connection, view, progress or (lambda _: None))
+            return await self._rebuild(connection, view, progress=progress)
 
     async def ensure(self, views: Iterable[View]) -> list[str]:
-        """Build the views that are missing, have another version or lack a kind. Returns their names."""
+        """Make every view ready for this build. Returns the names of those that were built.
+
+        One of the earlier version is not built yet: queries get it in its new form, and `finish` builds it. For others this waits
+        some seconds until no older build lives, else raises `OlderBuildsRun`."""
         built = []
+        views = list(views)
+        new = await new_kinds(self._database, views)
         for view in views:
-            if not await self._fits(view):
+            if not await self._fits(view, new) and not await self._stand_in(view):
                 async with self._alone(view) as connection:
-                    if not await self._fits(view):
-                        await self._rebuild(connection, view, lambda _: None)
+                    if not await self._fits(view, new):
+                        await self._rebuild(connection, view, new=new, wait=self._patience)
                         built.append(view.name)
         return built
 
-    async def _fits(self, view: View) -> bool:
-        """A view of more kinds than this release knows belongs to a newer release, and is left as it is."""
-        found = await self._database.row("SELECT version, kinds FROM view_versions WHERE name = %s", (view.name,))
-        return found is not None and found[0] == view.version and (found[1] is None or {*view.kinds} <= {*found[1]})
+    async def unfinished(self, views: Iterable[View]) -> list[View]:
+        """The views that have their earlier version in the database."""
+        versions: dict[str, int] = dict(await self._database.rows("SELECT name, version FROM view_versions"))
+        return [view for view in views if view.earlier is not None and versions.get(view.name) == view.earlier.version]
+
+    async def finish(self, views: Iterable[View]) -> list[str]:
+        """Build what is unfinished, each as soon as no older build lives. Returns the names."""
+        built = []
+        for view in views:
+            async with self._alone(view) as connection:
+                if await self.unfinished([view]):
+                    await self._rebuild(connection, view, wait=math.inf)
+                    built.append(view.name)
+        await drop_unused_schemas(self._database)
+        return built
+
+    async def _fits(self, view: View, new: frozenset[str]) -> bool:
+        """Kinds that are new to the log are added to those that the table has."""
+        async with self._database.connection() as connection, connection.transaction():
+            await hold_builds(connection)
+            found = await stored(connection, view)
+            if found is None or found.version < view.version:
+                return False
+            if found.version > view.version:
+                raise Unavailable(_OF_A_NEWER.format(view.name))
+            added = {*view.kinds} - found.kinds
+            if added <= new:
+                await connection.execute("UPDATE view_versions SET kinds = kinds || %s WHERE name = %s", (sorted(added), view.name))
+            return added <= new
+
+    async def _stand_in(self, view: View) -> bool:
+        async with self._database.connection() as connection, connection.transaction():
+            await hold_builds(connection)
+            found = await stored(connection, view)
+            if found is None or view.earlier is None or found.version != view.earlier.version:
+                return False
+            await make_stand_in(connection, view, schema=schema_of(self._build), role=self._app_role)
+            return True
 
     @asynccontextmanager
     async def _alone(self, view: View) -> AsyncIterator[AsyncConnection[TupleRow]]:
@@ -91,22 +151,42 @@ class Rebuilder:
         finally:
             await connection.close()
 
-    async def _rebuild(self, connection: AsyncConnection[TupleRow], view: View, progress: Callable[[int], None]) -> Rebuilt:
+    async def _rebuild(
+        self,
+        connection: AsyncConnection[TupleRow],
+        view: View,
+        *,
+        progress: Callable[[int], None] | None = None,
+        new: frozenset[str] = frozenset(),
+        wait: float = 0.0,
+    ) -> Rebuilt:
+        """`new`: the kinds that no older build knows. `wait`: seconds for older builds to end."""
         table = f"{view.name}_next"
-        await connection.execute(f"DROP TABLE IF EXISTS {table}".encode())
+        await connection.execute(f"DROP TABLE IF EXISTS public.{table}".encode())
         await connection.execute(view.create(table).encode())
-        start = await head(self._database)
-        events, rows = await self._fill(connection, view, table=table, position=start, progress=progress)
+        position = await head(self._database)
+        events, rows = await self._fill(connection, view, table=table, position=position, progress=progress or (lambda _: None))
         for statement in view.complete(table):
             await connection.execute(statement.encode())
         if self._app_role is not None:
             await connection.execute(_ACCESS.format(table=table, role=self._app_role).encode())
-        position = start
-        while (latest := await head(self._database)) - position > _SHORT_TAIL:
-            await self._catch_up(connection, view, table=table, after=position, until=latest)
-            position = latest
-        reached = await self._flip(connection, view, table=table, position=position)
-        await connection.execute(f"ANALYZE {view.name}".encode())
+        since, said = time.monotonic(), False
+        while True:
+            while (latest := await head(self._database)) - position > _SHORT_TAIL:
+                await self._catch_up(connection, view, table=table, after=position, until=latest)
+                position = latest
+            try:
+                reached = await self._flip(connection, view, table=table, position=position, new=new)
+                break
+            except OlderBuildsRun as older:
+                if time.monotonic() > since + wait:
+                    await connection.execute(f"DROP TABLE public.{table}".encode())
+                    raise
+                if not said:
+                    _log.warning("%s", older)
+                    said = True
+                await asyncio.sleep(_LOOK_AGAIN)
+        await connection.execute(f"ANALYZE public.{view.name}".encode())
         return Rebuilt(events, rows, reached)
 
     async def _fill(
@@ -118,7 +198,7 @@ class Rebuilder:
         reader = await self._database.connect("rebuild reader", seconds=None)
         frozen = _collector_at_rest()
         try:
-            async with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN".encode()) as copy:
+            async with connection.cursor() as cursor, cursor.copy(f"COPY public.{table} ({names}) FROM STDIN".encode()) as copy:
                 async for page in _pages(reader, view, position):
                     events += len(page)
                     for root in self._streams.folded(page).values():
@@ -140,10 +220,12 @@ class Rebuilder:
             packed = view.pack([row for root in roots.values() for row in view.rows(root)])
             await connection.execute(view.upsert(table, ""), packed, binary=True)
 
-    async def _flip(self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int) -> int:
+    async def _flip(
+        self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int, new: frozenset[str]
+    ) -> int:
         for left in reversed(range(_FLIP_TRIES)):
             try:
-                return await self._try_flip(connection, view, table=table, position=position)
+                return await self._try_flip(connection, view, table=table, position=position, new=new)
             except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.QueryCanceled):
                 _log.info("the flip of %s waited too long for a lock; trying again", view.name)
                 await asyncio.sleep(0.05)
@@ -151,19 +233,27 @@ class Rebuilder:
                     raise Unavailable(f"{view.name} is too busy to be replaced") from None
         raise AssertionError("unreachable")
 
-    async def _try_flip(self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int) -> int:
+    async def _try_flip(
+        self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int, new: frozenset[str]
+    ) -> int:
         async with connection.transaction():
             await connection.execute("SET LOCAL lock_timeout = '500ms'")
             await connection.execute("SET LOCAL idle_in_transaction_session_timeout = '2s'")
-            if await _exists(connection, view.name):
-                await connection.execute(f"LOCK TABLE {view.name} IN ACCESS EXCLUSIVE MODE".encode())
+            await self._may_flip(connection, view, new)
+            stand_ins = await lock_view(connection, view.name)
             await connection.execute("SELECT FROM log_identity FOR UPDATE")  # a statement of its own: the next sees the last commit
             found = await (await connection.execute(HEAD.encode())).fetchone()
             reached = int(found[0]) if found else 0
             await self._catch_up(connection, view, table=table, after=position, until=reached)
-            await connection.execute(f"DROP TABLE IF EXISTS {view.name}".encode())
-            for statement in _renames(view, table):
+            before = await stored(connection, view)
+            for stand_in in stand_ins:
+                await connection.execute(stand_in.drop.encode())
+            await connection.execute(f"DROP TABLE IF EXISTS public.{view.name}".encode())
+            for statement in view.rename(table):
                 await connection.execute(statement.encode())
+            if before is not None and before.version == view.version:  # they are for a newer build
+                for stand_in in stand_ins:
+                    await connection.execute(stand_in.create(self._app_role).encode())
             await connection.execute(
                 "INSERT INTO view_versions (name, version, position, kinds) VALUES (%s, %s, %s, %s) ON CONFLICT (name) DO UPDATE "
                 "SET version = excluded.version, position = excluded.position, kinds = excluded.kinds, built_at = now()",
@@ -171,22 +261,20 @@ class Rebuilder:
             )
         return reached
 
-
-def _renames(view: View, table: str) -> list[str]:
-    """The new table and everything that carries its name take the live name."""
-    indexes = [f"ALTER INDEX {table}_{name} RENAME TO {view.name}_{name}" for name in ("key", *view.indexes)]
-    return [f"ALTER TABLE {table} RENAME TO {view.name}", *indexes]
-
-
-async def _exists(connection: AsyncConnection[TupleRow], table: str) -> bool:
-    found = await (await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,))).fetchone()
-    return bool(found and found[0])
+    async def _may_flip(self, connection: AsyncConnection[TupleRow], view: View, new: frozenset[str]) -> None:
+        """An older build would go on without writing what is built now; and nothing that a newer build wrote may be lost."""
+        await hold_builds(connection)
+        found = await stored(connection, view)
+        if found is not None and (found.version > view.version or found.kinds - {*view.kinds}):
+            raise Unavailable(_OF_A_NEWER.format(view.name))
+        same = found.kinds if found is not None and found.version == view.version else frozenset()
+        if {*view.kinds} - same - new:
+            await shut_out_older(connection, self._build, because=f"{view.name} version {view.version}")
 
 
 async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -> AsyncIterator[list[tuple[Any, ...]]]:
     """The history in pages that never cut a stream in two."""
-    bounds = map(StreamName.bounds, view.kinds)
-    kinds = " OR ".join(f"(originator_id >= '{first}' AND originator_id < '{end}')" for first, end in bounds)
+    kinds = of_kinds(view.kinds)
     carried: list[tuple[Any, ...]] = []
     async with reader.transaction(), reader.cursor("history") as cursor:
         cursor.itersize = _PAGE

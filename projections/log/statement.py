@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -195,11 +196,11 @@ def _of_records(records: Sequence[IdempotencyRecord]) -> list[Any]:
 
 
 def _views(rows: Iterable[ViewRow]) -> Iterable[Part]:
-    written: dict[str, tuple[View, list[tuple[Any, ...]]]] = {}
-    changed: dict[str, tuple[View, list[tuple[Any, ...]]]] = {}
+    written: dict[tuple[str, int], tuple[View, list[tuple[Any, ...]]]] = {}
+    changed: dict[tuple[str, int], tuple[View, list[tuple[Any, ...]]]] = {}
     for view, values, update in rows:
-        (changed if update else written).setdefault(view.name, (view, []))[1].append(values)
-    for name, (view, those) in sorted(written.items()):
-        yield f"{name}_rows AS ({view.upsert_appended})", view.pack(those)
-    for name, (view, those) in sorted(changed.items()):
-        yield f"{name}_changes AS ({view.update_appended})", view.pack_changes(those)
+        (changed if update else written).setdefault((view.name, view.version), (view, []))[1].append(values)
+    for (name, version), (view, those) in sorted(written.items(), key=itemgetter(0)):
+        yield f"{name}_{version}_rows AS ({view.upsert_appended})", view.pack(those)
+    for (name, version), (view, those) in sorted(changed.items(), key=itemgetter(0)):
+        yield f"{name}_{version}_changes AS ({view.update_appended})", view.pack_changes(those)

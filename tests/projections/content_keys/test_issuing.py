@@ -94,7 +94,7 @@ async def test_the_look_up_uses_the_indexes(inner: Core, database_url: str) -> N
             (KID,),
         )
         shown = "\n".join(line for (line,) in await plan.fetchall())
-    assert "content_key_view_key" in shown
+    assert CONTENT_KEY_VIEW.key_name in shown
     assert "vault_pkey" in shown
 
 
