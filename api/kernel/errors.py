@@ -8,6 +8,7 @@ from typing import Any
 from api.http import errors as http
 from api.http.errors import Failure, FieldError, bad_input
 from domain.kernel.errors import Conflict, Malformed, NotFound, OutcomeUnknown, PreconditionFailed, Refused, Unavailable
+from domain.kernel.mapper import UnknownTopic
 
 
 def _malformed(error: Malformed) -> Failure:
@@ -23,6 +24,11 @@ def _unavailable(error: Unavailable) -> Failure:
     return Failure(503, error.what, problem, headers=(("retry-after", str(error.retry_after)),))
 
 
+def _too_old(error: UnknownTopic) -> Failure:
+    """A newer build wrote it, so a process of that build can answer."""
+    return Failure(503, "A newer build of the product has written this; ask again.", "unavailable", headers=(("retry-after", "1"),))
+
+
 _TABLE: dict[type[Any], Callable[..., Failure]] = {
     Malformed: _malformed,
     NotFound: _not_found,
@@ -30,6 +36,7 @@ _TABLE: dict[type[Any], Callable[..., Failure]] = {
     PreconditionFailed: lambda error: Failure(412, f"{error.reason[:1].upper()}{error.reason[1:]}.", "stale-version"),
     Conflict: lambda error: Failure(409, error.reason, "conflict"),
     Unavailable: _unavailable,
+    UnknownTopic: _too_old,
 }
 
 
