@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from api.http.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
-from api.wiring.core import Core, core_on
+from api.wiring.core import Core
 from api.wiring.services import ROUTES, authenticate, services
 from domain.client.commands import NewKey, RegisterClient
 from domain.kernel.encryption import KeyedHash, SecretCipher
@@ -121,13 +121,8 @@ async def kept_databases(migrated: tuple[str, str | None]) -> AsyncIterator[Kept
 @pytest.fixture
 async def inner(database_url: str, kept_databases: KeptDatabases, clock: HandClock) -> AsyncIterator[Core]:
     """The log and everything around it, without a web."""
-    async with kept_databases.one() as database:
-        wired = core_on(database, clock=clock)
-        await wired.start()
-        try:
-            yield wired
-        finally:
-            await wired.stop()
+    async with kept_databases.core(clock) as wired:
+        yield wired
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from api.wiring.core import Core, core_on
+from domain.kernel.clock import Clock
 from projections.kernel.connection import Connection, limited
 from projections.kernel.database import Database
+
+_OF_EACH_CORE: Final = ("appender", "commit_notifier")
+"""Others are new: one that listens, for example, would hear what earlier tests said."""
 
 
 class KeptConnection(Connection):
@@ -45,12 +51,14 @@ class KeptConnection(Connection):
 
 
 class KeptDatabase(Database):
-    """`close` keeps the connections, and `end` closes them."""
+    """A test that closes it has closed it. At the end of a test it stays open."""
 
     def __init__(self, conninfo: str, *, role: str | None) -> None:
         super().__init__(conninfo, role=role)
         self._kept: defaultdict[str, list[KeptConnection]] = defaultdict(list)
         self._opened = False
+        self.stays_open = False
+        self.closed = False
 
     async def open(self) -> None:
         if not self._opened:
@@ -59,16 +67,20 @@ class KeptDatabase(Database):
         await self._pool.check()
 
     async def close(self) -> None:
-        """A test that uses the database after its end is not found here; tests of that have a `Database`."""
+        if not self.stays_open:
+            self.closed = True
+            await super().close()
 
     async def end(self) -> None:
-        if self._opened:
+        if not self.closed:
             await super().close()
         for kept in self._kept.values():
             while kept:
                 await kept.pop().end()
 
     async def _connect(self, purpose: str) -> Connection:
+        if purpose not in _OF_EACH_CORE:
+            return await super()._connect(purpose)
         kept = self._kept[purpose]
         while kept:
             connection = kept.pop()
@@ -90,11 +102,21 @@ class KeptDatabases:
         self._idle: list[KeptDatabase] = []
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[KeptDatabase]:
-        """For one test and one core."""
+    async def core(self, clock: Clock) -> AsyncIterator[Core]:
+        """As one process of the product has it."""
         database = self._idle.pop() if self._idle else KeptDatabase(self._conninfo, role=self._role)
-        yield database
-        self._idle.append(database)
+        wired = core_on(database, clock=clock)
+        await wired.start()
+        try:
+            yield wired
+        finally:
+            database.stays_open = True
+            await wired.stop()
+            database.stays_open = False
+            if database.closed:
+                await database.end()
+            else:
+                self._idle.append(database)
 
     async def end(self) -> None:
         for database in self._idle:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api.wiring.core import Core, core_on
+from api.wiring.core import Core
 from tests.conftest import HandClock
 from tests.kept_database import KeptDatabases
 
@@ -14,8 +14,5 @@ from tests.kept_database import KeptDatabases
 @pytest.fixture
 async def other(database_url: str, kept_databases: KeptDatabases, clock: HandClock) -> AsyncIterator[Core]:
     """A second process on the same database."""
-    async with kept_databases.one() as database:
-        wired = core_on(database, clock=clock)
-        await wired.start()
+    async with kept_databases.core(clock) as wired:
         yield wired
-        await wired.stop()
