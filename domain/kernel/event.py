@@ -19,7 +19,7 @@ ENVELOPE = frozenset({"originator_id", "originator_version"})
 class DomainEvent(BaseModel, CanMutateAggregate[str]):
     """Strict when written, tolerant when read: unknown members of old or newer versions are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     TOPIC: ClassVar[str] = ""
     class_version: ClassVar[int] = 1

@@ -46,7 +46,7 @@ _MESSAGES: Final = {
 class Section(BaseModel):
     """An object of a configuration. Other keys are allowed; they stay in the text and mean nothing here."""
 
-    model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore", hide_input_in_errors=True)
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
 
 class ClosedSection(Section):
