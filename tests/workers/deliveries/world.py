@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from random import Random
 from uuid import UUID
 
@@ -57,8 +58,13 @@ def place(key: Key) -> Place:
 
 
 def cursor_of(key: Key) -> Cursor:
-    source = next(source for source, webhooks in zip(Source, WEBHOOKS, strict=True) if key[0] in webhooks)
-    return source, shard_of(key[0])
+    return _cursor_of_webhook(key[0])
+
+
+@cache
+def _cursor_of_webhook(webhook: UUID) -> Cursor:
+    source = next(source for source, webhooks in zip(Source, WEBHOOKS, strict=True) if webhook in webhooks)
+    return source, shard_of(webhook)
 
 
 class Twin(DeliveryStore):
@@ -66,6 +72,7 @@ class Twin(DeliveryStore):
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._ordered: list[Key] = []
 
     async def last_places(self, cursors: Iterable[Cursor]) -> dict[Cursor, Place]:
         found = {
@@ -115,8 +122,10 @@ class Twin(DeliveryStore):
         return self._answered(found)
 
     def _pending(self) -> list[Key]:
-        pending = (key for key, row in self._world.table.items() if row.state == PENDING)
-        return sorted(pending, key=place)
+        table = self._world.table
+        if len(self._ordered) != len(table):  # rows are added, and never removed
+            self._ordered = sorted(table, key=place)
+        return [key for key in self._ordered if table[key].state == PENDING]
 
     def _answered(self, keys: Sequence[Key]) -> list[PendingDelivery]:
         """The rows as they are now. Changes during the query are not in the answer."""
