@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from tests.e2e.processes import Caller, alive, children
-from tests.e2e.product import Product, products
+from tests.e2e.product import Product, client, products
 from tests.platform.waiting import until
 
 RATE = 2
@@ -51,7 +51,7 @@ def sample(text: str, name: str) -> float:
 
 
 def scraped(product: Product) -> str:
-    return httpx.get(f"{product.address}/metrics", timeout=30).text
+    return httpx.get(f"{product.address}/metrics", timeout=30, verify=False).text
 
 
 def test_a_write_through_one_process_is_seen_through_the_other(callers: list[Caller]) -> None:
@@ -142,7 +142,7 @@ def test_a_restart_one_by_one_resets_nobody(product: Product, key: str) -> None:
 
     def keep_alive(number: int) -> int:
         answers = 0
-        with httpx.Client(base_url=product.address, headers={"API-KEY": key}, timeout=30) as http:
+        with client(product, key) as http:
             while not done.is_set():
                 assert http.get("/api/event/").status_code == 200
                 assert http.post("/api/event/", json={"title": f"{number} {answers}"}).status_code == 200
@@ -152,7 +152,7 @@ def test_a_restart_one_by_one_resets_nobody(product: Product, key: str) -> None:
     def new_connections() -> int:
         answers = 0
         while not done.is_set():
-            assert httpx.get(f"{product.address}/livez", timeout=30).status_code == 200
+            assert httpx.get(f"{product.address}/livez", timeout=30, verify=False).status_code == 200
             answers += 1
         return answers
 
@@ -178,30 +178,6 @@ def test_a_port_that_is_shared_already_is_refused(product: Product, tmp_path: Pa
         assert second.errors == f"medialedger: port {port} on 127.0.0.1 is in use; stop the other program or set MEDIALEDGER_PORT\n"
 
 
-def test_a_setting_that_stops_the_start_is_one_line(tmp_path: Path) -> None:
-    """Only the first process of the API finds it out."""
-    home = tmp_path / "home"
-    with products() as started:
-        first = started.start(home).until_ready()
-        first.signal(signal.SIGTERM)
-        assert first.ended() == 0
-        (home / "master.key").write_bytes(bytes(32))
-        second = started.start(home, api_processes="2")
-        assert second.ended() == 1
-        assert second.errors.startswith("medialedger: the master key is not the one")
-        assert second.errors.count("\n") == 1
-
-
-def test_more_processes_than_the_database_has_connections_for_are_refused(tmp_path: Path) -> None:
-    with products() as started:
-        many = started.start(tmp_path / "home", api_processes="64", worker_processes="64")
-        assert many.ended() == 1
-        assert (
-            many.errors.splitlines()[-1]
-            == "medialedger: 128 processes need up to 2064 connections; max_connections of the database is 250"
-        )
-
-
 def test_a_stop_answers_what_is_under_way_in_all_processes(product: Product, key: str) -> None:
     """The last test of this product."""
     pids = [*children(product, "api"), *children(product, "workers")]
@@ -217,27 +193,52 @@ def test_a_stop_answers_what_is_under_way_in_all_processes(product: Product, key
     assert product.refuses
 
 
-def test_a_second_signal_forces(tmp_path: Path) -> None:
+@pytest.fixture
+def stopped_home(product: Product) -> Path:
+    """The home of the product, which has ended."""
+    product.signal(signal.SIGTERM)
+    assert product.ended() == 0
+    return product.home
+
+
+def test_a_supervisor_that_is_killed_leaves_no_process_and_a_second_signal_forces(stopped_home: Path) -> None:
     """One process is frozen, so it would never end by itself."""
     with products() as started:
-        product = started.start(tmp_path / "home", api_processes="2", shutdown_seconds="3600").until_ready()
-        pids = children(product, "api")
+        killed = started.start(stopped_home, api_processes="2", worker_processes="1").until_ready()
+        pids = [*children(killed, "api"), *children(killed, "workers")]
+        assert len(pids) == 3
+        killed.kill()
+        until(lambda: not any(map(alive, pids)))
+        port = killed.address.rpartition(":")[2]
+        again = started.start(stopped_home, api_processes="2", port=port, shutdown_seconds="3600").until_ready()
+        assert httpx.get(again.address + "/livez", verify=False).status_code == 200
+
+        pids = children(again, "api")
         os.kill(pids[0], signal.SIGSTOP)
 
-        def killed() -> bool:
-            product.signal(signal.SIGTERM)
+        def forced() -> bool:
+            again.signal(signal.SIGTERM)
             return not any(map(alive, pids))
 
-        until(killed)
-        assert product.ended() == 1
+        until(forced)
+        assert again.ended() == 1
 
 
-def test_a_supervisor_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+def test_more_processes_than_the_database_has_connections_for_are_refused(stopped_home: Path) -> None:
     with products() as started:
-        product = started.start(tmp_path / "home", api_processes="2", worker_processes="1").until_ready()
-        pids = [*children(product, "api"), *children(product, "workers")]
-        assert len(pids) == 3
-        product.kill()
-        until(lambda: not any(map(alive, pids)))
-        again = started.start(tmp_path / "home", api_processes="2", port=product.address.rpartition(":")[2])
-        assert httpx.get(again.until_ready().address + "/livez").status_code == 200
+        many = started.start(stopped_home, api_processes="64", worker_processes="64")
+        assert many.ended() == 1
+        assert (
+            many.errors.splitlines()[-1]
+            == "medialedger: 128 processes need up to 2064 connections; max_connections of the database is 250"
+        )
+
+
+def test_a_setting_that_stops_the_start_is_one_line(stopped_home: Path) -> None:
+    """Only the first process of the API finds it out."""
+    (stopped_home / "master.key").write_bytes(bytes(32))
+    with products() as started:
+        second = started.start(stopped_home, api_processes="2")
+        assert second.ended() == 1
+        assert second.errors.startswith("medialedger: the master key is not the one")
+        assert second.errors.count("\n") == 1
