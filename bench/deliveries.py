@@ -28,7 +28,8 @@ from domain.kernel.encryption import SecretCipher
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
 from domain.records.record import RegisterRecord
-from domain.webhook.aggregate import SIGNING, Webhook
+from domain.webhook.aggregate import Webhook
+from domain.webhook.endpoint import SIGNING
 from domain.webhook.secret import encode_secret
 from projections.consumers.leases import ShardLeases
 from projections.deliveries.keys import SHARDS, delivery_id, shard_of

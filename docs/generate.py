@@ -10,7 +10,7 @@ import inspect
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from enum import Enum, IntEnum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -50,6 +50,7 @@ _WORDS: Mapping[Any, str] = {
     int: "whole number",
     float: "number",
     bool: "true or false",
+    date: "date",
     datetime: "date-time",
     UUID: "GUID",
     Any: "any JSON",

@@ -192,7 +192,9 @@ async def _rerun(args: Namespace, settings: Settings) -> None:
     """It needs the master key: the secrets among the parameters are in the vault."""
     async with open_vault(settings) as (wired, vault):
         records = RecordQueries(wired.database, RECORDS)
-        handlers = job_handlers(wired.database, wired.executor, streams=wired.streams, records=records, vault=vault)
+        handlers = job_handlers(
+            wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock
+        )
         outcome = await handlers.rerun_job(args.id, invocation=Invocation.by("system"))
         number = outcome.aggregates[0].number
     print(f"job {args.id} is run again as job {number}")

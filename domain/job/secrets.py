@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.ports import CheckedJob
-from domain.job.values import Semaphore, Submission
+from domain.job.values import JobCallback, Semaphore, Submission
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.masking import masked
 from domain.kernel.ports import Vault
@@ -23,6 +25,10 @@ class JobSecrets:
     def semaphore(self, url: str, *, shown: str) -> Semaphore:
         """`shown` is the URL without user info and query."""
         return Semaphore(url=shown, sealed_url=None if shown == url else self._encrypt(url))
+
+    def callback(self, key: UUID, url: str, *, shown: str) -> JobCallback:
+        """`shown` is the URL without user info and query."""
+        return JobCallback(id=key, url=shown, sealed_url=None if shown == url else self._encrypt(url))
 
     def submission(self, client: str, checked: CheckedJob) -> Submission:
         """What the event log stores of a request, without its callbacks."""

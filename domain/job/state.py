@@ -27,6 +27,11 @@ def low_slots_of(client: str) -> str:
     return f"job.low_slot.{client}"
 
 
+def jobs_of(callback: object) -> str:
+    """The scope in which each job that has not ended claims its number: a callback with such a job is not removed."""
+    return f"job.of_callback.{callback}"
+
+
 class JobBase(AggregateRoot):
     """Base of the aggregate: state, without decisions."""
 
@@ -181,15 +186,18 @@ class JobBase(AggregateRoot):
         return self.state is JobState.STARTED or any(task.under_way for task in self.tasks.values())
 
     def claims(self) -> frozenset[Claim]:
-        if not self.holds_slot:
+        if self.ended:
             return NO_CLAIMS
-        held = {Claim(slots_of(self.submission.client), str(self.slot), self.id)}
-        if self.low_slot is not None:
-            held.add(Claim(low_slots_of(self.submission.client), str(self.low_slot), self.id))
-        return frozenset(held)
+        held = {Claim(jobs_of(callback.id), self.key, self.id) for callback in self.submission.callbacks}
+        if self.holds_slot:
+            held.add(Claim(slots_of(self.submission.client), str(self.slot), self.id))
+            if self.low_slot is not None:
+                held.add(Claim(low_slots_of(self.submission.client), str(self.low_slot), self.id))
+        return frozenset(held) if held else NO_CLAIMS
 
     def secrets(self) -> frozenset[UUID]:
-        refs = (self.submission.sealed_parameters, None if self.semaphore is None else self.semaphore.sealed_url)
+        refs = [self.submission.sealed_parameters, None if self.semaphore is None else self.semaphore.sealed_url]
+        refs += [callback.sealed_url for callback in self.submission.callbacks]
         return frozenset(ref.reference for ref in refs if ref is not None)
 
     # --- snapshot

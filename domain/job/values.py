@@ -89,10 +89,17 @@ class Result(Value):
     metadata: dict[str, Any] = {}
 
 
-class Submission(Value):
-    """The request of a client. All of it may be shown: secrets are masked here and encrypted in the vault.
+class JobCallback(Value):
+    """A callback that is notified of the job: `url` is its address as it is shown, `sealed_url` the secret of the whole address, if
+    that has more."""
 
-    `callbacks` are the webhooks that are notified of the job."""
+    id: UUID
+    url: str
+    sealed_url: SecretRef | None = None
+
+
+class Submission(Value):
+    """The request of a client. All of it may be shown: secrets are masked here and encrypted in the vault."""
 
     client: str
     workflow: str
@@ -100,7 +107,7 @@ class Submission(Value):
     parameters: dict[str, Any]
     tasks: Annotated[tuple[TaskPlan, ...], Field(min_length=1)]
     sealed_parameters: SecretRef | None = None
-    callbacks: tuple[UUID, ...] = ()
+    callbacks: tuple[JobCallback, ...] = ()
 
 
 class Semaphore(Value):

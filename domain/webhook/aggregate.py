@@ -1,4 +1,4 @@
-"""Webhook: an address that is called for all Events, for one Event, or for the jobs of one client.
+"""Webhook: an address that is called for changes of all Events, or of one.
 
 docs/reference/api/webhooks.md#families.
 """
@@ -13,22 +13,15 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.kernel.aggregate import NO_SECRETS
-from domain.kernel.clock import to_milliseconds
 from domain.kernel.encryption import SecretRef, kept_or_new
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.urls import check_url
-from domain.records.record import Record
 from domain.webhook.basic_auth import check_username
+from domain.webhook.endpoint import PREVIOUS, SIGNING, Endpoint
 from domain.webhook.headers import headers_in, place, secret_name
-from domain.webhook.secret import OVERLAP
 
-SIGNING: Final = "signing"
-PREVIOUS: Final = "previous"
-URL: Final = "url"
-_WITHOUT_HEADER: Final = (SIGNING, PREVIOUS, "password", URL)
+_WITHOUT_HEADER: Final = (SIGNING, PREVIOUS, "password")
 _HEADERS: Final = "additional_properties_json"
-CALLBACKS: Final = "client:"
 
 
 class WebhookFamily(Enum):
@@ -36,20 +29,17 @@ class WebhookFamily(Enum):
 
     SYSTEM_WIDE = auto()
     EVENT = auto()
-    CALLBACK = auto()
 
 
 class WebhookDetails(BaseModel):
-    """Fields of a webhook. A webhook of one Event has `event_id`, a callback `job_client`, a system-wide webhook neither.
+    """Fields of a webhook. A webhook of one Event has `event_id`, a system-wide one has not.
 
     `additional_properties_json` is the text as it was sent, with null in place of each credential.
 
-    `secrets` are references into the vault: `signing`; `previous`, which also signs until `previous_until`; `password`; `header:`
-    and a name in lower case for each credential among the headers; and for a callback `url`, the whole address where `webhook_url`
-    lacks its user info and query."""
+    `secrets` has, beside those of every endpoint, `password`, and `header:` and a name in lower case for each credential among the
+    headers."""
 
     event_id: UUID | None = None
-    job_client: str | None = None
     webhook_url: str
     use_http_basic_authentication: bool = False
     use_json_body: bool = True
@@ -61,48 +51,22 @@ class WebhookDetails(BaseModel):
 
     @property
     def family(self) -> WebhookFamily:
-        if self.job_client is not None:
-            return WebhookFamily.CALLBACK
         return WebhookFamily.SYSTEM_WIDE if self.event_id is None else WebhookFamily.EVENT
 
-    @property
-    def listed_under(self) -> UUID | str | None:
-        return self.event_id if self.job_client is None else callbacks_of(self.job_client)
 
-
-def callbacks_of(client: str) -> str:
-    """The parent that the callbacks of a client are listed under. No Event has such an id."""
-    return f"{CALLBACKS}{client}"
-
-
-class Webhook(Record):
+class Webhook(Endpoint):
     """The Event of a webhook may be deleted and restored, so the webhook has no link to it.
 
     `secrets` in a command are the sent ones, by their names. None clears a secret; one that is not named is kept."""
 
     KIND: ClassVar[str] = "webhook"
     DETAILS: ClassVar[type[BaseModel]] = WebhookDetails
-    PARENT: ClassVar[str] = "listed_under"
-
-    def rotate(self, signing: SecretRef, *, at: datetime) -> None:
-        """Both secrets sign for `OVERLAP`. A secret from before the present one is forgotten."""
-        self._check_not_deleted()
-        kept = {**self.details.secrets, SIGNING: signing, PREVIOUS: self.details.secrets[SIGNING]}
-        self._trigger(self._event(1), at=at, secrets=kept, previous_until=at + OVERLAP)
+    PARENT: ClassVar[str] = "event_id"
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
         check_webhook(values, stored)
-        kept = {**values, "secrets": _kept_secrets(values, stored)}
-        disabled_at = values.get("disabled_at")
-        if disabled_at is not None:  # to milliseconds, as a GET shows it: sent back, it changes nothing
-            kept["disabled_at"] = to_milliseconds(disabled_at)
-        return kept
-
-    def secrets(self) -> frozenset[UUID]:
-        if self.deleted:
-            return NO_SECRETS
-        return frozenset(ref.reference for ref in self.details.secrets.values())
+        return super().settled({**values, "secrets": _kept_secrets(values, stored)}, stored)
 
 
 def check_values(values: Mapping[str, Any]) -> None:

@@ -1,65 +1,58 @@
-"""Callbacks: webhooks for the jobs of one client. docs/reference/api/webhooks.md#callbacks.
+"""Callback: an address that is called for the jobs of one client. docs/reference/api/webhooks.md#callbacks.
 
-The id of a callback is made of its client and its address, so every job that names the address finds the same callback.
-User info and query of an address may hold secrets: they are stored encrypted and never shown.
+It is made by the first job that names the address, and removed when no job has named it for a while.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
-from typing import Final
-from urllib.parse import unquote
+from datetime import date, datetime, timedelta
+from typing import ClassVar, Final
 from uuid import UUID
 
-from domain.kernel.errors import Malformed
+from pydantic import BaseModel
+
+from domain.kernel.encryption import SecretRef
 from domain.kernel.ids import hashed
-from domain.kernel.urls import LONGEST_URL, check_url
+from domain.webhook.endpoint import Endpoint
 
-MOST_CALLBACKS: Final = 16
-"""Callbacks of one job: each is called for each step of the job."""
-
-_AUTHORITY: Final = re.compile(r"(?P<scheme>[^:/?#]*://)(?P<user>[^/?#]*)@(?P<rest>.*)", re.DOTALL)
-_ODD_USER: Final = re.compile(r"[^/]*//(?:[^/?#]*[^\x21-\x7e]|[^/?#]*\\|[^:/?#]*%3[Aa])")
-"""Characters that no URL has, or a colon in the user name: it would end it (RFC 7617)."""
-_CREDENTIALS: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
+KEPT: Final = timedelta(days=30)
+"""So long a callback stays after the last day on which a job named it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallbackUrl:
-    """`shown` is the address without user info and query; `whole` as it was sent."""
+class CallbackDetails(BaseModel):
+    """`webhook_url` has neither user info nor query: these are secrets of each job that names the address.
 
-    shown: str
-    whole: str = field(repr=False)
+    `named_on` is the last day on which a job named the callback, so it changes once a day and not with each job."""
+
+    client: str
+    webhook_url: str
+    named_on: date
+    secrets: dict[str, SecretRef] = {}
+    previous_until: datetime | None = None
+    disabled_at: datetime | None = None
 
     @property
-    def has_secret_part(self) -> bool:
-        return self.shown != self.whole
+    def label(self) -> str:
+        """By its label the view of records is searched for callbacks that no job names any more."""
+        return self.named_on.isoformat()
 
 
-def parse_callback_url(url: str, *, field: str) -> CallbackUrl:
-    """Raises `Malformed`; messages never repeat the address."""
-    if len(url) > LONGEST_URL:
-        raise Malformed.at(field, f"must have at most {LONGEST_URL} characters")
-    address, credentials = split_user_info(url)
-    check_url(address, field=field)
-    if credentials is not None and (_ODD_USER.match(url) or not _CREDENTIALS.fullmatch(credentials)):
-        raise Malformed.at(field, "has a user name or password that HTTP basic authentication cannot take")
-    return CallbackUrl(address.partition("?")[0], url)
+class Callback(Endpoint):
+    """The id is made of the client and the address, so all jobs that name the address find the same callback."""
+
+    KIND: ClassVar[str] = "callback"
+    DETAILS: ClassVar[type[BaseModel]] = CallbackDetails
+    PARENT: ClassVar[str] = "client"
+
+    def name(self, *, at: datetime) -> None:
+        self.amend({"named_on": max(at.date(), self.details.named_on)}, at=at)
+
+    def remove_unused(self, before: date, *, at: datetime) -> None:
+        """Delete it if no job has named it on or after that day."""
+        if not self.deleted and self.details.named_on < before:
+            self.delete(at=at)
 
 
-def split_user_info(url: str) -> tuple[str, str | None]:
-    """The URL without user info, and `user:password`; None when it has no user info."""
-    match = _AUTHORITY.fullmatch(url)
-    if match is None:
-        return url, None
-    user, _, password = match["user"].partition(":")
-    return match["scheme"] + match["rest"], f"{unquote(user)}:{unquote(password)}"
-
-
-def callback_key(*, client: str, url: str, mark: str = "") -> UUID:
-    """The id of a callback: a GUID of version 8 (RFC 9562).
-
-    `url` is the address as it is shown. `mark` is a keyed hash of the whole address where a part of it is secret: with a plain
-    hash, everybody who sees the id could try passwords on it."""
-    return hashed("callback", client, url, mark)
+def callback_key(*, client: str, url: str) -> UUID:
+    """The id of a callback: a GUID of version 8 (RFC 9562). `url` is the address as it is shown."""
+    return hashed("callback", client, url)

@@ -1,65 +1,90 @@
-"""Commands of webhooks that other records do not have."""
+"""Commands of webhooks and callbacks that other records do not have."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
 
 from domain.kernel.command import Command
 from domain.kernel.encryption import EncryptedSecret
-from domain.webhook.aggregate import SIGNING, URL, Webhook
+from domain.webhook.callback import Callback
+from domain.webhook.endpoint import SIGNING, Endpoint
 
 
 @dataclass(frozen=True)
-class RotateWebhookSecret(Command[Webhook]):
-    """Replace the signing secret. `signing` is the new one, encrypted for the webhook's stream."""
+class RotateSecret(Command[Endpoint]):
+    """Replace the signing secret. `signing` is the new one, encrypted for the endpoint's stream."""
 
+    of: type[Endpoint]
     signing: EncryptedSecret
 
-    def kind(self) -> type[Webhook]:
-        return Webhook
+    def kind(self) -> type[Endpoint]:
+        return self.of
 
     @property
     def sealed(self) -> Sequence[EncryptedSecret]:
         return (self.signing,)
 
-    def act(self, root: Webhook, *, at: datetime) -> None:
+    def act(self, root: Endpoint, *, at: datetime) -> None:
         root.rotate(self.signing.ref, at=at)
 
 
 @dataclass(frozen=True)
-class EnsureCallback(Command[Webhook]):
-    """Make the callback of an address that a job of `client` names. An existing one, disabled or not, is left as it is.
+class _CallbackCommand(Command[Callback]):
+    def kind(self) -> type[Callback]:
+        return Callback
 
-    `signing` is the secret of a new callback. `whole` is the address with its user info and query; None when it has neither. `url`
-    has none of both."""
+
+@dataclass(frozen=True)
+class NameCallback(_CallbackCommand):
+    """A job of `client` names the address: make its callback, or keep the one that exists, disabled or not.
+
+    `url` has neither user info nor query. `signing` is the secret of a new callback."""
 
     client: str
     url: str
     signing: EncryptedSecret
-    whole: EncryptedSecret | None = None
-
-    def kind(self) -> type[Webhook]:
-        return Webhook
+    new: bool = field(default=False, kw_only=True)
 
     @property
     def creates(self) -> bool:
         """The look-up found no callback. Where another request makes it meanwhile, the append fails and is tried again."""
-        return True
+        return self.new
 
     @property
     def sealed(self) -> Sequence[EncryptedSecret]:
-        return (self.signing,) if self.whole is None else (self.signing, self.whole)
+        return (self.signing,)
 
-    def decide(self, root: Webhook | None, *, at: datetime) -> Webhook:
+    def decide(self, root: Callback | None, *, at: datetime) -> Callback:
+        values = {
+            "client": self.client,
+            "webhook_url": self.url,
+            "named_on": at.date(),
+            "secrets": {SIGNING: self.signing.ref},
+        }
         if root is None:
-            return Webhook.register(self.key, self._values(), at=at)
+            return Callback.register(self.key, values, at=at)
         if root.deleted:
-            root.restore(self._values(), at=at)
+            root.restore(values, at=at)
+        else:
+            root.name(at=at)
         return root
 
-    def _values(self) -> Mapping[str, Any]:
-        secrets = {SIGNING: self.signing.ref, **({} if self.whole is None else {URL: self.whole.ref})}
-        return {"job_client": self.client, "webhook_url": self.url, "secrets": secrets}
+
+@dataclass(frozen=True)
+class KeepCallback(_CallbackCommand):
+    """One of its deliveries is sent again: it stays as long as if a job had named it."""
+
+    def act(self, root: Callback, *, at: datetime) -> None:
+        root.name(at=at)
+
+
+@dataclass(frozen=True)
+class RemoveUnusedCallback(_CallbackCommand):
+    """Delete a callback if no job has named it on or after the day `before`; otherwise nothing happens."""
+
+    before: date
+
+    def act(self, root: Callback, *, at: datetime) -> None:
+        root.remove_unused(self.before, at=at)

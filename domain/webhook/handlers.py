@@ -1,4 +1,4 @@
-"""Use cases of webhooks: add, update, replace the secret."""
+"""Use cases of webhooks and callbacks: add, update, disable, delete, replace the secret."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.ports import EventLookup
 from domain.records.ports import RecordLookup
-from domain.records.record import AmendRecord, RegisterRecord
-from domain.webhook.aggregate import SIGNING, Webhook, WebhookFamily, check_values, check_webhook
+from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.webhook.aggregate import Webhook, WebhookFamily, check_values, check_webhook
 from domain.webhook.basic_auth import check_password
-from domain.webhook.commands import RotateWebhookSecret
+from domain.webhook.callback import Callback
+from domain.webhook.commands import KeepCallback, RotateSecret
+from domain.webhook.endpoint import SIGNING, Endpoint
 from domain.webhook.headers import split_credentials
 from domain.webhook.secret import BYTES, encode_secret
 
@@ -53,7 +55,7 @@ class WebhookHandlers:
         """A new webhook, system-wide or of an Event. The outcome has its signing secret; its result says `added`."""
         key = new_id()
         values, encrypted = self._encrypt(key, changes)
-        secret, signing = self._new_secret(key)
+        secret, signing = self._new_secret(Webhook, key)
         values["secrets"] = {**values["secrets"], SIGNING: signing.ref}
         command = RegisterRecord(key, Webhook, values, new=True, sealed=[*encrypted, signing])
 
@@ -79,24 +81,43 @@ class WebhookHandlers:
                 raise NotFound(Webhook.KIND, str(key))
             check_webhook(values, stored.details)
             await self._check_event(values, stored.details.event_id)
-            still = {"event_id": stored.details.event_id, "job_client": stored.details.job_client}
+            still = {"event_id": stored.details.event_id}
             return Plan((AmendRecord(key, Webhook, values, still=still, sealed=encrypted),))
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def disable(self, key: UUID, *, at: datetime, invocation: Invocation) -> Outcome[Webhook]:
-        """Disable an enabled webhook of any family. Raises `Conflict` where it is disabled or deleted already."""
+    async def update_callback(self, key: UUID, disabled_at: datetime | None, *, invocation: Invocation) -> Outcome[Record]:
+        """Disable a callback, or enable it again."""
+        return await self._executor.execute(AmendRecord(key, Callback, {"disabled_at": disabled_at}), invocation=invocation)
+
+    async def disable(self, key: UUID, *, at: datetime, invocation: Invocation) -> Outcome[Endpoint]:
+        """Disable an enabled endpoint. Raises `Conflict` where it is disabled or deleted already."""
+        kind = await self._kind(key)
 
         async def plan() -> Plan:
-            return Plan((AmendRecord(key, Webhook, {"disabled_at": at}, still={"disabled_at": None}),))
+            return Plan((AmendRecord(key, kind, {"disabled_at": at}, still={"disabled_at": None}),))
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def rotate_secret(self, key: UUID, *, invocation: Invocation) -> Outcome[Webhook]:
-        """A new signing secret for a webhook of any family. The outcome has it."""
-        secret, encrypted = self._new_secret(key)
-        outcome = await self._executor.execute(RotateWebhookSecret(key, encrypted), invocation=invocation)
+    async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
+        """Delete a webhook of any family, or a callback. The outcome has it as it was."""
+        return await self._executor.execute(DeleteRecord(key, await self._kind(key)), invocation=invocation)
+
+    async def keep(self, key: UUID, *, invocation: Invocation) -> None:
+        """Deliveries of the endpoint are to be sent again, so it is not removed meanwhile."""
+        if await self._kind(key) is Callback:
+            await self._executor.execute(KeepCallback(key), invocation=invocation)
+
+    async def rotate_secret(self, key: UUID, *, invocation: Invocation) -> Outcome[Endpoint]:
+        """A new signing secret for a webhook of any family, or a callback. The outcome has it."""
+        kind = await self._kind(key)
+        secret, encrypted = self._new_secret(kind, key)
+        outcome = await self._executor.execute(RotateSecret(key, kind, encrypted), invocation=invocation)
         return replace(outcome, secrets={"secret": secret})
+
+    async def _kind(self, key: UUID) -> type[Endpoint]:
+        """Of the endpoint that has this id. A missing one counts as a webhook."""
+        return Webhook if await self._records.find(Callback.KIND, key) is None else Callback
 
     def _encrypt(self, key: UUID, changes: WebhookChanges) -> tuple[dict[str, Any], Sequence[EncryptedSecret]]:
         """The values that events may hold, and the encrypted secrets that go along with the command."""
@@ -111,16 +132,16 @@ class WebhookHandlers:
             headers = split_credentials(text)
             values[_HEADERS] = headers.text
             credentials.update(headers.credentials)
-        encrypted = {name: self._seal(secret, key) for name, secret in credentials.items() if secret}
+        encrypted = {name: self._seal(Webhook, key, secret=secret) for name, secret in credentials.items() if secret}
         secrets = {name: encrypted[name].ref if name in encrypted else None for name in credentials}
         return {**values, "secrets": secrets}, list(encrypted.values())
 
-    def _new_secret(self, key: UUID) -> tuple[str, EncryptedSecret]:
+    def _new_secret(self, kind: type[Endpoint], key: UUID) -> tuple[str, EncryptedSecret]:
         secret = encode_secret(self._random(BYTES))
-        return secret, self._seal(secret, key)
+        return secret, self._seal(kind, key, secret=secret)
 
-    def _seal(self, secret: str, key: UUID) -> EncryptedSecret:
-        return self._vault.encrypt(secret, owner=Webhook.stream(key))
+    def _seal(self, kind: type[Endpoint], key: UUID, *, secret: str) -> EncryptedSecret:
+        return self._vault.encrypt(secret, owner=kind.stream(key))
 
     async def _check_event(self, values: Mapping[str, Any], stored: UUID | None) -> None:
         """An Event that was deleted after the webhook was made may stay its Event."""

@@ -13,7 +13,6 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from domain.webhook.aggregate import CALLBACKS
 from projections.deliveries.keys import CHANNEL, Source, shard_of
 from projections.kernel.arrays import PackedArray, bigints, instants, texts, uuids
 from projections.kernel.database import Database
@@ -22,23 +21,24 @@ _AT_ONCE = 2000
 
 _INSERT = f"""
 WITH made AS (
-    INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, state, due_at, created_at, finished_at, error)
-    SELECT d.webhook, d.position, d.ordering_key, %s, d.shard, d.payload, CASE WHEN d.error IS NULL THEN 0 ELSE 2 END,
+    INSERT INTO deliveries (
+        webhook, position, ordering_key, source, shard, payload, sealed_url, state, due_at, created_at, finished_at, error
+    )
+    SELECT d.webhook, d.position, d.ordering_key, %s, d.shard, d.payload, d.sealed_url, CASE WHEN d.error IS NULL THEN 0 ELSE 2 END,
         clock_timestamp(), d.created_at, CASE WHEN d.error IS NOT NULL THEN clock_timestamp() END, d.error
-    FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::timestamptz[], %s::text[])
-        AS d (webhook, position, ordering_key, shard, payload, created_at, error)
+    FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::uuid[], %s::timestamptz[],
+        %s::text[]) AS d (webhook, position, ordering_key, shard, payload, sealed_url, created_at, error)
     ON CONFLICT DO NOTHING
     RETURNING webhook, state
 ), wakeups AS (SELECT DISTINCT CASE WHEN %s THEN webhook::text ELSE '' END AS payload FROM made WHERE state = 0)
 SELECT pg_notify('{CHANNEL}', payload) FROM wakeups
 """
-# From the view, except what has changed since: that is folded from its events up to the position. Callbacks are left out by the
-# database: there may be as many of them as there were jobs.
+# From the view, except what has changed since: that is folded from its events up to the position.
 _WEBHOOKS = """
 WITH webhooks AS MATERIALIZED (
     SELECT 'webhook:' || w.id AS stream, w.deleted, w.parent, w.document, v.position > %(position)s AS changed
     FROM record_view w JOIN stream_versions v ON v.stream = stream_key('webhook:' || w.id) AND v.version = w.version
-    WHERE w.kind = 'webhook' AND (w.parent IS NULL OR NOT starts_with(w.parent, %(callbacks)s))
+    WHERE w.kind = 'webhook'
 )
 SELECT stream, 0 AS version, NULL AS topic, NULL AS state, parent, document::json->>'disabled_at' IS NOT NULL
 FROM webhooks WHERE NOT changed AND NOT deleted
@@ -52,7 +52,7 @@ ORDER BY 1, 2
 @dataclass(frozen=True, slots=True)
 class NewDelivery:
     """A delivery to insert. `created_at` is when the write was recorded. With an `error` it is inserted as failed; it may be
-    recovered."""
+    recovered. `sealed_url` is the reference of the whole address in the vault, where the endpoint has only a part of it."""
 
     webhook: UUID
     position: int
@@ -60,6 +60,7 @@ class NewDelivery:
     payload: str
     created_at: datetime
     error: str | None = None
+    sealed_url: UUID | None = None
 
 
 async def insert(
@@ -73,7 +74,7 @@ async def insert(
 
 @dataclass(frozen=True, slots=True)
 class WebhooksThen:
-    """The webhooks of Events as of a position, without callbacks. `unchanged` are those without a later event: stream, id of the
+    """The webhooks as of a position. `unchanged` are those without a later event: stream, id of the
     Event, whether it is disabled. Of the others, `events` has stream, version, topic and state, in order within each stream."""
 
     unchanged: Sequence[tuple[str, str | None, bool]]
@@ -81,7 +82,7 @@ class WebhooksThen:
 
 
 async def webhooks_as_of(database: Database, position: int) -> WebhooksThen:
-    rows = await database.rows(_WEBHOOKS, {"position": position, "callbacks": CALLBACKS})
+    rows = await database.rows(_WEBHOOKS, {"position": position})
     return WebhooksThen(
         [(stream, event, disabled) for stream, _, topic, _, event, disabled in rows if topic is None],
         [(stream, version, topic, state) for stream, version, topic, state, *_ in rows if topic is not None],
@@ -95,6 +96,7 @@ def _columns(deliveries: Sequence[NewDelivery]) -> tuple[PackedArray, ...]:
         texts([one.ordering_key for one in deliveries]),
         bigints([shard_of(one.webhook) for one in deliveries]),
         texts([one.payload for one in deliveries]),
+        uuids([one.sealed_url for one in deliveries]),
         instants([one.created_at for one in deliveries]),
         texts([one.error for one in deliveries]),
     )

@@ -38,6 +38,7 @@ SELECT count(*), count(*) FILTER (WHERE due_at <= now()),
      WHERE consumer = '{store.CONSUMER}' AND seen_at > now() - interval '{_SEEN_SECONDS} seconds')
 FROM (SELECT due_at FROM deliveries WHERE state = {store.PENDING} {_IN_ORDER}) AS counted
 """
+_LATEST_SEALED_URL = "SELECT sealed_url FROM deliveries WHERE webhook = %s ORDER BY position DESC, ordering_key DESC LIMIT 1"
 _CALLBACK_BACKLOG = f"""
 SELECT count(*) FROM (
     SELECT FROM deliveries WHERE state = {store.PENDING} AND source = {Source.CALLBACKS} {_IN_ORDER}
@@ -164,6 +165,12 @@ class DeliveryQueries:
             Delivery(of, position, ordering_key, DeliveryState(state), *(*rest, tried[position, ordering_key]))
             for of, position, ordering_key, state, *rest in rows
         ]
+
+
+async def latest_sealed_url(database: Pool, callback: UUID) -> UUID | None:
+    """The reference of the whole address that the latest delivery to a callback has; None where it is the one that is shown."""
+    row = await database.row(_LATEST_SEALED_URL, (callback,))
+    return None if row is None else row[0]
 
 
 async def callback_backlog(database: Pool) -> int:

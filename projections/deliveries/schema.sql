@@ -9,6 +9,7 @@ CREATE TABLE deliveries (
     source      smallint    NOT NULL,             -- 0 notifications, 1 callbacks
     shard       smallint    NOT NULL,
     payload     text        NOT NULL,
+    sealed_url  uuid,                             -- reference of the whole address in the vault; null: it is that of the endpoint
     state       smallint    NOT NULL DEFAULT 0,   -- 0 pending, 1 delivered, 2 failed
     attempts    smallint    NOT NULL DEFAULT 0,   -- since it was created or resent
     due_at      timestamptz NOT NULL,

@@ -17,6 +17,8 @@ from psycopg.rows import TupleRow
 
 from domain.job.aggregate import Job
 from domain.job.values import Severity
+from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import Callback
 from projections.kernel.arrays import PackedArray, bigints, instants, texts, uuids
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database, unavailable
@@ -26,11 +28,14 @@ CONSUMER: Final = "deliveries"
 CALLBACK_PROGRAM: Final = "callback"
 
 PENDING, DELIVERED, FAILED = 0, 1, 2
+ENDPOINTS: Final = f"('{Webhook.KIND}', '{Callback.KIND}')"
+"""The kinds of endpoints, as SQL. No webhook has the id of a callback."""
 _CHUNK: Final = 5000
 
 
 class PendingDelivery(NamedTuple):
-    """`wait`: seconds until the next attempt. While there are some, the payload is not read."""
+    """`wait`: seconds until the next attempt. While there are some, the payload is not read. `sealed_url` is the reference of the
+    whole address in the vault; None: it is that of the endpoint."""
 
     webhook: UUID
     position: int
@@ -38,6 +43,7 @@ class PendingDelivery(NamedTuple):
     payload: str | None
     attempts: int
     wait: float
+    sealed_url: UUID | None = None
 
     @property
     def key(self) -> Key:
@@ -114,7 +120,8 @@ ABSENT: Final = WebhookStatus(None, enabled=False, failing_since=None)
 
 _COLUMNS = """
 d.webhook, d.position, d.ordering_key, CASE WHEN d.due_at <= statement_timestamp() THEN d.payload END, d.attempts,
-CASE WHEN d.due_at <= statement_timestamp() THEN 0 ELSE extract(epoch FROM d.due_at - statement_timestamp()) END::float8
+CASE WHEN d.due_at <= statement_timestamp() THEN 0 ELSE extract(epoch FROM d.due_at - statement_timestamp()) END::float8,
+d.sealed_url
 """
 _LAST_PLACES = """
 SELECT asked.source, asked.shard, d.position, d.webhook, d.ordering_key
@@ -171,11 +178,11 @@ FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::bigint[]) AS asked (webhoo
     ORDER BY d.position LIMIT %s
 ) d
 """
-_STATUSES = """
+_STATUSES = f"""
 SELECT asked.webhook, CASE WHEN NOT r.deleted THEN r.version END,
     coalesce(NOT r.deleted AND r.document::json->>'disabled_at' IS NULL, false), e.failing_since
 FROM unnest(%s::uuid[]) AS asked (webhook)
-LEFT JOIN record_view r ON r.kind = 'webhook' AND r.id = asked.webhook::text
+LEFT JOIN record_view r ON r.kind IN {ENDPOINTS} AND r.id = asked.webhook::text
 LEFT JOIN delivery_endpoints e ON e.webhook = asked.webhook
 """
 # The lock keeps the owner of a shard the same between this check and the commit.
@@ -234,7 +241,7 @@ WITH {_HELD}, health AS (
 UPDATE deliveries d SET state = 2, error = %(error)s, finished_at = clock_timestamp()
 FROM (
     SELECT webhook, position, ordering_key FROM deliveries, held WHERE state = 0 AND webhook = %(webhook)s
-      AND (SELECT version FROM record_view WHERE kind = 'webhook' AND id = %(webhook)s::text AND NOT deleted)
+      AND (SELECT version FROM record_view WHERE kind IN {ENDPOINTS} AND id = %(webhook)s::text AND NOT deleted)
           IS NOT DISTINCT FROM %(version)s::bigint
     ORDER BY position, ordering_key LIMIT %(chunk)s FOR UPDATE OF deliveries
 ) f

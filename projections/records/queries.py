@@ -90,13 +90,9 @@ class RecordQueries:
         """The records of a kind that belong to no parent, in no order."""
         return await self._listed(_SELECT + "kind = %s AND parent IS NULL", kind)
 
-    async def page_of_parents(
-        self, kind: str, beginning: str, *, parent: str | None, window: Window, descending: bool
-    ) -> Page[RecordRow]:
-        """The records of a kind that belong to one parent or, without `parent`, to any parent whose name starts with `beginning`;
-        by their creation."""
-        parts = [("parent", parent, "parent = %(parent)s"), ("beginning", beginning, "starts_with(parent, %(beginning)s)")]
-        conditions, named = where([("kind", kind, "kind = %(kind)s"), *parts])
+    async def page(self, kind: str, *, parent: str | None, window: Window, descending: bool) -> Page[RecordRow]:
+        """The records of a kind, of one parent where it is given, by their creation."""
+        conditions, named = where([("kind", kind, "kind = %(kind)s"), ("parent", parent, "parent = %(parent)s")])
         condition, way = " AND ".join(["NOT deleted", *conditions]), "DESC" if descending else "ASC"
         rows, total = await self._database.lists.page(
             f"{_COLUMNS} WHERE {condition} ORDER BY date_created {way}, id {way} LIMIT %(limit)s OFFSET %(offset)s",

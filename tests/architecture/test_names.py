@@ -19,8 +19,8 @@ from tests.golden.samples import golden_file
 # The names of aggregates in the API; see docs/reference/api/audit.md.
 _KINDS = """
     event room tag event_type category category_property chapter_point chapter_point_property playlist playlist_item channel flow
-    infrastructure_profile provision asset publication destination destination_property webhook archiver_stream composition job
-    schedule setting client content_key
+    infrastructure_profile provision asset publication destination destination_property webhook callback archiver_stream composition
+    job schedule setting client content_key
 """
 KINDS = frozenset(_KINDS.split())
 # Past participles that do not end in -ed.

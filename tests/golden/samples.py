@@ -6,7 +6,7 @@ some log out there holds, so a change that would need an edit is a new event or 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -67,6 +67,7 @@ _PLAIN: dict[Any, Any] = {
     int: _number,
     Any: lambda name: {"a": ["ä \u2028 😀", 1.5, None, True]},
     UUID: lambda name: uuid5(NAMESPACE_URL, name),
+    date: lambda name: HAPPENED.date() + timedelta(days=len(name)),
     datetime: lambda name: HAPPENED + timedelta(days=len(name), microseconds=0 if len(name) % 2 else 321),
 }
 

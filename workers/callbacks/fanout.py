@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Final
+from uuid import UUID
 
 from cachetools import LRUCache
 from pydantic_core import to_json
@@ -17,7 +18,7 @@ from pydantic_core import to_json
 from domain.job.aggregate import Job
 from domain.job.values import TERMINAL
 from domain.kernel.mapper import EventMapper
-from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import Callback
 from projections.deliveries.fanout import NewDelivery
 from projections.deliveries.keys import Source
 from projections.log.reader import LoggedEvent
@@ -99,18 +100,19 @@ class CallbackFanout(DeliveryFanout[_Memory]):
 
     async def _new_deliveries(self, notices: Sequence[_JobNotice]) -> list[NewDelivery]:
         """For existing callbacks. For a disabled one they are inserted as failed, so that they can be recovered."""
-        links = {(Webhook.KIND, str(webhook)): webhook for notice in notices for webhook in notice.job.submission.callbacks}
-        existing = {links[link]: row.details for link, row in (await self._records.linked(links)).items()}
+        named = {callback.id for notice in notices for callback in notice.job.submission.callbacks}
+        existing = {UUID(row.id): row.details for row in await self._records.those(Callback.KIND, named)}
         return [
             NewDelivery(
-                webhook,
+                callback.id,
                 notice.record.position,
                 notice.record.stream,
                 notice.body,
                 notice.record.recorded_at,
-                DISABLED if existing[webhook].disabled_at is not None else None,
+                DISABLED if existing[callback.id].disabled_at is not None else None,
+                None if callback.sealed_url is None else callback.sealed_url.reference,
             )
             for notice in notices
-            for webhook in notice.job.submission.callbacks
-            if webhook in existing
+            for callback in notice.job.submission.callbacks
+            if callback.id in existing
         ]

@@ -40,6 +40,8 @@ class AttemptResult:
     response: str = ""
     requested_wait: float = 0.0
     gone: bool = False
+    address_lost: bool = False
+    """Nothing was sent, and no retry will be: the address is not stored any more. That says nothing about the receiver."""
 
     @property
     def pauses_endpoint(self) -> bool:
@@ -55,9 +57,11 @@ class DeliveryClient:
         self._clock = clock
         self._seconds = seconds
 
-    async def send(self, row: PendingDelivery, config: EndpointConfig) -> AttemptResult:
-        """Never raises: an exception of our own fails the attempt too."""
+    async def send(self, row: PendingDelivery, config: EndpointConfig | None) -> AttemptResult:
+        """Never raises: an exception of our own fails the attempt too. Without a configuration the address of the row is lost."""
         now = self._clock()
+        if config is None:
+            return AttemptResult(now, 0.0, error="The address is not stored any more.", address_lost=True)
         assert row.payload is not None
         begun = perf_counter()
         try:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from domain.kernel.errors import Unavailable
-from projections.deliveries.store import DeliveryStore
+from projections.deliveries.store import DeliveryStore, PendingDelivery
 from workers.deliveries.endpoint import Endpoint
-from workers.deliveries.endpoint_configs import EndpointConfigs
+from workers.deliveries.endpoint_configs import EndpointConfig, EndpointConfigs
 from workers.deliveries.endpoint_state import DELETED, DISABLED, Configured, Event, Unreadable, Withdrawn
 
 UNREADABLE_SECONDS: Final = 60.0
@@ -30,10 +30,14 @@ class ConfigCheck:
         self._configs = configs
         self._time = time
 
-    async def configure(self, endpoint: Endpoint) -> Event | None:
-        """Give the endpoint its present configuration. Returns why nothing can be sent to it, or None."""
+    async def configured(self, endpoint: Endpoint, row: PendingDelivery) -> EndpointConfig | Event | None:
+        """Give the endpoint its present configuration. Returns it with the address of the row, or None where that is not stored
+        any more, or why nothing can be sent to the endpoint."""
         try:
-            return await self._configure(endpoint)
+            obstacle = await self._configure(endpoint)
+            if obstacle is not None or endpoint.config is None or row.sealed_url is None:
+                return obstacle or endpoint.config
+            return await self._configs.with_url(endpoint.config, row.sealed_url)
         except Unavailable:
             return Unreadable(_UNAVAILABLE_SECONDS)
         except Exception as fault:  # only the name: a message might repeat a secret

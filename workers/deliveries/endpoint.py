@@ -145,6 +145,12 @@ class Endpoint:
             self.queues.retry_later(row, now + wait)
         return self.apply(failure, now)
 
+    def given_up(self, row: PendingDelivery, now: float) -> Action:
+        """The delivery has failed, for a reason that is not the receiver's."""
+        self._completed(row)
+        self.queues.done(row)
+        return self.apply(TimeCame(), now)
+
     def not_sent(self, row: PendingDelivery, event: Event, *, now: float) -> Action:
         """The attempt was given up before anything was sent. Its row is read again."""
         self._completed(row)

@@ -6,13 +6,15 @@ from __future__ import annotations
 import logging
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
 from domain.kernel.encryption import DecryptionFailed
-from domain.webhook.aggregate import PREVIOUS, SIGNING, URL, Webhook, WebhookDetails, extra_headers
-from domain.webhook.callback import split_user_info
+from domain.webhook.aggregate import Webhook, WebhookDetails, extra_headers
+from domain.webhook.callback import Callback, CallbackDetails
+from domain.webhook.callback_url import split_user_info
+from domain.webhook.endpoint import PREVIOUS, SIGNING
 from domain.webhook.secret import decode_secret
 from projections.records.queries import RecordQueries, RecordRow
 from projections.vault.vault import Vault
@@ -52,7 +54,7 @@ class EndpointConfigs:
 
     async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
         """Configurations of the webhooks that exist and whose secrets can be decrypted."""
-        found = await self._records.linked((Webhook.KIND, str(webhook)) for webhook in webhooks)
+        found = await self._records.linked((kind, str(webhook)) for kind in (Webhook.KIND, Callback.KIND) for webhook in webhooks)
         configs: dict[UUID, EndpointConfig] = {}
         for row in found.values():
             try:
@@ -62,29 +64,38 @@ class EndpointConfigs:
         return configs
 
     async def _config(self, row: RecordRow) -> EndpointConfig:
-        details: WebhookDetails = row.details
+        details: WebhookDetails | CallbackDetails = row.details
         opened = {name: await self._vault.read(ref.reference) for name, ref in details.secrets.items()}
         secrets = {name: secret for name, secret in opened.items() if secret is not None}
-        if URL in details.secrets and URL not in secrets:
-            raise DecryptionFailed(URL)  # erased meanwhile; the shown part of the address is not the whole
-        url, credentials = split_user_info(secrets.get(URL, details.webhook_url))
-        headers = headers_of(details, secrets, agent=self._agent)
-        if credentials is not None:
-            headers["authorization"] = basic(credentials)
         return EndpointConfig(
             version=row.version,
-            url=url,
-            as_json=details.use_json_body,
+            url=details.webhook_url,
+            as_json=isinstance(details, CallbackDetails) or details.use_json_body,
             disabled=details.disabled_at is not None,
-            headers=headers,
+            headers=headers_of(details, secrets, agent=self._agent),
             keys=[decode_secret(secrets[name]) for name in (SIGNING, PREVIOUS) if name in secrets],
             previous_until=details.previous_until,
         )
 
+    async def with_url(self, config: EndpointConfig, sealed_url: UUID) -> EndpointConfig | None:
+        """The configuration for a delivery with an address of its own. None: its secret is erased, or cannot be decrypted."""
+        try:
+            whole = await self._vault.read(sealed_url)
+        except DecryptionFailed:
+            _log.error("the address %s in the vault cannot be decrypted", sealed_url)
+            return None
+        if whole is None:
+            return None
+        url, credentials = split_user_info(whole)
+        headers = config.headers if credentials is None else {**config.headers, "authorization": basic(credentials)}
+        return replace(config, url=url, headers=headers)
 
-def headers_of(details: WebhookDetails, secrets: Mapping[str, str], *, agent: str) -> dict[str, str]:
+
+def headers_of(details: WebhookDetails | CallbackDetails, secrets: Mapping[str, str], *, agent: str) -> dict[str, str]:
     """Of our own headers only the user agent can be replaced. A header that is given twice is sent as one (RFC 9110, 5.3)."""
     sent = {"user-agent": agent}
+    if isinstance(details, CallbackDetails):
+        return sent | {"content-type": JSON}
     extra: dict[str, str] = {}
     for name, value in extra_headers(details, secrets):
         first = extra.get(name.lower())

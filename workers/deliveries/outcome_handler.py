@@ -41,6 +41,8 @@ class OutcomeHandler:
         wait = None
         if result.error is None:
             actions = endpoint.succeeded(row, now)
+        elif result.address_lost:
+            actions = endpoint.given_up(row, now)
         else:
             if not result.gone:
                 wait = self._schedule.wait(row.attempts + 1, self._rng.random(), requested_wait=result.requested_wait)

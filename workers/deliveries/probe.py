@@ -11,13 +11,15 @@ from uuid import UUID
 
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
-from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import Callback
 from projections.deliveries.keys import delivery_id
+from projections.deliveries.queries import latest_sealed_url
 from projections.deliveries.store import PendingDelivery
+from projections.kernel.database import Database
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.deliveries.attempt import AttemptResult, DeliveryClient
-from workers.deliveries.endpoint_configs import EndpointConfigs
+from workers.deliveries.endpoint_configs import EndpointConfig, EndpointConfigs
 from workers.ports import Outbound, ProbeResult
 
 _NO_POSITION = 0
@@ -31,8 +33,17 @@ class Probe:
     """The port `WebhookProbe`. `samples` makes the body: a notice for a callback of this client, or (None) a notification."""
 
     def __init__(
-        self, outbound: Outbound, *, records: RecordQueries, vault: Vault, clock: Clock, version: str, samples: Samples
+        self,
+        outbound: Outbound,
+        *,
+        database: Database,
+        records: RecordQueries,
+        vault: Vault,
+        clock: Clock,
+        version: str,
+        samples: Samples,
     ) -> None:
+        self._database = database
         self._records = records
         self._configs = EndpointConfigs(records, vault, version=version)
         self._client = DeliveryClient(outbound, clock)
@@ -42,7 +53,7 @@ class Probe:
     async def probe(self, webhook: UUID) -> ProbeResult:
         """With a new id each time: a receiver may ignore one that it has seen."""
         ordering_key, sample = str(new_id()), await self._sample(webhook)
-        config = (await self._configs.load([webhook])).get(webhook)
+        config = await self._config(webhook)
         if config is None:
             result = AttemptResult(self._clock(), 0.0, error="The webhook's secrets cannot be opened.")
         else:
@@ -58,6 +69,12 @@ class Probe:
             response=result.response,
         )
 
+    async def _config(self, webhook: UUID) -> EndpointConfig | None:
+        """A callback is called as it was for its latest job: only jobs have the whole address."""
+        config = (await self._configs.load([webhook])).get(webhook)
+        sealed_url = None if config is None else await latest_sealed_url(self._database, webhook)
+        return config if config is None or sealed_url is None else await self._configs.with_url(config, sealed_url)
+
     async def _sample(self, webhook: UUID) -> str:
-        row = await self._records.find(Webhook.KIND, webhook)
-        return self._samples(None if row is None else row.details.job_client)
+        callback = await self._records.find(Callback.KIND, webhook)
+        return self._samples(None if callback is None else callback.details.client)

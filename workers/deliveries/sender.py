@@ -28,7 +28,7 @@ from projections.vault.vault import Vault
 from workers.deliveries.attempt import SECONDS, DeliveryClient
 from workers.deliveries.config_check import ConfigCheck
 from workers.deliveries.endpoint_configs import EndpointConfigs
-from workers.deliveries.endpoint_state import TimeCame
+from workers.deliveries.endpoint_state import Event, TimeCame
 from workers.deliveries.outcome_handler import OutcomeHandler
 from workers.deliveries.reader import Disable, Reader
 from workers.deliveries.retries import DELAYS, Schedule
@@ -209,12 +209,11 @@ class Sender(LeasedWorker):
     async def _attempt(self, attempt: ScheduledAttempt) -> None:
         """One attempt, with the webhook as it is when the attempt starts."""
         endpoint = attempt.endpoint
-        obstacle = await self._check.configure(endpoint)
-        if obstacle is not None or not self._scheduler.owns(endpoint, monotonic()):
-            self._scheduler.not_sent(attempt, obstacle or TimeCame(), now=monotonic())
+        config = await self._check.configured(endpoint, attempt.row)
+        if isinstance(config, Event) or not self._scheduler.owns(endpoint, monotonic()):
+            self._scheduler.not_sent(attempt, config if isinstance(config, Event) else TimeCame(), now=monotonic())
             return
-        assert endpoint.config is not None
-        self._outcome_handler.handle(attempt, await self._client.send(attempt.row, endpoint.config))
+        self._outcome_handler.handle(attempt, await self._client.send(attempt.row, config))
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

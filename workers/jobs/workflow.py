@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from domain.job.values import TaskPlan
 from domain.kernel.errors import Malformed
 from domain.kernel.urls import check_url
-from domain.webhook.callback import MOST_CALLBACKS, parse_callback_url
+from domain.webhook.callback_url import MOST_CALLBACKS, parse_callback_url
 from workers.jobs.context import StepContext, StepResult
 from workers.jobs.media_paths import Segment
 

@@ -1,7 +1,6 @@
 """The webhooks to notify of an Event, as of one position of the log: the system-wide ones and those of the Event.
 
 They are folded from the webhooks' own domain events in log order, because a write is notified to the webhooks of its time.
-Callbacks are webhooks too, but are never notified of an Event.
 """
 
 from __future__ import annotations
@@ -44,15 +43,13 @@ class Subscribers:
         self._put(stream, Subscriber(_id(stream), event, disabled))
 
     def apply(self, event: DomainEvent) -> None:
-        """Apply one `webhook.*` domain event. A change of a webhook that is not known here is one of a callback."""
+        """Apply one `webhook.*` domain event."""
         stream, facts = event.originator_id, event.facts()
         before = self._by_stream.get(stream)
         self._drop(stream)
         if event.verb() == "deleted":
             return
         if event.verb() in _BEGINS:
-            if facts.get("job_client") is not None:
-                return
             event_id, disabled_at = facts.get("event_id"), facts.get("disabled_at")
             self._put(stream, Subscriber(_id(stream), _text(event_id), disabled_at is not None))
         elif before is not None:

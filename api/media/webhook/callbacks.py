@@ -1,4 +1,4 @@
-"""Routes of callbacks, the webhooks for the jobs of one client: docs/reference/api/webhooks.md#callbacks.
+"""Routes of callbacks, which are called for the jobs of one client: docs/reference/api/webhooks.md#callbacks.
 
 No route adds one: a job, or the flow of its Event, names the address. Delete, secret, deliveries, resend, recover and test are
 those of every webhook.
@@ -15,11 +15,11 @@ from api.kernel.pages import FreshQuery, page_body
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook.requests import CallbacksQuery, UpdateCallbackRequest
-from api.media.webhook.responses import WEBHOOKS, Callback, CallbackCollection
-from api.media.webhook.routes import find
+from api.media.webhook.responses import CALLBACKS, Callback, CallbackCollection
 from domain.kernel.ports import Outcome
-from domain.webhook.aggregate import CALLBACKS, Webhook, WebhookFamily, callbacks_of
-from domain.webhook.handlers import WebhookChanges, WebhookHandlers
+from domain.records.record import Record
+from domain.webhook import callback
+from domain.webhook.handlers import WebhookHandlers
 from projections.records.queries import RecordQueries
 
 routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
@@ -28,19 +28,17 @@ routes = Router("/webhook", tag="Webhooks", surface=MEDIA)
 @routes.get("/callback/", READ, response_model=CallbackCollection)
 async def list_callbacks(request: Request, query: CallbacksQuery, records: RecordQueries) -> Response:
     """The callbacks of all clients or of one, by the time when they were made."""
-    parent = None if query.client is None else callbacks_of(query.client)
-    page = await records.page_of_parents(Webhook.KIND, CALLBACKS, parent=parent, window=query.window, descending=query.order)
-    return Response(200, page_body(page, [Callback.of(webhook) for webhook in page.results]))
+    page = await records.page(callback.Callback.KIND, parent=query.client, window=query.window, descending=query.order)
+    return Response(200, page_body(page, [Callback.of(row) for row in page.results]))
 
 
 @routes.get("/{id}/callback/", READ, response_model=Callback, absent=204)
 async def get_callback(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
     """One callback."""
-    return WEBHOOKS.found(await find(id, WebhookFamily.CALLBACK, records), id)
+    return CALLBACKS.found(await records.find(callback.Callback.KIND, id), id)
 
 
-@routes.put("/{id}/callback/", WRITE, response_model=Callback, respond=WEBHOOKS.respond)
-async def update_callback(request: Request, id: UUID, body: UpdateCallbackRequest, handlers: WebhookHandlers) -> Outcome[Webhook]:
+@routes.put("/{id}/callback/", WRITE, response_model=Callback, respond=CALLBACKS.respond)
+async def update_callback(request: Request, id: UUID, body: UpdateCallbackRequest, handlers: WebhookHandlers) -> Outcome[Record]:
     """Enable a callback again, or disable it. No other field of a callback can be changed."""
-    changes = WebhookChanges({"disabled_at": body.disabled_at})
-    return await handlers.update(id, changes, family=WebhookFamily.CALLBACK, invocation=request.invocation)
+    return await handlers.update_callback(id, body.disabled_at, invocation=request.invocation)

@@ -1,6 +1,6 @@
 """Routes of a webhook's deliveries: read them, send them again, test the receiver. docs/reference/api/webhooks.md#deliveries.
 
-They take a webhook of any family. Deliveries of a deleted webhook are not shown.
+They take a webhook of any family, or a callback. Deliveries of a deleted webhook are not shown.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook import delivery_responses as responses
 from api.media.webhook.requests import DeliveriesQuery, RecoverQuery
+from api.media.webhook.routes import known
 from domain.kernel.errors import NotFound, Refused
 from domain.kernel.ports import Outcome
-from domain.webhook.aggregate import Webhook
+from domain.webhook.endpoint import Endpoint
+from domain.webhook.handlers import WebhookHandlers
 from projections.deliveries.queries import Delivery, DeliveryFilter, DeliveryQueries
 from projections.deliveries.redelivery import Redelivery
 from projections.kernel.page import LARGEST
@@ -37,7 +39,7 @@ async def list_deliveries(
     request: Request, id: UUID, query: DeliveriesQuery, records: RecordQueries, deliveries: DeliveryQueries
 ) -> Response:
     """The deliveries of a webhook, newest first, with every try."""
-    await records.known(Webhook.KIND, id)
+    await known(id, records)
     limit = min(query.page_size, LARGEST)
     filter = DeliveryFilter(state=query.state, event_id=query.event_id, job=query.job_id, before=query.before, limit=limit)
     rows = await deliveries.page(id, filter)
@@ -52,11 +54,11 @@ async def get_delivery(
     request: Request, id: UUID, delivery_id: UUID, query: FreshQuery, records: RecordQueries, deliveries: DeliveryQueries
 ) -> Response:
     """One delivery of a webhook. Its receiver gets the id as `webhook-id`."""
-    await records.known(Webhook.KIND, id)
+    await known(id, records)
     return _delivery(encode(responses.Delivery.of(await _find(id, delivery_id, deliveries))))
 
 
-async def delivery_resent(request: Request, outcome: Outcome[Webhook]) -> Response:
+async def delivery_resent(request: Request, outcome: Outcome[Endpoint]) -> Response:
     return _delivery(outcome.result["delivery"].encode())
 
 
@@ -64,41 +66,49 @@ async def delivery_resent(request: Request, outcome: Outcome[Webhook]) -> Respon
     "/{id}/deliveries/{deliveryId}/resend", WRITE, response_model=responses.Delivery, if_match=False, respond=delivery_resent
 )
 async def resend_delivery(
-    request: Request, id: UUID, delivery_id: UUID, records: RecordQueries, deliveries: DeliveryQueries, redelivery: Redelivery
-) -> Outcome[Webhook]:
+    request: Request,
+    id: UUID,
+    delivery_id: UUID,
+    records: RecordQueries,
+    deliveries: DeliveryQueries,
+    redelivery: Redelivery,
+    handlers: WebhookHandlers,
+) -> Outcome[Endpoint]:
     """Send a finished delivery again, under the same `webhook-id` and with ten new tries."""
-    webhook = await records.known(Webhook.KIND, id)
+    webhook = await known(id, records)
     delivery = await _find(id, delivery_id, deliveries)
     _check_enabled(webhook)
+    await handlers.keep(id, invocation=request.invocation)
     if not await redelivery.resend(delivery):
         raise Refused("the delivery is pending already")
     pending = responses.Delivery.of(await _find(id, delivery_id, deliveries))
     return Outcome(result={"delivery": encode(pending).decode()})
 
 
-async def deliveries_recovered(request: Request, outcome: Outcome[Webhook]) -> Response:
+async def deliveries_recovered(request: Request, outcome: Outcome[Endpoint]) -> Response:
     return Response(200, responses.RecoveredDeliveries(**outcome.result))
 
 
 @routes.post("/{id}/recover/", WRITE, response_model=responses.RecoveredDeliveries, if_match=False, respond=deliveries_recovered)
 async def recover_deliveries(
-    request: Request, id: UUID, query: RecoverQuery, records: RecordQueries, redelivery: Redelivery
-) -> Outcome[Webhook]:
+    request: Request, id: UUID, query: RecoverQuery, records: RecordQueries, redelivery: Redelivery, handlers: WebhookHandlers
+) -> Outcome[Endpoint]:
     """Send again everything that failed since a time, in order. Notifications count that were left out while it was disabled."""
-    _check_enabled(await records.known(Webhook.KIND, id))
+    _check_enabled(await known(id, records))
+    await handlers.keep(id, invocation=request.invocation)
     return Outcome(result={"requeued": await redelivery.resend_failed_since(id, query.since)})
 
 
-async def webhook_tested(request: Request, outcome: Outcome[Webhook]) -> Response:
+async def webhook_tested(request: Request, outcome: Outcome[Endpoint]) -> Response:
     return Response(200, responses.WebhookTest.model_validate(outcome.result))
 
 
 @routes.post("/{id}/test/", WRITE, response_model=responses.WebhookTest, if_match=False, respond=webhook_tested)
-async def test_webhook(request: Request, id: UUID, records: RecordQueries, probe: WebhookProbe) -> Outcome[Webhook]:
+async def test_webhook(request: Request, id: UUID, records: RecordQueries, probe: WebhookProbe) -> Outcome[Endpoint]:
     """Send a sample notification at once, also to a disabled webhook.
 
     It is about no existing Event, has `isForced`, and is not kept. A callback gets a notice of a completed job 0."""
-    await records.known(Webhook.KIND, id)
+    await known(id, records)
     return Outcome(result=responses.WebhookTest.of(await probe.probe(id)).model_dump(mode="json"))
 
 

@@ -9,8 +9,9 @@ from pydantic import Field
 
 from api.kernel.wire import Instant, Wire
 from api.media.resource import Resource
-from domain.webhook import aggregate
+from domain.webhook import aggregate, callback
 from domain.webhook.aggregate import WebhookFamily
+from domain.webhook.endpoint import Endpoint
 from projections.records.queries import RecordRow
 
 _SHOWN_ONCE: Final = (
@@ -63,7 +64,7 @@ class AddedEventWebhook(EventWebhook):
 
 
 class Callback(Wire):
-    """A webhook that is called for the jobs of one client."""
+    """An address that is called for the jobs of one client."""
 
     id: UUID = Field(description="Id of the callback, made of its client and address.")
     client: str = Field(description="Name of the client whose jobs it is called for.")
@@ -71,10 +72,10 @@ class Callback(Wire):
     disabled_at: Instant | None = Field(description="When the callback was disabled; null while it is enabled.")
 
     @classmethod
-    def of(cls, webhook: RecordRow) -> Callback:
-        details = webhook.details
+    def of(cls, row: RecordRow) -> Callback:
+        details = row.details
         return cls.model_construct(
-            id=UUID(webhook.id), client=details.job_client, webhook_url=details.webhook_url, disabled_at=details.disabled_at
+            id=UUID(row.id), client=details.client, webhook_url=details.webhook_url, disabled_at=details.disabled_at
         )
 
 
@@ -103,10 +104,7 @@ class ForcedNotification(Wire):
 
 def webhook_response(webhook: RecordRow) -> Any:
     """The response of the webhook's family."""
-    family = webhook.details.family
-    if family is WebhookFamily.CALLBACK:
-        return Callback.of(webhook)
-    model: type[Wire] = Webhook if family is WebhookFamily.SYSTEM_WIDE else EventWebhook
+    model: type[Wire] = Webhook if webhook.details.family is WebhookFamily.SYSTEM_WIDE else EventWebhook
     return model.model_construct(**_values(webhook))
 
 
@@ -132,4 +130,11 @@ def _values(webhook: RecordRow) -> dict[str, Any]:
     }
 
 
+def endpoint_response(endpoint: RecordRow) -> Any:
+    """The response of a webhook of any family, or of a callback."""
+    return Callback.of(endpoint) if endpoint.kind == callback.Callback.KIND else webhook_response(endpoint)
+
+
 WEBHOOKS = Resource(aggregate.Webhook, "/api/webhook", webhook_response)
+CALLBACKS = Resource(callback.Callback, "/api/webhook", Callback.of)
+ENDPOINTS = Resource(Endpoint, "/api/webhook", endpoint_response)

@@ -21,13 +21,15 @@ from api.media.webhook.requests import (
     UpdateEventWebhookRequest,
     UpdateWebhookRequest,
 )
-from api.media.webhook.responses import WEBHOOKS, added_response
+from api.media.webhook.responses import ENDPOINTS, WEBHOOKS, added_response
+from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.handlers import EventHandlers
-from domain.records.handlers import RecordHandlers
 from domain.records.record import Record
 from domain.webhook.aggregate import Webhook, WebhookFamily
+from domain.webhook.callback import Callback
+from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
 from projections.records.queries import RecordQueries, RecordRow
 
@@ -111,19 +113,19 @@ async def get_event_webhook(request: Request, id: UUID, query: FreshQuery, recor
     "/{id}",
     WRITE,
     response_model=responses.EventWebhook | responses.Webhook | responses.Callback,
-    respond=WEBHOOKS.respond,
+    respond=ENDPOINTS.respond,
 )
-async def delete_webhook(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
-    """Delete a webhook of any family. The answer is the webhook as it was before."""
-    return await handlers.delete(Webhook, id, invocation=request.invocation)
+async def delete_webhook(request: Request, id: UUID, handlers: WebhookHandlers) -> Outcome[Record]:
+    """Delete a webhook of any family, or a callback. The answer is the webhook as it was before."""
+    return await handlers.delete(id, invocation=request.invocation)
 
 
-async def secret_rotated(request: Request, outcome: Outcome[Webhook]) -> Response:
+async def secret_rotated(request: Request, outcome: Outcome[Endpoint]) -> Response:
     return Response(200, responses.WebhookSecret(secret=outcome.secrets.get("secret")), headers=_NO_STORE)
 
 
 @routes.post("/{id}/secret/", WRITE, response_model=responses.WebhookSecret, respond=secret_rotated)
-async def rotate_webhook_secret(request: Request, id: UUID, handlers: WebhookHandlers) -> Outcome[Webhook]:
+async def rotate_webhook_secret(request: Request, id: UUID, handlers: WebhookHandlers) -> Outcome[Endpoint]:
     """Make a new signing secret, shown in this answer only. For 24 hours requests are signed with the old one too."""
     return await handlers.rotate_secret(id, invocation=request.invocation)
 
@@ -142,6 +144,14 @@ async def find(key: UUID, family: WebhookFamily, records: RecordQueries) -> Reco
     """The webhook; None where it belongs to another family."""
     webhook = await records.find(Webhook.KIND, key)
     return webhook if webhook is not None and webhook.details.family is family else None
+
+
+async def known(key: UUID, records: RecordQueries) -> RecordRow:
+    """A webhook of any family, or a callback; or `NotFound`."""
+    found = await records.linked((kind, str(key)) for kind in (Webhook.KIND, Callback.KIND))
+    if not found:
+        raise NotFound(Webhook.KIND, str(key))
+    return next(iter(found.values()))
 
 
 async def _add_or_update(

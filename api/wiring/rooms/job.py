@@ -69,7 +69,12 @@ def _services(services: Services) -> Providers:
         JobHistory: lambda: JobHistory(get(Database).lists, get(EventMapper)),
         JobQueries: lambda: JobQueries(get(Database)),
         JobHandlers: lambda: job_handlers(
-            get(Database), get(CommandExecutor), streams=get(Streams), records=get(RecordQueries), vault=get(Vault)
+            get(Database),
+            get(CommandExecutor),
+            streams=get(Streams),
+            records=get(RecordQueries),
+            vault=get(Vault),
+            clock=services.surroundings.clock,
         ),
     }
 
@@ -102,13 +107,15 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
     from workers.callbacks.fanout import CallbackFanout
+    from workers.callbacks.removal import CONSUMER, CallbackRemoval
     from workers.deliveries.wakeup import SenderWakeup
     from workers.kernel.consumer import Consumer
 
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = CallbackFanout(context.streams, context.records, mapper=context.mapper, wake=wake)
-    leases = ShardLeases(context.database, "callback", shards=1, member=new_id(), host=context.host)
-    return [Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer="callback"), handler=handler)]
+    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
+    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    return [consumer, CallbackRemoval(context.database, context.executor, clock=context.clock)]
 
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

@@ -1,4 +1,4 @@
-"""Webhooks, and the deliveries to them."""
+"""Webhooks and callbacks, and the deliveries to them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
 from domain.records.row import RecordRow
 from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import Callback
 from domain.webhook.handlers import WebhookHandlers
 from projections.deliveries.queries import DeliveryQueries
 from projections.deliveries.redelivery import Redelivery
@@ -48,6 +49,7 @@ def _services(services: Services) -> Providers:
         Redelivery: lambda: Redelivery(get(Database)),
         WebhookProbe: lambda: Probe(
             surroundings.outbound,
+            database=get(Database),
             records=get(RecordQueries),
             vault=get(Vault),
             clock=surroundings.clock,
@@ -72,12 +74,15 @@ def _sample(client: str | None, *, clock: Clock) -> str:
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
-    from api.media.webhook.responses import WEBHOOKS
+    from api.media.webhook.responses import CALLBACKS, WEBHOOKS
 
     async def webhook(root: Webhook, moment: Moment) -> Any:
         return WEBHOOKS.shape(RecordRow.of(root))
 
-    return {Webhook.KIND: webhook}
+    async def callback(root: Callback, moment: Moment) -> Any:
+        return CALLBACKS.shape(RecordRow.of(root))
+
+    return {Webhook.KIND: webhook, Callback.KIND: callback}
 
 
 def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
@@ -120,7 +125,7 @@ def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
 
 WEBHOOK = Room(
     name="webhook",
-    aggregates=(Webhook,),
+    aggregates=(Webhook, Callback),
     migrations=(Migration.read("0009 deliveries", "deliveries/schema.sql"),),
     routes=_routes,
     services=_services,

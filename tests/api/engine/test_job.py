@@ -175,7 +175,7 @@ async def test_callbacks_of_the_job_and_its_flow_are_registered_with_the_job(
     before = await last(inner)
     parameters = {**FETCH, "content_id": event["id"], "callback_urls": ["https://hooks.test/a", "https://hooks.test/b"]}
     first = await submit(engine, parameters)
-    assert [one.topic for one in (await logged(inner))[before:]] == ["webhook.registered"] * 3 + ["job.accepted"]
+    assert [one.topic for one in (await logged(inner))[before:]] == ["callback.registered"] * 3 + ["job.accepted"]
     second = await submit(engine, parameters)
     told = [(await logged(inner, f"job:{job}"))[0].data["submission"]["callbacks"] for job in (first, second)]
     assert len(told[0]) == 3
@@ -183,11 +183,11 @@ async def test_callbacks_of_the_job_and_its_flow_are_registered_with_the_job(
     assert await last(inner) == before + 5
 
 
-async def test_first_jobs_at_the_same_time_make_one_webhook(engine: httpx.AsyncClient, inner: Core) -> None:
+async def test_first_jobs_at_the_same_time_make_one_callback(engine: httpx.AsyncClient, inner: Core) -> None:
     parameters = {**FETCH, "callback_urls": ["https://hooks.test/a?b=c"]}
     await asyncio.gather(*(submit(engine, parameters) for _ in range(5)))
-    assert [event.topic for event in await logged(inner)].count("webhook.registered") == 1
-    assert await inner.database.row("SELECT count(*) FROM vault") == (2 + 5,)
+    assert [event.topic for event in await logged(inner)].count("callback.registered") == 1
+    assert await inner.database.row("SELECT count(*) FROM vault") == (1 + 2 * 5,)
 
 
 async def test_a_repeat_with_an_idempotency_key_submits_one_job(engine: httpx.AsyncClient, inner: Core) -> None:

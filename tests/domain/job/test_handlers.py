@@ -16,8 +16,9 @@ import pytest
 
 from domain.job import events as facts
 from domain.job.aggregate import Job
+from domain.job.callbacks import JobCallbacks
 from domain.job.commands import BreakJob, CompleteTask, StartJob, StartTask
-from domain.job.handlers import JobCallbacks, JobChanges, JobHandlers, NewJob
+from domain.job.handlers import JobChanges, JobHandlers, NewJob
 from domain.job.ports import CheckedJob
 from domain.job.values import JobState, TaskPlan
 from domain.kernel.aggregate import AggregateRoot
@@ -29,8 +30,8 @@ from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.flow import Flow
 from domain.records.record import RegisterRecord
-from domain.webhook.callback import MOST_CALLBACKS, parse_callback_url
-from domain.webhook.commands import EnsureCallback
+from domain.webhook.callback_url import MOST_CALLBACKS, parse_callback_url
+from domain.webhook.commands import RemoveUnusedCallback
 from tests.domain.configuration.texts_given import FLOW
 from tests.domain.memory import Memory
 from tests.domain.scenario import NOW, fact
@@ -79,7 +80,9 @@ def workflows() -> Fetching:
 @pytest.fixture
 def callbacks(memory: Memory) -> JobCallbacks:
     secrets = (f"whsec_{number}" for number in count())
-    return JobCallbacks(memory.vault, memory.events, memory.records, new_signing_secret=lambda: next(secrets))
+    return JobCallbacks(
+        memory.vault, memory.events, memory.records, clock=lambda: memory.now, new_signing_secret=lambda: next(secrets)
+    )
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ def new_job(*urls: str, content_id: object = "film", **fields: Any) -> NewJob:
 
 async def webhooks(handlers: JobHandlers, *urls: str, client: str = "studio", content_id: object = "film") -> Sequence[UUID]:
     outcome = await handlers.submit_job(new_job(*urls, client=client, content_id=content_id), invocation=ME)
-    return outcome.aggregate.submission.callbacks
+    return [callback.id for callback in outcome.aggregate.submission.callbacks]
 
 
 def flow(*urls: str, second: tuple[str, ...] = ()) -> RegisterRecord:
@@ -167,27 +170,36 @@ class TestSubmit:
 
 
 class TestCallbacks:
-    async def test_each_url_is_one_webhook_of_its_client(self, memory: Memory, handlers: JobHandlers) -> None:
+    async def test_each_url_is_one_callback_of_its_client(self, memory: Memory, handlers: JobHandlers) -> None:
         first = await webhooks(handlers, A, B, A)
         assert len(first) == 2
-        assert memory.topics == ["webhook.registered", "webhook.registered", "job.accepted"]
+        assert memory.topics == ["callback.registered", "callback.registered", "job.accepted"]
         assert list(await webhooks(handlers, B, A)) == list(first)[::-1]
         assert not set(await webhooks(handlers, A, client="playout")) & set(first)
-        assert memory.topics[3:] == ["job.accepted", "webhook.registered", "job.accepted"]
+        assert memory.topics[3:] == ["job.accepted", "callback.registered", "job.accepted"]
 
-    async def test_secrets_in_a_url_tell_webhooks_apart_and_are_in_no_event(
-        self, memory: Memory, handlers: JobHandlers, callbacks: JobCallbacks
-    ) -> None:
+    async def test_the_secret_part_of_a_url_belongs_to_the_job(self, memory: Memory, handlers: JobHandlers) -> None:
         urls = [A, f"{A}?token={SECRET}", f"{A}?token={SECRET}2", f"https://u:{SECRET}@hooks.test/a"]
-        keys = await webhooks(handlers, *urls)
-        assert len(set(keys)) == 4
-        assert await webhooks(handlers, *urls) == keys
-        made = [one.event for one in memory.log.entries if one.event.TOPIC == "webhook.registered"]
-        assert [sorted(event.secrets) for event in made] == [["signing"], *[["signing", "url"]] * 3]  # type: ignore[attr-defined]
+        jobs = [(await handlers.submit_job(new_job(url), invocation=ME)).aggregate for url in urls]
+        callbacks = [job.submission.callbacks[0] for job in jobs]
+        assert {(one.id, one.url) for one in callbacks} == {(callbacks[0].id, A)}
+        assert callbacks[0].sealed_url is None
+        whole = [await memory.vault.read(one.sealed_url.reference) for one in callbacks[1:] if one.sealed_url is not None]
+        assert whole == urls[1:]
         assert SECRET not in repr(memory.log.entries)
-        _, commands = await callbacks.of("other", [("url", urls[1])], content_id="")
-        assert len(commands) == 1
-        assert SECRET not in repr(commands)
+        again = (await handlers.rerun_job(18, invocation=ME)).aggregates[0]
+        [callback] = again.submission.callbacks
+        assert callback.sealed_url not in (None, callbacks[1].sealed_url)
+        assert await memory.vault.read(callback.sealed_url.reference) == urls[1]
+
+    async def test_one_job_has_one_address_for_each_callback(self, memory: Memory, handlers: JobHandlers) -> None:
+        """Its notices could not be told apart."""
+        with pytest.raises(Malformed, match=r"callback_urls\[1\]: differs") as refused:
+            await webhooks(handlers, f"{A}?token={SECRET}", A, B)
+        assert SECRET not in str(refused.value)
+        await memory.given(flow(f"{A}?of=flow"), AddOrUpdateEvent(EVENT, {"flow_id": FLOW_ID}))
+        outcome = await handlers.submit_job(new_job(A, content_id=EVENT), invocation=ME)
+        assert [(one.url, one.sealed_url) for one in outcome.aggregate.submission.callbacks] == [(A, None)]
 
     async def test_all_invalid_urls_are_named(self, callbacks: JobCallbacks) -> None:
         urls = [A, f"ftp://{SECRET}", f"https://u:{SECRET}@", B]
@@ -212,27 +224,55 @@ class TestCallbacks:
         assert of_flow == await webhooks(handlers, A, B)
         assert list(await webhooks(handlers, B, content_id=str(EVENT).upper())) == list(of_flow)[::-1]
         await memory.given(DeleteEvent(EVENT))
-        assert await webhooks(handlers, content_id=EVENT) == ()
+        assert await webhooks(handlers, content_id=EVENT) == []
 
     @pytest.mark.parametrize("content_id", ["", "film", "\x00", "x" * 10_000, str(UUID(int=9)), str(EVENT)])
     async def test_without_an_event_with_a_flow_there_are_none(
         self, memory: Memory, handlers: JobHandlers, content_id: str
     ) -> None:
         await memory.given(AddOrUpdateEvent(EVENT, {}))
-        assert await webhooks(handlers, content_id=content_id) == ()
+        assert await webhooks(handlers, content_id=content_id) == []
 
-    async def test_a_webhook_made_meanwhile_is_used(self, memory: Memory, handlers: JobHandlers, callbacks: JobCallbacks) -> None:
-        [key], [command] = await callbacks.of("studio", [("url", A)], content_id="film")
-        assert isinstance(command, EnsureCallback)
+    async def test_a_callback_made_meanwhile_is_used(self, memory: Memory, handlers: JobHandlers, callbacks: JobCallbacks) -> None:
+        [key] = await callbacks.of("studio", [("url", A)], content_id="film")
+        [command] = await callbacks.named("studio", {key: A})
         memory.meanwhile(command)
-        assert await webhooks(handlers, A) == (key,)
-        assert memory.topics == ["webhook.registered", "job.accepted"]
+        assert await webhooks(handlers, A) == [key]
+        assert memory.topics == ["callback.registered", "job.accepted"]
 
-    async def test_first_jobs_at_the_same_time_make_one_webhook(self, memory: Memory, handlers: JobHandlers) -> None:
-        keys = await asyncio.gather(*(webhooks(handlers, f"{A}?b=c") for _ in range(5)))
-        assert len(set(keys)) == 1
-        assert memory.topics.count("webhook.registered") == 1
-        assert len(memory.log.vault) == 2 + 5
+    async def test_first_jobs_at_the_same_time_make_one_callback(self, memory: Memory, handlers: JobHandlers) -> None:
+        keys = await asyncio.gather(*(webhooks(handlers, f"{A}?b={number}") for number in range(5)))
+        assert keys == [keys[0]] * 5
+        assert memory.topics.count("callback.registered") == 1
+        assert len(memory.log.vault) == 1 + 2 * 5, "of each job its parameters and its address"
+
+    async def test_a_callback_is_named_once_a_day(self, memory: Memory, handlers: JobHandlers) -> None:
+        await webhooks(handlers, A)
+        memory.now += timedelta(days=1)
+        for _ in range(2):
+            await webhooks(handlers, A)
+        topics = ["callback.registered", "job.accepted", "callback.amended", "job.accepted", "job.accepted"]
+        assert memory.topics == topics
+
+    async def test_a_callback_that_is_removed_at_the_same_moment_is_made_again(self, memory: Memory, handlers: JobHandlers) -> None:
+        [key] = await webhooks(handlers, A)
+        memory.now += timedelta(days=31)
+        memory.meanwhile(RemoveUnusedCallback(key, memory.now.date()))
+        assert await webhooks(handlers, A) == [key]
+        assert memory.topics[2:] == ["callback.deleted", "callback.restored", "job.accepted"]
+        await memory.given(RemoveUnusedCallback(key, memory.now.date()))
+        assert memory.topics == [], "it was named today"
+
+    async def test_a_job_that_goes_on_after_a_long_time_has_its_callbacks_again(
+        self, memory: Memory, handlers: JobHandlers
+    ) -> None:
+        [key] = await webhooks(handlers, f"{A}?token={SECRET}")
+        await memory.given(BreakJob(17))
+        memory.now += timedelta(days=31)
+        await memory.given(RemoveUnusedCallback(key, memory.now.date()))
+        await handlers.update_job(17, JobChanges(state=JobState.PAUSED), invocation=ME)
+        assert memory.topics == ["callback.restored", "job.paused"]
+        assert memory.happened[0].facts["webhook_url"] == A
 
 
 class TestUpdate:
@@ -268,7 +308,7 @@ class TestRerun:
         old = (await handlers.submit_job(new_job(**fields), invocation=ME)).aggregate
         outcome = await handlers.rerun_job(17, invocation=Invocation.by("admin"), headers={"cookie": SECRET})
         new, broken = outcome.aggregates
-        assert memory.topics == ["webhook.registered", "job.accepted", "job.accepted", "job.broken"]
+        assert memory.topics == ["callback.registered", "job.accepted", "job.accepted", "job.broken"]
         assert memory.happened[-1] == fact(facts.Broken, rerun_as=18)
         assert (new.number, new.state, new.priority, new.run_at, new.semaphore) == (18, JobState.QUEUED, 7, None, None)
         assert (broken.number, broken.state) == (17, JobState.BROKEN)

@@ -17,6 +17,7 @@ from domain.kernel.aggregate import Claim
 from domain.kernel.encryption import SecretRef
 from tests.domain.job.jobs_given import (
     BROKEN,
+    CALLBACK,
     COMPLETED,
     DUE,
     ELSEWHERE,
@@ -114,10 +115,19 @@ def test_a_job_started_again_takes_its_new_slot() -> None:
     assert job.claims() == {Claim("job.slot.studio", "2", STREAM)}
 
 
+def test_a_job_holds_its_callbacks_until_it_has_ended() -> None:
+    of_callback = Claim(f"job.of_callback.{CALLBACK.id}", str(NUMBER), STREAM)
+    first = accepted(callbacks=(CALLBACK,))
+    for held in (a_job(first=first), a_job(PAUSED, first=first), a_job(BROKEN, PAUSED, first=first)):
+        assert of_callback in root(held).claims()
+    assert root(a_job(BROKEN, first=first)).claims() == set()
+
+
 @pytest.mark.parametrize(
     ("first", "expected"),
     [
         (accepted(), set()),
+        (accepted(callbacks=(CALLBACK, CALLBACK.model_copy(update={"sealed_url": None}))), {UUID(int=10)}),
         (accepted(semaphore=SEMAPHORE), set()),
         (accepted(sealed_parameters=SEALED), {SEALED.reference}),
         (accepted(semaphore=ELSEWHERE, sealed_parameters=SEALED), {SEALED.reference, UUID(int=8)}),
@@ -151,7 +161,7 @@ def test_the_secret_of_a_semaphore_is_erased_with_it() -> None:
         running(lost(), begun(2), failed(2)),
         running(failed(retry_at=None), abandoned("no")),
         of_line(begun(), done(), begun(plan=LINE[1]), BROKEN),
-        a_job(first=accepted(*LINE, semaphore=ELSEWHERE, run_at=DUE, sealed_parameters=SEALED, callbacks=(UUID(int=1),))),
+        a_job(first=accepted(*LINE, semaphore=ELSEWHERE, run_at=DUE, sealed_parameters=SEALED, callbacks=(CALLBACK,))),
     ],
 )
 def test_a_snapshot_leaves_nothing_out(scenario: Scenario[Job]) -> None:

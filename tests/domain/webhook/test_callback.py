@@ -1,62 +1,91 @@
-"""Addresses of callbacks: the shown part, the called part, and the id."""
+"""Callbacks: made and named by jobs, removed when no job names them."""
 
 from __future__ import annotations
 
-from uuid import RFC_4122
+from datetime import date, timedelta
+from typing import Any
+from uuid import RFC_4122, UUID
 
 import pytest
 
-from domain.kernel.errors import Malformed
-from domain.kernel.urls import LONGEST_URL
-from domain.webhook.callback import callback_key, parse_callback_url, split_user_info
+from domain.kernel.encryption import EncryptedSecret, SecretRef
+from domain.kernel.errors import NotFound
+from domain.records.record import AmendRecord, Record
+from domain.webhook.callback import Callback, callback_key
+from domain.webhook.commands import KeepCallback, NameCallback, RemoveUnusedCallback, RotateSecret
+from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
-FIELD = "parameters.callback_urls[0]"
-
-
-@pytest.mark.parametrize(
-    ("url", "shown", "called", "credentials"),
-    [
-        ("https://hooks.test/a", "https://hooks.test/a", "https://hooks.test/a", None),
-        ("https://hooks.test/a?token=s3cret", "https://hooks.test/a", "https://hooks.test/a?token=s3cret", None),
-        ("https://u:p@hooks.test:81/a", "https://hooks.test:81/a", "https://hooks.test:81/a", "u:p"),
-        ("HTTP://u@hooks.test?a=b@c", "HTTP://hooks.test", "HTTP://hooks.test?a=b@c", "u:"),
-        ("http://u%40x:p%3Aq:r@[::1]/a@b", "http://[::1]/a@b", "http://[::1]/a@b", "u@x:p:q:r"),
-        ("http://a@b@hooks.test", "http://hooks.test", "http://hooks.test", "a@b:"),
-    ],
-)
-def test_user_info_and_query_are_used_and_not_shown(url: str, shown: str, called: str, credentials: str | None) -> None:
-    taken = parse_callback_url(url, field=FIELD)
-    assert (taken.shown, taken.whole, taken.has_secret_part) == (shown, url, shown != url)
-    assert split_user_info(url) == (called, credentials)
-    assert "s3cret" not in repr(taken)
+URL = "https://hooks.test/a"
+KEY = callback_key(client="studio", url=URL)
+REGISTERED, AMENDED, DELETED, RESTORED = Callback.EVENTS
+TODAY = NOW.date()
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "", "hooks.test", "ftp://u:very-secret@hooks.test/", "https://u:very-secret@", "https://u:very-secret@/a", "http://a#very-secret",
-        "http://u%3Av:very-secret@hooks.test", "http://u:very-secret%0d%0a@hooks.test", "http://u:very-secret\r\n@hooks.test",
-        "http://ü:very-secret@hooks.test", "http://\ud800:very-secret@hooks.test", "http://u:\x00very-secret@hooks.test",
-        "http://u\\v:very-secret@hooks.test", "http://u:very-secret@hooks.test\\@x", "http://u:very-secret@hooks.test:0",
-        "http://u:very-secret@hooks.test/" + "a" * LONGEST_URL,
-    ],
-)  # fmt: skip
-def test_an_invalid_address_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(Malformed) as refused:
-        parse_callback_url(url, field=FIELD)
-    [error] = refused.value.errors
-    assert error.field == FIELD
-    assert "very-secret" not in error.message
+def ref(number: int) -> SecretRef:
+    return SecretRef(reference=UUID(int=number), fingerprint=f"mark {number}")
 
 
-def test_the_id_of_a_callback_depends_on_client_address_and_mark() -> None:
-    asked = [
-        callback_key(client=client, url=url, mark=mark)
-        for client in ("a", "b")
-        for url in ("https://x/", "https://x/1")
-        for mark in ("", "1")
-    ]
-    assert len(set(asked)) == 8
+def sealed(number: int) -> EncryptedSecret:
+    return EncryptedSecret(UUID(int=number), f"callback:{KEY}", "k", f"mark {number}", b"", b"")
+
+
+def details(*, named_on: date = TODAY, secret: int = 1, **values: Any) -> dict[str, Any]:
+    return {"client": "studio", "webhook_url": URL, "named_on": named_on, "secrets": {"signing": ref(secret)}, **values}
+
+
+def a_callback(*then: Fact, named_on: date = TODAY, **values: Any) -> Scenario[Any]:
+    return given(Callback, KEY, fact(REGISTERED, **details(named_on=named_on, **values)), *then)
+
+
+def name(*, secret: int = 5) -> NameCallback:
+    return NameCallback(KEY, "studio", URL, sealed(secret))
+
+
+def holds(callback: Record | None) -> set[int]:
+    assert callback is not None
+    return {one.int for one in callback.secrets()}
+
+
+def test_the_first_job_makes_it_with_a_secret_of_its_own() -> None:
+    made = given(Callback, KEY).when(name(secret=1)).then(fact(REGISTERED, **details()))
+    assert (holds(made), made.details.label) == ({1}, TODAY.isoformat())
+
+
+@pytest.mark.parametrize("disabled_at", [None, THEN])
+def test_naming_it_is_an_event_once_a_day_and_changes_nothing_else(disabled_at: Any) -> None:
+    yesterday = a_callback(named_on=TODAY - timedelta(days=1), disabled_at=disabled_at)
+    for command in (name(), KeepCallback(KEY)):
+        named = yesterday.when(command).then(fact(AMENDED, named_on=TODAY))
+        assert (holds(named), named.details.disabled_at) == ({1}, disabled_at)
+    a_callback(disabled_at=disabled_at).when(name()).then_nothing()
+    a_callback(named_on=TODAY + timedelta(days=1)).when(name()).then_nothing()
+
+
+def test_a_deleted_one_is_made_again_with_another_secret_by_a_job_only() -> None:
+    gone = a_callback(fact(DELETED), disabled_at=THEN)
+    back = gone.when(name()).then(fact(RESTORED, **details(secret=5)))
+    assert (holds(back), back.details.disabled_at) == ({5}, None)
+    gone.when(KeepCallback(KEY)).then_refused(NotFound)
+
+
+def test_it_is_removed_only_when_no_job_has_named_it_since_a_day() -> None:
+    a_callback(named_on=TODAY).when(RemoveUnusedCallback(KEY, TODAY)).then_nothing()
+    removed = a_callback(named_on=TODAY - timedelta(days=1)).when(RemoveUnusedCallback(KEY, TODAY)).then(fact(DELETED))
+    assert holds(removed) == set()
+    a_callback(fact(DELETED), named_on=TODAY - timedelta(days=1)).when(RemoveUnusedCallback(KEY, TODAY)).then_nothing()
+
+
+def test_a_rotated_secret_signs_beside_the_new_one() -> None:
+    rotated = a_callback().when(RotateSecret(KEY, Callback, sealed(3))).after
+    assert holds(rotated) == {1, 3}
+    disabled = a_callback().when(AmendRecord(KEY, Callback, {"disabled_at": NOW})).after
+    assert disabled is not None
+    assert disabled.details.disabled_at == NOW.replace(microsecond=NOW.microsecond // 1000 * 1000)
+
+
+def test_the_id_depends_on_client_and_address() -> None:
+    asked = [callback_key(client=client, url=url) for client in ("a", "b") for url in ("https://x/", "https://x/1")]
+    assert len(set(asked)) == 4
     assert asked[0] == callback_key(client="a", url="https://x/")
     assert {(key.version, key.variant) for key in asked} == {(8, RFC_4122)}
     assert callback_key(client="ab", url="c") != callback_key(client="a", url="bc")

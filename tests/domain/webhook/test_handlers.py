@@ -23,7 +23,7 @@ KEY, EVENT, OTHER_EVENT, MISSING = (UUID(int=number) for number in range(1, 5))
 ME = Invocation.by("me")
 URL = "https://hooks.test/a"
 REGISTERED, AMENDED, *_ = Webhook.EVENTS
-SYSTEM_WIDE, OF_EVENT, CALLBACK = WebhookFamily.SYSTEM_WIDE, WebhookFamily.EVENT, WebhookFamily.CALLBACK
+SYSTEM_WIDE, OF_EVENT = WebhookFamily.SYSTEM_WIDE, WebhookFamily.EVENT
 SECRET = encode_secret(bytes(32))
 TOKEN = json.dumps({"headers": [{"name": "X-Token", "value": "swordfish"}]})
 
@@ -112,7 +112,7 @@ async def test_fields_that_are_not_set_stay_as_they_are(memory: Memory, handlers
 
 @pytest.mark.parametrize(
     ("about", "family"),
-    [({}, SYSTEM_WIDE), ({"event_id": EVENT}, OF_EVENT), ({"job_client": "studio"}, CALLBACK)],
+    [({}, SYSTEM_WIDE), ({"event_id": EVENT}, OF_EVENT)],
 )
 async def test_a_webhook_of_another_family_counts_as_missing(
     memory: Memory, handlers: WebhookHandlers, about: dict[str, Any], family: WebhookFamily

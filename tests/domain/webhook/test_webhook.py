@@ -13,7 +13,7 @@ from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.errors import Malformed, NotFound
 from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 from domain.webhook.aggregate import Webhook, WebhookDetails, extra_headers
-from domain.webhook.commands import EnsureCallback, RotateWebhookSecret
+from domain.webhook.commands import RotateSecret
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
 KEY = UUID(int=7)
@@ -46,8 +46,8 @@ def amend(**changes: Any) -> AmendRecord:
     return AmendRecord(KEY, Webhook, changes)
 
 
-def rotate(number: int) -> RotateWebhookSecret:
-    return RotateWebhookSecret(KEY, EncryptedSecret(UUID(int=number), f"webhook:{KEY}", "k", f"mark {number}", b"", b""))
+def rotate(number: int) -> RotateSecret:
+    return RotateSecret(KEY, Webhook, EncryptedSecret(UUID(int=number), f"webhook:{KEY}", "k", f"mark {number}", b"", b""))
 
 
 def register(**values: Any) -> RegisterRecord:
@@ -174,46 +174,3 @@ def test_extra_headers_are_in_the_order_of_the_text_with_stored_credentials() ->
     assert extra_headers(details, opened) == [site, authorization, other, cookie]
     assert extra_headers(details, {"header:cookie": "a=b"}) == [site, other, cookie]
     assert extra_headers(WebhookDetails(webhook_url=URL), opened) == []
-
-
-def ensure(*, number: int = 1, whole: int | None = None) -> EnsureCallback:
-    boxes = [
-        None if one is None else EncryptedSecret(UUID(int=one), f"webhook:{KEY}", "k", f"mark {one}", b"", b"")
-        for one in (number, whole)
-    ]
-    assert boxes[0] is not None
-    return EnsureCallback(KEY, "studio", URL, boxes[0], boxes[1])
-
-
-CALLBACK = {"job_client": "studio", "webhook_url": URL, "secrets": SIGNED}
-
-
-def test_a_callback_is_made_with_its_own_secret_and_its_whole_address() -> None:
-    plain = no_webhook().when(ensure()).then(fact(REGISTERED, **CALLBACK))
-    assert (holds(plain), plain.details.use_json_body) == ({1}, True)
-    secrets = {**SIGNED, "url": ref(2)}
-    hidden = no_webhook().when(ensure(whole=2)).then(fact(REGISTERED, **{**CALLBACK, "secrets": secrets}))
-    assert holds(hidden) == {1, 2}
-    assert [box.reference.int for box in ensure(whole=2).sealed] == [1, 2]
-
-
-def test_an_existing_callback_stays_as_it_is() -> None:
-    a_webhook(job_client="studio").when(ensure(number=5)).then_nothing()
-    a_webhook(job_client="studio", disabled_at=THEN).when(ensure(number=5)).then_nothing()
-
-
-def test_a_deleted_callback_is_restored_with_another_secret() -> None:
-    gone = a_webhook(fact(DELETED), job_client="studio", disabled_at=THEN)
-    back = gone.when(ensure(number=5)).then(fact(Webhook.EVENTS[3], **{**CALLBACK, "secrets": {"signing": ref(5)}}))
-    assert (holds(back), back.details.disabled_at) == ({5}, None)
-
-
-def test_a_callback_keeps_its_whole_address_after_any_change() -> None:
-    hidden = a_webhook(job_client="studio", disabled_at=THEN, secrets={**SIGNED, "url": ref(2)})
-    assert holds(hidden.when(amend(disabled_at=None)).then(fact(AMENDED, disabled_at=None))) == {1, 2}
-    assert holds(hidden.when(rotate(3)).after) == {1, 2, 3}
-
-
-def test_webhooks_have_a_parent_by_family() -> None:
-    details = [WebhookDetails(webhook_url=URL, **about) for about in ({}, {"event_id": KEY}, {"job_client": "studio"})]
-    assert [one.listed_under for one in details] == [None, KEY, "client:studio"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
 import httpx
@@ -14,25 +12,19 @@ from aiohttp import web
 from pydantic_core import from_json
 
 from api.engine.job_log_text import record
-from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.kernel.mapper import EventMapper
-from domain.webhook.aggregate import SIGNING, URL
+from domain.webhook.endpoint import SIGNING
 from domain.webhook.secret import decode_secret
-from projections.consumers.leases import ShardLeases
 from projections.deliveries.keys import Source
 from projections.deliveries.queries import callback_backlog
 from projections.job.history import JobHistory
-from projections.log.log_watcher import LogWatcher
-from projections.records.queries import RecordQueries
-from tests.api.media.webhook.callbacks_given import add_callback
+from tests.api.media.webhook.callbacks_given import add_callback, sealed
 from tests.conftest import HandClock
-from tests.workers.callbacks.jobs_given import complete
+from tests.workers.callbacks.consuming import consuming
+from tests.workers.callbacks.jobs_given import accept, complete, start
+from tests.workers.callbacks.jobs_given import callback as job_callback
 from tests.workers.deliveries.sending import Got, Receiver, Sending
-from workers.callbacks.fanout import CallbackFanout
-from workers.deliveries.endpoint_configs import EndpointConfigs
-from workers.kernel.consumer import Consumer
-from workers.kernel.log_feed import LogFeed
 
 STATUSES = ["started", "task_started", "task_completed", "task_started", "task_completed", "completed"]
 
@@ -42,23 +34,8 @@ def sending(inner: Core, database_url: str, clock: HandClock) -> Sending:
     return Sending(inner, database_url, clock)
 
 
-@asynccontextmanager
-async def consuming(inner: Core) -> AsyncIterator[None]:
-    """Runs the worker role `callback`."""
-    records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
-    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
-    leases = ShardLeases(inner.database, "callback", shards=1, member=uuid4(), host="test")
-    feed = LogFeed(inner.database, LogWatcher(inner.database), kinds=handler.kinds)
-    consumer = Consumer(inner.database, leases, feed=feed, handler=handler)
-    await consumer.start()
-    try:
-        yield
-    finally:
-        await consumer.stop()
-
-
 async def signing_key(sending: Sending, callback: str) -> bytes:
-    [row] = await sending.records.those("webhook", [callback])
+    [row] = await sending.records.those("callback", [callback])
     secret = await sending.vault.read(row.details.secrets[SIGNING].reference)
     assert secret is not None
     return decode_secret(secret)
@@ -71,18 +48,20 @@ def signature(key: bytes, got: Got) -> str:
 
 async def test_notices_arrive_in_order_signed_and_at_the_whole_address(inner: Core, sending: Sending) -> None:
     async with Receiver() as receiver:
-        callback = await add_callback(inner, receiver.url.replace("//", "//u:p%40@") + "/hook?token=s3cret", client="studio")
-        await complete(inner, 17, UUID(callback), slot=1)
+        callback = await add_callback(inner, receiver.url + "/hook", client="studio")
+        urls = [receiver.url.replace("//", "//u:p%40@") + f"/hook?token={number}" for number in (17, 18)]
+        first, second = [job_callback(UUID(callback), await sealed(inner, url)) for url in urls]
+        await complete(inner, 17, first, slot=1)
         async with consuming(inner), sending.sender():
-            await complete(inner, 18, UUID(callback), slot=2)
+            await complete(inner, 18, second, slot=2)
             await sending.finished(UUID(callback), 2 * len(STATUSES))
     bodies = [from_json(got.body) for got in receiver.got]
     for number in (17, 18):
         assert [body["status"] for body in bodies if body["job_id"] == number] == STATUSES
     assert bodies[-1]["client"] == "studio"
     key = await signing_key(sending, callback)
-    assert {(got.path, got.query, got.headers["authorization"]) for got in receiver.got} == {
-        ("/hook", "token=s3cret", "Basic " + base64.b64encode(b"u:p@").decode())
+    assert {(got.path, got.query, from_json(got.body)["job_id"], got.headers["authorization"]) for got in receiver.got} == {
+        ("/hook", f"token={number}", number, "Basic " + base64.b64encode(b"u:p@").decode()) for number in (17, 18)
     }
     assert all(got.headers["webhook-signature"] == signature(key, got) for got in receiver.got)
     assert len({got.id for got in receiver.got}) == len(receiver.got)
@@ -113,14 +92,22 @@ async def test_a_failed_callback_is_in_the_job_log(http: httpx.AsyncClient, inne
 
 @pytest.mark.parametrize("loss", ["DELETE FROM vault", "UPDATE vault SET owner = 'other'"])
 async def test_an_address_is_not_called_without_its_secret_part(inner: Core, sending: Sending, loss: str) -> None:
-    callback = await add_callback(inner, "https://hooks.test/job?token=s3cret", client="studio")
-    targets = EndpointConfigs(sending.records, sending.vault, version="0.0.0")
-    [target] = (await targets.load([UUID(callback)])).values()
-    assert target.url == "https://hooks.test/job?token=s3cret"
-    assert "s3cret" not in repr(target)
-    [row] = await sending.records.those("webhook", [callback])
-    sending.rows(loss + " WHERE reference = %s RETURNING 1", row.details.secrets[URL].reference)
-    assert await targets.load([UUID(callback)]) == {}
+    """The delivery fails, and the callback goes on: its receiver has done nothing wrong."""
+    async with Receiver() as receiver:
+        callback = await add_callback(inner, receiver.url + "/hook", client="studio")
+        address = await sealed(inner, receiver.url + "/hook?token=s3cret")
+        sending.rows(loss + " WHERE reference = %s RETURNING 1", address)
+        await accept(inner, 17, job_callback(UUID(callback), address))
+        await accept(inner, 18, UUID(callback))
+        async with consuming(inner), sending.sender():
+            for number in (17, 18):
+                await start(inner, number, slot=number)
+                await sending.finished(UUID(callback), number - 16)
+    assert [(state, error) for _, state, _, error in sending.states(UUID(callback))] == [
+        (2, "The address is not stored any more."),
+        (1, None),
+    ]
+    assert [(got.query, from_json(got.body)["job_id"]) for got in receiver.got] == [("", 18)]
 
 
 async def test_the_callback_backlog_counts_pending_deliveries_of_jobs_only(inner: Core, sending: Sending) -> None:

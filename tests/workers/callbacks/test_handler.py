@@ -12,16 +12,16 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.job import commands
 from domain.kernel.mapper import EventMapper
-from domain.records.record import RegisterRecord
-from domain.webhook.aggregate import Webhook
+from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.webhook.callback import Callback
 from projections.deliveries.keys import CHANNEL, shard_of
 from projections.log.reader import head, read
 from projections.records.queries import RecordQueries
 from tests.api.asking import logged
 from tests.conftest import NOON
 from tests.projections.feeding import do
-from tests.workers.callbacks.jobs_given import accept, complete, start, start_task
-from tests.workers.webhooks.feeding import Fed, amend, delete, rows
+from tests.workers.callbacks.jobs_given import accept, callback, complete, start, start_task
+from tests.workers.webhooks.feeding import Fed, rows
 from workers.callbacks.fanout import CallbackFanout
 from workers.deliveries.endpoint_state import DISABLED
 from workers.kernel.aggregate_cache import MIB
@@ -40,8 +40,8 @@ def fed(inner: Core, *, most: int = MIB) -> Fed:
 @pytest.fixture
 async def fan(inner: Core) -> Fed:
     for key in (A, B):
-        values = {"webhook_url": "https://hooks.test/job", "job_client": "studio"}
-        await do(inner, RegisterRecord(key, Webhook, values))
+        values = {"webhook_url": "https://hooks.test/job", "client": "studio", "named_on": NOON.date()}
+        await do(inner, RegisterRecord(key, Callback, values))
     made = fed(inner)
     await made.begin(await head(inner.database))
     return made
@@ -93,6 +93,16 @@ async def test_a_fan_out_that_begins_in_the_middle_of_the_log_has_the_same_state
     assert (last["status"], last["custom_data"], len(last["files"])) == ("completed", 7, 2)
 
 
+async def test_a_delivery_has_the_address_of_its_job(inner: Core, fan: Fed) -> None:
+    await accept(inner, 17, callback(A, UUID(int=7)))
+    await accept(inner, 18, A)
+    for number in (17, 18):
+        await start(inner, number, slot=number)
+    await fan.feed()
+    found = await inner.database.rows("SELECT ordering_key, sealed_url FROM deliveries ORDER BY position")
+    assert found == [("job:17", UUID(int=7)), ("job:18", None)]
+
+
 async def test_a_job_without_callbacks_has_no_notices_and_wakes_no_sender(inner: Core, fan: Fed) -> None:
     await complete(inner, 17)
     await fan.feed(writes_at_once=2)
@@ -101,13 +111,13 @@ async def test_a_job_without_callbacks_has_no_notices_and_wakes_no_sender(inner:
 
 
 async def test_a_deleted_callback_gets_nothing_and_a_disabled_one_failed_deliveries(inner: Core, fan: Fed) -> None:
-    await amend(inner, A, disabled_at=NOON)
-    await delete(inner, B)
+    await do(inner, AmendRecord(A, Callback, {"disabled_at": NOON}))
+    await do(inner, DeleteRecord(B, Callback))
     await accept(inner, 17, A, B, UUID(int=999))
     await start(inner, 17)
     await fan.feed()
     assert [(row[0], row[5], row[6]) for row in await rows(inner.database)] == [(A, 2, DISABLED)]
-    await amend(inner, A, disabled_at=None)
+    await do(inner, AmendRecord(A, Callback, {"disabled_at": None}))
     await start_task(inner, 17, 1)
     await fan.feed()
     assert [row[5] for row in await rows(inner.database)] == [2, 0]

@@ -20,7 +20,9 @@ from domain.kernel.encryption import SecretCipher
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
 from domain.records.record import AmendRecord, RegisterRecord
-from domain.webhook.aggregate import SIGNING, Webhook
+from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import Callback
+from domain.webhook.endpoint import SIGNING
 from domain.webhook.secret import encode_secret
 from projections.consumers.leases import ShardLeases
 from projections.deliveries.keys import CHANNEL, Source, shard_of
@@ -111,7 +113,7 @@ class Sending:
 
     def __post_init__(self) -> None:
         self.vault = Vault(self.core.database, SecretCipher(bytes(32)))
-        self.records = RecordQueries(self.core.database, [Webhook])
+        self.records = RecordQueries(self.core.database, [Webhook, Callback])
         self.disabled: list[tuple[UUID, str]] = []
 
     async def webhook(self, url: str, secret: bytes = bytes(32), *, beside: UUID | None = None, **values: Any) -> UUID:

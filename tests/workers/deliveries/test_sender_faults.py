@@ -15,7 +15,7 @@ from standardwebhooks.webhooks import Webhook as Receiving
 from domain.kernel.ports import Invocation
 from domain.records.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
-from domain.webhook.commands import RotateWebhookSecret
+from domain.webhook.commands import RotateSecret
 from domain.webhook.secret import encode_secret
 from projections.deliveries.keys import shard_of
 from tests.workers.deliveries.sending import Got, Receiver, Sending, until
@@ -91,7 +91,7 @@ async def test_a_change_counts_from_the_moment_its_write_is_answered(sending: Se
             await sending.finished(webhook, number)
             assert f'"position":{number}}}' in receiver.bodies[-1]
         box = sending.vault.encrypt(encode_secret(bytes(range(32))), owner=f"webhook:{webhook}")
-        await sending.core.executor.execute(RotateWebhookSecret(webhook, box), invocation=Invocation.by("test"))
+        await sending.core.executor.execute(RotateSecret(webhook, Webhook, box), invocation=Invocation.by("test"))
         sending.put(webhook, (11, "a"))
         await sending.finished(webhook, 11)
         assert one.got[-1].headers["webhook-signature"].count("v1,") == 2
@@ -148,7 +148,7 @@ async def test_both_secrets_sign_during_the_overlap(sending: Sending) -> None:
         sending.put(webhook, (1, "a"))
         await sending.finished(webhook, 1)
         box = sending.vault.encrypt(encode_secret(NEW), owner=f"webhook:{webhook}")
-        await sending.core.executor.execute(RotateWebhookSecret(webhook, box), invocation=Invocation.by("test"))
+        await sending.core.executor.execute(RotateSecret(webhook, Webhook, box), invocation=Invocation.by("test"))
         for number in (2, 3):
             sending.resend(webhook, "false")
             sending.put(webhook, (number, "a"))

@@ -31,29 +31,6 @@ def fan(inner: Core) -> Fed:
     return fed(inner)
 
 
-async def test_a_callback_gets_no_notification_of_an_event(inner: Core, fan: Fed) -> None:
-    """It has no Event, and is not system-wide either."""
-    await webhook(inner, ONE, job_client="studio")
-    await event(inner, 1)
-    await fan.feed()
-    await webhook(inner, ALL)
-    await amend(inner, ONE, disabled_at=NOON)
-    await do(inner, ForceNotification(FIRST))
-    await delete(inner, ONE)
-    await webhook(inner, ONE, job_client="studio")
-    await do(inner, ForceNotification(FIRST))
-    await fan.feed()
-    assert {row[0] for row in await rows(inner.database)} == {ALL}
-    await delete(inner, ONE)
-    await webhook(inner, ONE)
-    await do(inner, ForceNotification(FIRST))
-    for begin_anew in (False, True):
-        if begin_anew:
-            await fan.begin(0)
-        await fan.feed()
-        assert [row[0] for row in await rows(inner.database)][-2:] == [ALL, ONE]
-
-
 async def test_each_effective_write_is_one_notification_with_the_state_after_it(inner: Core, fan: Fed) -> None:
     await webhook(inner, ALL)
     await event(inner, 1, title="Final", ref_id="r1")

@@ -17,15 +17,14 @@ CALLBACKS = 400_000
 
 
 async def test_four_hundred_thousand_callbacks_cost_a_start_nothing(inner: Core, database_url: str) -> None:
-    """They are those of jobs, one for each address that a job has named."""
     await webhook(inner, ALL)
     await webhook(inner, ONE, event=FIRST)
     await event(inner, 1)
     as_superuser(
         database_url,
         "INSERT INTO record_view (kind, id, version, deleted, parent, date_created, date_modified, document)"
-        " SELECT 'webhook', gen_random_uuid()::text, 1, false, 'client:studio', now(), now(),"
-        ' \'{"job_client":"studio","webhook_url":"https://hooks.test/job/\' || n || \'"}\''
+        " SELECT 'callback', gen_random_uuid()::text, 1, false, 'studio', now(), now(),"
+        ' \'{"client":"studio","named_on":"2031-01-02","webhook_url":"https://hooks.test/job/\' || n || \'"}\''
         f" FROM generate_series(1, {CALLBACKS}) AS n",
     )
     first, second = fed(inner), fed(inner)
@@ -55,16 +54,3 @@ async def test_a_start_sees_webhooks_as_they_were_at_its_position(inner: Core) -
     await fan.begin(position)
     await fan.feed()
     assert [(row[0], row[5]) for row in await rows(inner.database)] == [(ALL, 0), (ONE, 2), (OTHER, 0)]
-
-
-async def test_changes_of_callbacks_are_passed_over(inner: Core) -> None:
-    await webhook(inner, ONE, job_client="studio")
-    await webhook(inner, ALL)
-    await event(inner, 1)
-    fan = fed(inner)
-    await fan.begin(await head(inner.database))
-    await amend(inner, ONE, disabled_at=NOON)
-    await delete(inner, ONE)
-    await do(inner, ForceNotification(FIRST))
-    await fan.feed()
-    assert [row[0] for row in await rows(inner.database)] == [ALL]

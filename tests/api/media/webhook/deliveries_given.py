@@ -38,10 +38,12 @@ class Deliveries:
             for position in positions
         )
 
-    async def make_callback(self, position: int, *, job: int) -> None:
+    async def make_callback(self, position: int, *, job: int, sealed_url: UUID | None = None) -> None:
         """A pending delivery about a job."""
         payload = json.dumps({"job_id": job, "status": "started"})
-        await self._insert([NewDelivery(self.webhook, position, f"job:{job}", payload, NOON)], source=Source.CALLBACKS)
+        await self._insert(
+            [NewDelivery(self.webhook, position, f"job:{job}", payload, NOON, sealed_url=sealed_url)], source=Source.CALLBACKS
+        )
 
     async def _insert(self, new: Iterable[NewDelivery], *, source: Source = Source.NOTIFICATIONS) -> None:
         async with self._database.connection() as connection, connection.transaction():

@@ -7,7 +7,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.records.record import AmendRecord
-from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import Callback
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.webhook.callbacks_given import add_callback, named
 from tests.api.media.webhook.deliveries_given import Deliveries
@@ -72,14 +72,14 @@ async def test_no_family_shows_or_changes_webhooks_of_another(http: httpx.AsyncC
 
 async def test_a_callback_is_enabled_again_and_no_other_field_changes(http: httpx.AsyncClient, inner: Core, path: str) -> None:
     key = path.rpartition("/")[2]
-    await do(inner, AmendRecord(key, Webhook, {"disabled_at": NOON}))
+    await do(inner, AmendRecord(key, Callback, {"disabled_at": NOON}))
     assert (await http.get(f"{path}/callback/")).json()["disabledAt"] == "2031-01-02T12:00:00.000Z"
     body = {"disabledAt": None, "webhookUrl": "https://evil.test", "client": "x", "eventId": UNKNOWN}
     assert_problem(await http.put(f"{path}/callback/", json=body, headers={"If-Match": '"1"'}), 412)
     for again in range(2):
         answer = await http.put(f"{path}/callback/", json=body)
         assert (answer.status_code, answer.json()["disabledAt"], answer.headers["etag"]) == (200, None, '"3"'), again
-    assert (await logged(inner, f"webhook:{key}"))[-1].data.keys() == {"timestamp", "disabled_at"}
+    assert (await logged(inner, f"callback:{key}"))[-1].data.keys() == {"timestamp", "disabled_at"}
     assert fields_of(await http.put(f"{path}/callback/", json={})) == ["disabledAt"]
     assert fields_of(await http.put(f"{path}/callback/", json={"disabledAt": "soon"})) == ["disabledAt"]
 
@@ -94,7 +94,7 @@ async def test_a_callback_gets_a_new_secret_and_is_deleted_like_any_webhook(
     assert (await http.get("/api/webhook/callback/")).json()["totalCount"] == 0
     assert await named(inner, "https://u:pass-word@hooks.test/job?token=s3cret") == [path.rpartition("/")[2]]
     verbs = ["registered", "amended", "deleted", "restored"]
-    assert await topics(inner, f"webhook:{path.rpartition('/')[2]}") == [f"webhook.{verb}" for verb in verbs]
+    assert await topics(inner, f"callback:{path.rpartition('/')[2]}") == [f"callback.{verb}" for verb in verbs]
 
 
 async def test_deliveries_of_a_callback_have_a_job(http: httpx.AsyncClient, inner: Core, path: str) -> None:

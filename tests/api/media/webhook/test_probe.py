@@ -15,7 +15,8 @@ from aiohttp import web
 
 from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, assert_problem, last
-from tests.api.media.webhook.callbacks_given import add_callback
+from tests.api.media.webhook.callbacks_given import add_callback, sealed
+from tests.api.media.webhook.deliveries_given import Deliveries
 from tests.api.serving import serving
 from tests.conftest import NOON
 from tests.workers.deliveries.sending import Got, Receiver
@@ -104,9 +105,14 @@ async def test_a_sample_uses_credentials_headers_and_form_even_when_disabled(htt
     assert got.headers["webhook-signature"] == signature(secret, got)
 
 
-async def test_a_callback_gets_a_sample_job_at_its_whole_address(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_callback_gets_a_sample_job_at_the_whole_address_of_its_latest_job(http: httpx.AsyncClient, inner: Core) -> None:
     async with Receiver() as receiver:
-        key = await add_callback(inner, receiver.url.replace("//", "//u:p@") + "/hook?token=s3cret")
+        key = await add_callback(inner, receiver.url + "/hook")
+        assert (await http.post(f"/api/webhook/{key}/test/")).json()["delivered"] is True
+        assert (receiver.got.pop().query, receiver.got) == ("", [])
+        for position, token in enumerate(("old", "s3cret"), start=1):
+            whole = receiver.url.replace("//", "//u:p@") + f"/hook?token={token}"
+            await Deliveries(inner, key).make_callback(position, job=17, sealed_url=await sealed(inner, whole))
         secret = (await http.post(f"/api/webhook/{key}/secret/")).json()["secret"]
         shown = await http.post(f"/api/webhook/{key}/test/")
         [got] = receiver.got

@@ -1,0 +1,51 @@
+"""Addresses of callbacks. User info and query may hold secrets: they are stored encrypted and never shown."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
+
+from domain.kernel.errors import Malformed
+from domain.kernel.urls import LONGEST_URL, check_url
+
+MOST_CALLBACKS: Final = 16
+"""Callbacks of one job: each is called for each step of the job."""
+
+_AUTHORITY: Final = re.compile(r"(?P<scheme>[^:/?#]*://)(?P<user>[^/?#]*)@(?P<rest>.*)", re.DOTALL)
+_ODD_USER: Final = re.compile(r"[^/]*//(?:[^/?#]*[^\x21-\x7e]|[^/?#]*\\|[^:/?#]*%3[Aa])")
+"""Characters that no URL has, or a colon in the user name: it would end it (RFC 7617)."""
+_CREDENTIALS: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackUrl:
+    """`shown` is the address without user info and query; `whole` as it was sent."""
+
+    shown: str
+    whole: str = field(repr=False)
+
+    @property
+    def has_secret_part(self) -> bool:
+        return self.shown != self.whole
+
+
+def parse_callback_url(url: str, *, field: str) -> CallbackUrl:
+    """Raises `Malformed`; messages never repeat the address."""
+    if len(url) > LONGEST_URL:
+        raise Malformed.at(field, f"must have at most {LONGEST_URL} characters")
+    address, credentials = split_user_info(url)
+    check_url(address, field=field)
+    if credentials is not None and (_ODD_USER.match(url) or not _CREDENTIALS.fullmatch(credentials)):
+        raise Malformed.at(field, "has a user name or password that HTTP basic authentication cannot take")
+    return CallbackUrl(address.partition("?")[0], url)
+
+
+def split_user_info(url: str) -> tuple[str, str | None]:
+    """The URL without user info, and `user:password`; None when it has no user info."""
+    match = _AUTHORITY.fullmatch(url)
+    if match is None:
+        return url, None
+    user, _, password = match["user"].partition(":")
+    return match["scheme"] + match["rest"], f"{unquote(user)}:{unquote(password)}"

@@ -1,0 +1,69 @@
+"""Callbacks that may be removed: docs/adr/0036-callbacks-are-a-kind-of-their-own.md.
+
+A callback is unused when no job has named it since a day, no job that has not ended names it, and all deliveries to it are
+finished. The last is only certain when the fan-out has read everything that these jobs did: then it makes no further delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+from uuid import UUID
+
+from domain.job.state import jobs_of
+from domain.webhook.callback import Callback
+from projections.deliveries.store import PENDING
+from projections.kernel.arrays import uuids
+from projections.kernel.database import Database
+from projections.log.reader import HEAD
+
+AT_ONCE = 500
+
+# The label of a callback is the day on which it was named last. One statement, so that the claims of jobs and the head are of one
+# moment: what happens to these jobs after it names the callback again.
+_WITHOUT_JOBS = f"""
+SELECT ({HEAD}), r.label, r.id::uuid FROM record_view r
+WHERE r.kind = '{Callback.KIND}' AND NOT r.deleted AND r.label < %(before)s AND (r.label, r.id) > (%(label)s, %(id)s)
+  AND NOT EXISTS (SELECT FROM unique_claims c WHERE c.scope = '{jobs_of("")}' || r.id)
+ORDER BY r.label, r.id LIMIT {AT_ONCE}
+"""
+_READ_TO = "SELECT coalesce(min(position), 0) FROM consumer_shards WHERE consumer = %s"
+_WITHOUT_PENDING = f"""
+SELECT asked.webhook FROM unnest(%s::uuid[]) AS asked (webhook)
+WHERE NOT EXISTS (SELECT FROM deliveries d WHERE d.webhook = asked.webhook AND d.state = {PENDING})
+"""
+
+
+Place = tuple[str, str]
+"""Of a callback in the order of these pages: the day on which it was named last, and its id."""
+FIRST: Final[Place] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutJobs:
+    """A page of callbacks that no unfinished job named at a position of the log. `last` is the place of the last one."""
+
+    position: int
+    callbacks: Sequence[UUID]
+    last: Place
+
+
+async def without_jobs(database: Database, *, named_before: date, after: Place) -> WithoutJobs | None:
+    """The page after a place, of up to `AT_ONCE`. None: there are no more."""
+    rows = await database.rows(_WITHOUT_JOBS, {"before": named_before.isoformat(), "label": after[0], "id": after[1]})
+    if not rows:
+        return None
+    position, day, last = rows[-1]
+    return WithoutJobs(position, [callback for *_, callback in rows], (day, str(last)))
+
+
+async def read_to(database: Database, consumer: str) -> int:
+    """The position that a fan-out has read to."""
+    [(position,)] = await database.rows(_READ_TO, (consumer,))
+    return int(position)
+
+
+async def without_pending(database: Database, callbacks: Sequence[UUID]) -> Sequence[UUID]:
+    return [callback for (callback,) in await database.rows(_WITHOUT_PENDING, (uuids(callbacks),))]

@@ -1,0 +1,33 @@
+"""The worker role `callback`, without the removal of callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from domain.kernel.mapper import EventMapper
+from projections.consumers.leases import ShardLeases
+from projections.log.log_watcher import LogWatcher
+from projections.records.queries import RecordQueries
+from workers.callbacks.fanout import CallbackFanout
+from workers.callbacks.removal import CONSUMER
+from workers.kernel.consumer import Consumer
+from workers.kernel.log_feed import LogFeed
+
+
+@asynccontextmanager
+async def consuming(inner: Core) -> AsyncIterator[None]:
+    """Runs the consumer."""
+    records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
+    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
+    leases = ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4(), host="test")
+    feed = LogFeed(inner.database, LogWatcher(inner.database), kinds=handler.kinds)
+    consumer = Consumer(inner.database, leases, feed=feed, handler=handler)
+    await consumer.start()
+    try:
+        yield
+    finally:
+        await consumer.stop()

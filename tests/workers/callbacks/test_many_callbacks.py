@@ -1,0 +1,111 @@
+"""Both fan-outs and the removal beside 400,000 callbacks: what they read and keep does not grow with them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+from uuid import UUID, uuid4
+
+from api.wiring.catalogue import RECORDS, notified
+from api.wiring.core import Core
+from domain.kernel.mapper import EventMapper
+from domain.media_event.commands import ForceNotification
+from projections.consumers.leases import ShardLeases
+from projections.deliveries.unused_callbacks import FIRST, without_jobs
+from projections.log.log_watcher import LogWatcher
+from projections.records.queries import RecordQueries
+from tests.api.media.webhook.callbacks_given import add_callback
+from tests.conftest import NOON, HandClock
+from tests.projections.feeding import as_superuser, do, event
+from tests.workers.callbacks.jobs_given import complete
+from tests.workers.deliveries.sending import Receiver, Sending
+from workers.callbacks.fanout import CallbackFanout
+from workers.callbacks.removal import CONSUMER, CallbackRemoval
+from workers.kernel.consumer import Consumer
+from workers.kernel.log_feed import LogFeed
+from workers.webhooks.fanout import NotificationFanout
+
+CALLBACKS = 400_000
+NOTICES = 6
+"""Of one whole job."""
+
+
+def fill(url: str) -> None:
+    """Each was named today; every fourth by a job that has not ended."""
+    as_superuser(
+        url,
+        "INSERT INTO record_view (kind, id, version, deleted, label, parent, date_created, date_modified, document)"
+        " SELECT 'callback', md5(n::text)::uuid::text, 1, false, '2031-01-02', 'studio', now(), now(),"
+        ' \'{"client":"studio","named_on":"2031-01-02","webhook_url":"https://hooks.test/job/\' || n || \'"}\''
+        f" FROM generate_series(1, {CALLBACKS}) AS n",
+        "INSERT INTO unique_claims (scope, value, owner)"
+        " SELECT 'job.of_callback.' || md5(n::text)::uuid, n::text, 'job:' || n"
+        f" FROM generate_series(1, {CALLBACKS}, 4) AS n",
+        "ANALYZE record_view",
+    )
+
+
+def consumers(inner: Core, watcher: LogWatcher) -> tuple[Consumer[Any], Consumer[Any]]:
+    """Those of one process."""
+    mapper, records = EventMapper(inner.catalogue), RecordQueries(inner.database, RECORDS)
+    notifications = NotificationFanout(inner.database, inner.streams, mapper=mapper, notified=notified(), wake=lambda: None)
+    notices = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
+
+    def leases(name: str) -> ShardLeases:
+        return ShardLeases(inner.database, name, shards=1, member=uuid4(), host="test")
+
+    def feed(kinds: frozenset[str]) -> LogFeed:
+        return LogFeed(inner.database, watcher, kinds=kinds)
+
+    return (
+        Consumer(inner.database, leases("webhooks"), feed=feed(notifications.kinds), handler=notifications),
+        Consumer(inner.database, leases(CONSUMER), feed=feed(notices.kinds), handler=notices),
+    )
+
+
+async def test_two_processes_deliver_beside_four_hundred_thousand_callbacks(
+    inner: Core, database_url: str, clock: HandClock
+) -> None:
+    await asyncio.to_thread(fill, database_url)
+    sending = Sending(inner, database_url, clock)
+    async with Receiver() as receiver, AsyncExitStack() as running:
+        webhook = await sending.webhook(receiver.url + "/event")
+        callback = UUID(await add_callback(inner, receiver.url + "/job"))
+        first = await event(inner, 1)
+        await running.enter_async_context(sending.sender())
+        for _ in range(2):
+            for consumer in consumers(inner, LogWatcher(inner.database)):
+                await consumer.start()
+                running.push_async_callback(consumer.stop)
+        await sending.finished(webhook, 1)
+        for number in (17, 18):
+            await do(inner, ForceNotification(first))
+            await complete(inner, number, callback)
+            await sending.finished(webhook, number - 15)
+            await sending.finished(callback, NOTICES * (number - 16))
+        assert await CallbackRemoval(inner.database, inner.executor, clock=clock).remove() == 0
+        epochs = await inner.database.rows("SELECT consumer, epoch FROM consumer_shards WHERE consumer <> 'deliveries' ORDER BY 1")
+    assert epochs == [(CONSUMER, 1), ("webhooks", 1)], "no share has changed hands"
+    assert len(receiver.got) == 3 + 2 * NOTICES
+
+
+async def test_the_search_for_unused_callbacks_reads_those_only(inner: Core, database_url: str) -> None:
+    await asyncio.to_thread(fill, database_url)
+    as_superuser(
+        database_url,
+        "UPDATE record_view SET label = '2030-11-01' WHERE kind = 'callback' AND id IN"
+        " (SELECT md5(n::text)::uuid::text FROM generate_series(1, 8) AS n)",
+        "VACUUM ANALYZE record_view",
+        "SELECT pg_stat_reset()",
+    )
+    page = await without_jobs(inner.database, named_before=NOON.date(), after=FIRST)
+    assert page is not None
+    assert len(page.callbacks) == 6, "two of the eight have a job"
+    await inner.database.execute("SELECT pg_stat_force_next_flush()")
+    tables = await inner.database.rows(
+        "SELECT relname, seq_tup_read, idx_tup_fetch < 1000 FROM pg_stat_user_tables"
+        " WHERE relname IN ('record_view', 'unique_claims')"
+        " ORDER BY relname"
+    )
+    assert tables == [("record_view", 0, True), ("unique_claims", 0, True)]
