@@ -1,5 +1,5 @@
-"""The job engine under test: two processes each of the API, the controller and the scheduler, four that run steps, with the
-workflows of `tests/plugins`."""
+"""The job engine under test: two processes each of the API, the controller, the scheduler and of those that run steps, and two that
+are controllers and run steps too, with the workflows of `tests/plugins`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from tests.platform.waiting import ROOT
 LEASE: Final = 4
 """Seconds of a worker's lease: shorter than in production, so that many leases expire in a short run."""
 
+BOTH: Final = "controller work"
+
 _PLUGINS: Final = ROOT / "tests" / "plugins"
-_LATE: Final = (b"is stopped: its lease", b"; its files are deleted")
+_LATE: Final = (b"is stopped: the lease", b"; its files are deleted")
 
 
 class JobStage(Stage):
     """A stage with job workers. Steps publish to `media_root`."""
 
-    WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "controller": 2, "scheduler": 2, "work": 4}
+    WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "controller": 2, "scheduler": 2, "work": 2, BOTH: 2}
 
     def __init__(self, folder: Path, *, kafka: bool, dice: random.Random) -> None:
         super().__init__(folder, kafka=kafka, dice=dice)
@@ -41,4 +43,4 @@ class JobStage(Stage):
 
     def late(self) -> int:
         """How often a worker stopped or discarded a run because it had lost the lease."""
-        return sum(log.read_bytes().count(said) for log in self._logs.glob("work-*.log") for said in _LATE)
+        return sum(log.read_bytes().count(said) for log in self._logs.glob("*work-*.log") for said in _LATE)

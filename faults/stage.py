@@ -131,8 +131,9 @@ class Stage:
         await asyncio.to_thread(self.replicated.stop)
 
     def _process(self, role: str, number: int, more: dict[str, str]) -> Supervised:
-        command = ["api"] if role == "api" else ["workers", role]
-        return Supervised(f"{role}-{number + 1}", command, environment=self._environment | more, logs=self._logs)
+        """A role may be several of the workers' roles in one process, with spaces between."""
+        command = ["api"] if role == "api" else ["workers", *role.split()]
+        return Supervised(f"{'-'.join(role.split())}-{number + 1}", command, environment=self._environment | more, logs=self._logs)
 
     async def until_ready(self) -> None:
         await asyncio.gather(*(process.until_ready() for process in self.all))

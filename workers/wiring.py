@@ -86,11 +86,11 @@ class WorkerContext:
         group = None if consumer is None else topics.group(consumer)
         return KafkaFeed(self.kafka, topics, database=self.database, past=log, kinds=kinds, group=group)
 
-    def signal(self, kinds: frozenset[str]) -> Signal:
-        """Says that there may be new events of these kinds."""
+    def signal(self, kinds: frozenset[str], *, topics: frozenset[str] = frozenset()) -> Signal:
+        """Says that there may be new events of these kinds, and which aggregates had one of these topics."""
         if self.kafka is None:
-            return LogSignal(self.database, self.log_watcher, kinds=kinds)
-        return FeedSignal(self.database, self.feed(kinds))
+            return LogSignal(self.database, self.log_watcher, kinds=kinds, topics=topics)
+        return FeedSignal(self.database, self.feed(kinds), topics=topics)
 
 
 class SharedWorkers:

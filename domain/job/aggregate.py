@@ -6,8 +6,10 @@ of a task may report how it ended.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 from domain.job import events
@@ -27,6 +29,8 @@ from domain.kernel.errors import Refused
 
 MOST_LOST: Final = 2
 """After so many lost workers in a row the task is given up: it seems to kill them."""
+
+NO_WORKERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 _OPEN = frozenset({JobState.QUEUED, JobState.PENDING, JobState.SCHEDULED, JobState.PAUSED})
 
@@ -100,15 +104,19 @@ class Job(JobBase):
         if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, semaphore) == (self.run_at, self.semaphore):
             self._trigger(events.Queued, at=at)
 
-    def start(self, *, priority: int, slot: int, low_slot: int | None, at: datetime) -> None:
+    def start(
+        self, *, priority: int, slot: int, low_slot: int | None, at: datetime, workers: Mapping[str, str] = NO_WORKERS
+    ) -> None:
         """`priority` is the one that the slots were chosen for. If it was changed since, nothing happens: the controller chooses
-        again. A job that was resumed while one of its steps still ran has its slot already."""
+        again. A job that was resumed while one of its steps still ran has its slot already. `workers`, by their queues, have a
+        place for the first task."""
         if self.state is not JobState.QUEUED or priority != self.priority:
             return
         if self.holds_slot and self.slot is not None:
             slot, low_slot = self.slot, self.low_slot
         self._trigger(events.Started, at=at, slot=slot, low_slot=low_slot)
         self._complete_if_done(at)
+        self._start_ready(workers, at)
 
     def start_task(self, task_id: int, *, run: int, worker: str, at: datetime) -> None:
         """The same worker may repeat it, after an answer that was lost."""
@@ -117,8 +125,7 @@ class Job(JobBase):
             return
         if self.state_of(task) is not TaskState.READY or run != task.run + 1:
             raise Fenced(self.key, task_id, run)
-        attempt = task.attempts + 1
-        self._trigger(events.TaskStarted, at=at, task=task_id, name=task.plan.name, run=run, attempt=attempt, worker=worker)
+        self._start_run(task, worker, at)
 
     def commit_outputs(self, task_id: int, *, run: int, outputs: tuple[Output, ...], result: Result, at: datetime) -> None:
         task = self._present(task_id, run)
@@ -127,8 +134,11 @@ class Job(JobBase):
                 events.OutputsCommitted, at=at, task=task_id, name=task.plan.name, run=run, outputs=outputs, result=result
             )
 
-    def complete_task(self, task_id: int, *, run: int, result: Result | None = None, at: datetime) -> None:
-        """A task with outputs is completed when all are in their places. A repeat changes nothing."""
+    def complete_task(
+        self, task_id: int, *, run: int, result: Result | None = None, at: datetime, workers: Mapping[str, str] = NO_WORKERS
+    ) -> None:
+        """A task with outputs is completed when all are in their places. A repeat changes nothing. `workers`, by their queues, go
+        on with the next task."""
         task = self._task(task_id, run)
         if task.state is TaskState.COMPLETED and task.run == run:
             return
@@ -136,6 +146,7 @@ class Job(JobBase):
         given = {} if result is None else {"result": result}
         self._trigger(events.TaskCompleted, at=at, task=task_id, name=task.plan.name, run=run, **given)
         self._complete_if_done(at)
+        self._start_ready(workers, at)
 
     def fail_task(self, task_id: int, *, run: int, error: str, retries: Retries, final: bool, at: datetime) -> None:
         task = self._present(task_id, run)
@@ -190,6 +201,17 @@ class Job(JobBase):
 
     def _retry_at(self, task: Task, retries: Retries, at: datetime) -> datetime | None:
         return at + retries.delay if task.attempts <= retries.limit else None
+
+    def _start_ready(self, workers: Mapping[str, str], at: datetime) -> None:
+        """Each of these workers starts the first task of its queue that is ready."""
+        for queue, worker in workers.items():
+            task = self.first_ready(queue, at)
+            if task is not None:
+                self._start_run(task, worker, at)
+
+    def _start_run(self, task: Task, worker: str, at: datetime) -> None:
+        run, attempt = task.run + 1, task.attempts + 1
+        self._trigger(events.TaskStarted, at=at, task=task.plan.id, name=task.plan.name, run=run, attempt=attempt, worker=worker)
 
     def _complete_if_done(self, at: datetime) -> None:
         if all(task.state is TaskState.COMPLETED for task in self.tasks.values()):

@@ -105,14 +105,16 @@ class QueueJob(JobCommand):
 
 @dataclass(frozen=True)
 class StartJob(JobCommand):
-    """The controller has a slot for the job. `priority` is the one that the slot was chosen for."""
+    """The controller has a slot for the job. `priority` is the one that the slot was chosen for. `workers`, by their queues, start
+    the first task in the same append."""
 
     slot: int
     low_slot: int | None
     priority: int
+    workers: Mapping[str, str] = field(default_factory=dict)
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.start(priority=self.priority, slot=self.slot, low_slot=self.low_slot, at=at)
+        root.start(priority=self.priority, slot=self.slot, low_slot=self.low_slot, at=at, workers=self.workers)
 
 
 @dataclass(frozen=True)
@@ -144,12 +146,14 @@ class CommitOutputs(_TaskCommand):
 
 @dataclass(frozen=True)
 class CompleteTask(_TaskCommand):
-    """`result` is None for a task with outputs: `CommitOutputs` had it, and the files have been published."""
+    """`result` is None for a task with outputs: `CommitOutputs` had it, and the files have been published. `workers`, by their
+    queues, start the next task in the same append."""
 
     result: Result | None = None
+    workers: Mapping[str, str] = field(default_factory=dict)
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.complete_task(self.task, run=self.run, result=self.result, at=at)
+        root.complete_task(self.task, run=self.run, result=self.result, at=at, workers=self.workers)
 
 
 @dataclass(frozen=True)

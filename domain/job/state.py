@@ -69,8 +69,25 @@ class JobBase(AggregateRoot):
         """A waiting task is `READY` while its job is started and all tasks before it are completed."""
         if task.state is not TaskState.WAITING or self.state is not JobState.STARTED:
             return task.state
-        completed = all(self.tasks[before].state is TaskState.COMPLETED for before in task.plan.after)
-        return TaskState.READY if completed else task.state
+        return TaskState.READY if self._is_next(task) else task.state
+
+    @property
+    def next_queue(self) -> str:
+        """The queue of the task that is ready first when the job starts; empty when no task waits for that."""
+        return next((task.plan.queue for task in self.tasks.values() if self._is_next(task)), "")
+
+    def first_ready(self, queue: str, at: datetime) -> Task | None:
+        """The first task of this queue that is ready and due."""
+        if self.state is not JobState.STARTED:
+            return None
+        ready = (task for task in self.tasks.values() if task.plan.queue == queue and self._is_next(task))
+        return next((task for task in ready if task.due_at is None or task.due_at <= at), None)
+
+    def _is_next(self, task: Task) -> bool:
+        """Whether the task waits for no other task."""
+        return task.state is TaskState.WAITING and all(
+            self.tasks[before].state is TaskState.COMPLETED for before in task.plan.after
+        )
 
     # --- events of commands of clients
 

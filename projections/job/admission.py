@@ -7,8 +7,9 @@ time, or one that was frozen between reading and writing, cannot start a job too
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 from domain.job.state import low_slots_of, slots_of
@@ -23,11 +24,17 @@ AT_ONCE: Final = 500
 _CLIENTS = distinct("client", table="job_view", where=f"state = {JobState.QUEUED}")
 _HELD = "SELECT scope, value::bigint FROM unique_claims WHERE scope = ANY(%s::text[])"
 _NEXT = f"""
-SELECT a.client, j.id, j.priority, j.transaction_id FROM unnest(%s::text[], %s::bigint[]) AS a (client, most)
+SELECT a.client, j.id, j.priority, j.transaction_id, j.shard, j.next_queue
+FROM unnest(%(clients)s::text[], %(most)s::bigint[], %(most_low)s::bigint[], %(thresholds)s::bigint[])
+    AS a (client, most, most_low, threshold)
 CROSS JOIN LATERAL (
-    SELECT id, priority, transaction_id FROM job_view v WHERE v.client = a.client AND v.state = {JobState.QUEUED}
-    ORDER BY priority, id LIMIT a.most
+    SELECT f.*, row_number() OVER (PARTITION BY f.priority < a.threshold ORDER BY f.priority, f.id) AS turn FROM (
+        SELECT id, priority, transaction_id, shard, next_queue FROM job_view v
+        WHERE v.client = a.client AND v.state = {JobState.QUEUED} ORDER BY priority, id LIMIT a.most
+    ) AS f
 ) AS j
+WHERE (j.priority < a.threshold OR j.turn <= a.most_low) AND (%(shards)s::bigint[] IS NULL OR j.shard = ANY(%(shards)s::bigint[]))
+ORDER BY j.priority, j.id
 """
 
 
@@ -46,20 +53,22 @@ class Capacity:
 
 
 class Queued(NamedTuple):
+    """A queued job. `queue` is that of its next task; empty if it has none left."""
+
     job: int
     priority: int
     transaction_id: str = ""
+    shard: int = 0
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """A job for which there is a slot."""
 
-    job: int
-    priority: int
+    queued: Queued
     slot: int
     low_slot: int | None
-    transaction_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +79,34 @@ class Held:
     low_slots: frozenset[int]
 
 
-def admitted(queued: Sequence[Queued], held: Held, *, capacity: Capacity) -> list[Admitted]:
+def admitted(queued: Sequence[Queued], held: Held, *, capacity: Capacity, begin: float = 0.0) -> list[Admitted]:
     """The jobs of a client that may start now, in the order of the queue.
 
-    After a limit was lowered below the number of held slots, none starts until enough have ended."""
-    free = _free(held.slots, capacity.max_jobs)
-    free_low = _free(held.low_slots, capacity.low)
+    After a limit was lowered below the number of held slots, none starts until enough have ended. `begin`, from 0 to 1, is where to
+    look for free numbers first: controllers that begin at different ones do not meet."""
+    free = _free(held.slots, capacity.max_jobs, begin=begin)
+    free_low = _free(held.low_slots, capacity.low, begin=begin)
     found: list[Admitted] = []
     for one in queued:
         if not free:
             break
         if one.priority < capacity.priority_threshold:
-            found.append(Admitted(one.job, one.priority, free.pop(), None, one.transaction_id))
+            found.append(Admitted(one, free.pop(), None))
         elif free_low:
-            found.append(Admitted(one.job, one.priority, free.pop(), free_low.pop(), one.transaction_id))
+            found.append(Admitted(one, free.pop(), free_low.pop()))
         else:
             break  # all after it are not urgent either
     return found
 
 
-def _free(held: frozenset[int], most: int) -> list[int]:
-    """The free numbers up to `most`, the lowest last."""
+def _free(held: frozenset[int], most: int, *, begin: float) -> list[int]:
+    """The free numbers up to `most`, in a circle, the first one last."""
     count = most - len(held)
     if count <= 0:
         return []
-    numbers = (number for number in range(1, most + 1) if number not in held)
-    return [number for number, _ in zip(numbers, range(min(count, AT_ONCE)), strict=False)][::-1]
+    first = int(begin * most) + 1
+    numbers = (number for number in (*range(first, most + 1), *range(1, first)) if number not in held)
+    return list(islice(numbers, min(count, AT_ONCE)))[::-1]
 
 
 class Admission:
@@ -116,10 +127,24 @@ class Admission:
             found[client][low].add(number)
         return {client: Held(frozenset(found[client][0]), frozenset(found[client][1])) for client, _ in named.values()}
 
-    async def queued(self, most: dict[str, int]) -> dict[str, list[Queued]]:
-        """The first jobs of each client's queue, at most `most[client]`, in the order in which they start."""
+    async def queued(
+        self, capacities: Mapping[str, Capacity], held: Mapping[str, Held], *, shards: Collection[int] | None = None
+    ) -> dict[str, list[Queued]]:
+        """The jobs of each client's queue for which there are slots, in the order in which they start; only those of these shards,
+        if given. Which jobs have a slot depends on the whole queue, not on the shards: so those who ask for different shards
+        never propose a job before one that must start sooner."""
+        free = {client: known.max_jobs - len(held[client].slots) for client, known in capacities.items()}
+        asked = [client for client, count in free.items() if count > 0]
         found: defaultdict[str, list[Queued]] = defaultdict(list)
-        asked = (texts(list(most)), bigints([min(count, AT_ONCE) for count in most.values()]))
-        for client, *one in await self._database.rows(_NEXT, asked):
+        if not asked:
+            return found
+        given = {
+            "clients": texts(asked),
+            "most": bigints([min(free[client], AT_ONCE) for client in asked]),
+            "most_low": bigints([capacities[client].low - len(held[client].low_slots) for client in asked]),
+            "thresholds": bigints([capacities[client].priority_threshold for client in asked]),
+            "shards": None if shards is None else bigints(list(shards)),
+        }
+        for client, *one in await self._database.rows(_NEXT, given):
             found[client].append(Queued(*one))
         return found

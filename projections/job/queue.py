@@ -1,71 +1,49 @@
-"""The queue of tasks and the leases of workers. Explained in docs/explanation/job-engine.md#leases-and-fencing.
+"""Queries of the workers for tasks. Explained in docs/explanation/job-engine.md#workers-and-fencing.
 
-A lease belongs to one run of one task and is timed by the database's clock; it does not limit how long a step may run. That a run
-has begun, and how it ended, are events of the job: it refuses them from a run that is not the current one.
+What they find is a proposal: the job refuses to start a run that is not its next one, so a task that two workers find starts once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
-from uuid import UUID
 
 from domain.job.values import TaskState
 from projections.job.view import ENDED
 from projections.kernel.arrays import PackedArray, bigints
 from projections.kernel.database import Database
 
-LEASE: Final = 30.0
-BEAT: Final = 10.0
-_LEFT_OVER: Final = "1 hour"
+MOST: Final = 1000
+"""Tasks that one query gives at most, the most urgent ones."""
 _COLD: Final = "10 minutes"
 
 _UNDER_WAY = f"({TaskState.RUNNING}, {TaskState.PUBLISHING})"
-_NEXT_RUN = f"q.run + CASE q.state WHEN {TaskState.READY} THEN 1 ELSE 0 END"
-_CLAIM = f"""
-WITH free AS (
-    SELECT q.job, q.task, {_NEXT_RUN} AS run, q.state, q.client, q.transaction_id FROM job_task_view q
-    WHERE q.queue = ANY(%(queues)s::text[]) AND q.state IN ({TaskState.READY}, {TaskState.PUBLISHING})
-        AND (q.due_at IS NULL OR q.due_at <= clock_timestamp())
-        AND NOT EXISTS (
-            SELECT FROM job_leases l
-            WHERE l.job = q.job AND l.task = q.task AND l.run = {_NEXT_RUN} AND l.until > clock_timestamp()
-        )
-    ORDER BY q.priority, q.job, q.task LIMIT %(limit)s FOR UPDATE OF q SKIP LOCKED
-), taken AS (
-    INSERT INTO job_leases (job, task, run, member, until)
-    SELECT job, task, run, %(member)s, clock_timestamp() + make_interval(secs => %(lease)s) FROM free
-    ON CONFLICT (job, task, run) DO UPDATE SET member = excluded.member, until = excluded.until
-        WHERE job_leases.until <= clock_timestamp()
-    RETURNING job, task, run
-)
-SELECT job, task, run, state = {TaskState.PUBLISHING}, client, transaction_id
-FROM taken JOIN free USING (job, task, run) ORDER BY job, task
+_LOST = "NOT EXISTS (SELECT FROM job_workers w WHERE w.worker = q.worker AND w.until > clock_timestamp())"
+_READY = f"""
+SELECT q.job, q.task, q.run + CASE q.state WHEN {TaskState.READY} THEN 1 ELSE 0 END, q.state = {TaskState.PUBLISHING}, q.shard,
+    q.priority, greatest(coalesce(extract(epoch FROM q.due_at - clock_timestamp()), 0), 0)::float8, q.client, q.transaction_id
+FROM job_task_view q
+WHERE q.queue = %(queue)s AND q.state IN ({TaskState.READY}, {TaskState.PUBLISHING}) AND (q.state = {TaskState.READY} OR {_LOST})
 """
-_RENEW = """
-UPDATE job_leases l SET until = clock_timestamp() + make_interval(secs => %(lease)s)
-FROM unnest(%(jobs)s::bigint[], %(tasks)s::bigint[], %(runs)s::bigint[]) AS h (job, task, run)
-WHERE l.job = h.job AND l.task = h.task AND l.run = h.run AND l.member = %(member)s AND l.until > clock_timestamp()
-RETURNING l.job, l.task, l.run
-"""
+_FIRST = f"{_READY} ORDER BY q.priority, q.job, q.task LIMIT {MOST}"
+_FIRST_OF = f"{_READY} AND q.shard = ANY(%(shards)s::bigint[]) ORDER BY q.priority, q.job, q.task LIMIT {MOST}"
+_OF_JOBS = f"{_READY} AND q.job = ANY(%(jobs)s::bigint[])"
 _PRESENT = f"""
 SELECT q.job, q.task, q.run
 FROM unnest(%(jobs)s::bigint[], %(tasks)s::bigint[], %(runs)s::bigint[]) AS h (job, task, run)
 JOIN job_task_view q ON q.job = h.job AND q.task = h.task AND q.run = h.run AND q.state IN {_UNDER_WAY}
 """
-_EXPIRED = f"""
+_LOST_RUNS = f"""
 SELECT q.job, q.task, q.run, q.client, q.transaction_id FROM job_task_view q
-LEFT JOIN job_leases l ON l.job = q.job AND l.task = q.task AND l.run = q.run
-WHERE q.state = {TaskState.RUNNING} AND coalesce(l.until, '-infinity') <= clock_timestamp()
-ORDER BY q.job, q.task LIMIT %s
+WHERE q.state = {TaskState.RUNNING} AND {_LOST} ORDER BY q.job, q.task LIMIT %s
+"""
+_OF_WORKER = f"""
+SELECT q.job, q.task, q.run, q.client, q.transaction_id FROM job_task_view q
+WHERE q.state IN {_UNDER_WAY} AND q.worker = %s ORDER BY q.job, q.task
 """
 _ENDED = f"""
 SELECT id FROM job_view
 WHERE id = ANY(%s::bigint[]) AND state IN {ENDED} AND updated_at < now() - interval '{_COLD}'
-"""
-_RELEASE = """
-DELETE FROM job_leases l USING unnest(%(jobs)s::bigint[], %(tasks)s::bigint[], %(runs)s::bigint[]) AS h (job, task, run)
-WHERE l.job = h.job AND l.task = h.task AND l.run = h.run AND l.member = %(member)s
 """
 
 
@@ -77,17 +55,21 @@ class Run(NamedTuple):
     run: int
 
 
-class Claimed(NamedTuple):
-    """A claimed run. `publishing`: the step has ended, and only its files must be moved to their places."""
+class ReadyTask(NamedTuple):
+    """A task with the number of its next run. `publishing`: its step has ended, and only the files of this run must be moved to
+    their places. `due_in` is in seconds."""
 
     run: Run
     publishing: bool
+    shard: int
+    priority: int
+    due_in: float
     client: str
     transaction_id: str
 
 
-class Expired(NamedTuple):
-    """A run whose lease has expired."""
+class RunUnderWay(NamedTuple):
+    """A run that has begun and not ended."""
 
     run: Run
     client: str
@@ -95,48 +77,45 @@ class Expired(NamedTuple):
 
 
 class TaskQueue:
-    """The queue as one worker process sees it. `lease` is in seconds."""
+    """The tasks of one queue."""
 
-    def __init__(self, database: Database, *, member: UUID, lease: float = LEASE) -> None:
+    def __init__(self, database: Database, name: str) -> None:
         self._database = database
-        self.member = member
-        self.lease = lease
+        self._name = name
 
-    async def claim(self, queues: Sequence[str], *, limit: int) -> list[Claimed]:
-        """Claim tasks that are ready, the most urgent first."""
-        named = {"queues": list(queues), "limit": limit, "member": self.member, "lease": self.lease}
-        return [Claimed(Run(job, task, run), *rest) for job, task, run, *rest in await self._written(_CLAIM, named)]
+    async def first(self, shards: Collection[int] | None = None) -> list[ReadyTask]:
+        """The most urgent tasks that are ready, of these shards or of all."""
+        if shards is None:
+            return await self._ready(_FIRST)
+        return await self._ready(_FIRST_OF, shards=bigints(list(shards))) if shards else []
 
-    async def renew(self, held: Iterable[Run]) -> set[Run]:
-        """Renew leases; gives the runs that this member still holds."""
-        named = {**_columns(held), "member": self.member, "lease": self.lease}
-        return {Run._make(row) for row in await self._written(_RENEW, named)}
+    async def of_jobs(self, jobs: Collection[int]) -> list[ReadyTask]:
+        """The tasks of these jobs that are ready."""
+        return await self._ready(_OF_JOBS, jobs=bigints(list(jobs))) if jobs else []
+
+    async def _ready(self, query: str, **more: PackedArray) -> list[ReadyTask]:
+        rows = await self._database.rows(query, {"queue": self._name, **more})
+        return [ReadyTask(Run(job, task, run), *rest) for job, task, run, *rest in rows]
 
     async def present(self, runs: Iterable[Run]) -> set[Run]:
         """The runs that are still current: not broken off, lost or ended."""
         return {Run._make(row) for row in await self._database.rows(_PRESENT, _columns(runs))}
 
-    async def expired(self, *, limit: int = 100) -> list[Expired]:
-        """Runs with expired leases, of any worker."""
-        return [Expired(Run(job, task, run), *rest) for job, task, run, *rest in await self._database.rows(_EXPIRED, (limit,))]
+    async def lost(self, *, limit: int = 100) -> list[RunUnderWay]:
+        """Runs of steps whose worker is lost, in any queue."""
+        return _under_way(await self._database.rows(_LOST_RUNS, (limit,)))
 
-    async def release(self, runs: Iterable[Run]) -> None:
-        """Give the leases of these runs back."""
-        await self._database.execute(_RELEASE, {**_columns(runs), "member": self.member})
+    async def of_worker(self, worker: str) -> list[RunUnderWay]:
+        """The runs under way that the worker has started, as the log knows them."""
+        return _under_way(await self._database.rows(_OF_WORKER, (worker,)))
 
     async def ended(self, jobs: Collection[int]) -> list[int]:
         """The jobs among these that ended some minutes ago."""
         return [job for (job,) in await self._database.rows(_ENDED, (bigints(list(jobs)),))] if jobs else []
 
-    async def tidy(self) -> None:
-        """Delete leases that expired long ago."""
-        await self._database.execute(f"DELETE FROM job_leases WHERE until < clock_timestamp() - interval '{_LEFT_OVER}'")
 
-    async def _written(self, statement: str, named: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """Without a retry: a claim whose answer was lost is free again when its lease expires."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(statement, named, binary=True)
-            return await cursor.fetchall()
+def _under_way(rows: Sequence[Sequence[Any]]) -> list[RunUnderWay]:
+    return [RunUnderWay(Run(job, task, run), client, transaction) for job, task, run, client, transaction in rows]
 
 
 def _columns(runs: Iterable[Run]) -> dict[str, PackedArray]:

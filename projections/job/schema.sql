@@ -4,16 +4,11 @@
 -- A sequence never gives a number twice, whatever becomes of the job that got it.
 CREATE SEQUENCE job_numbers;
 
--- A run of a task belongs to a member until then. The run's number is in the key, so a lease that is left over is in nobody's way.
-CREATE TABLE job_leases (
-    job    bigint      NOT NULL,
-    task   integer     NOT NULL,
-    run    integer     NOT NULL,
-    member uuid        NOT NULL,
-    until  timestamptz NOT NULL,
-    PRIMARY KEY (job, task, run)
+-- A process that runs tasks is alive until then. The tasks that it has started are its own so long: the view of tasks names it.
+CREATE TABLE job_workers (
+    worker text        PRIMARY KEY,
+    until  timestamptz NOT NULL
 ) WITH (fillfactor = 50);
-CREATE INDEX job_leases_member ON job_leases (member);
 
 CREATE TABLE job_progress (
     job        bigint      NOT NULL,

@@ -12,8 +12,12 @@ from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
+from projections.consumers.leases import shard_of
 from projections.kernel.view import Column, View
 
+SHARDS = 64
+"""Jobs are distributed by shards among the processes that start them and their tasks. A multiple of Kafka's partitions of a topic:
+the jobs of a shard are in one partition."""
 SEPARATOR = "\x1f"
 WAITING = f"({JobState.PENDING}, {JobState.SCHEDULED})"
 """The states of jobs that wait for the scheduler, as SQL. An index uses them together with `DUE_FROM`."""
@@ -34,6 +38,7 @@ def row(job: Job) -> tuple[Any, ...]:
         to_json(submission.parameters).decode(),
         search_text(job),
         job.transaction_id,
+        shard_of(job.key, SHARDS),
     )
 
 
@@ -49,6 +54,7 @@ def changing(job: Job) -> tuple[Any, ...]:
         job.run_at,
         job.modified_on,
         None if job.semaphore is None else job.semaphore.model_dump_json(),
+        job.next_queue,
     )
 
 
@@ -70,6 +76,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def task_rows(job: Job) -> list[tuple[Any, ...]]:
+    shard = shard_of(job.key, SHARDS)
     return [
         (
             job.number,
@@ -88,6 +95,7 @@ def task_rows(job: Job) -> list[tuple[Any, ...]]:
             task.ended_at,
             task.error,
             job.transaction_id,
+            shard,
         )
         for task in job.tasks.values()
     ]
@@ -107,6 +115,7 @@ JOB_VIEW = View(
         Column("run_at", "timestamptz"),
         Column("updated_at", "timestamptz"),
         Column("semaphore", "text"),
+        Column("next_queue", "text"),
         Column("client", "text"),
         Column("workflow", "text"),
         Column("content_id", "text"),
@@ -114,6 +123,7 @@ JOB_VIEW = View(
         Column("parameters", "text"),
         Column("search_text", "text"),
         Column("transaction_id", "text"),
+        Column("shard", "smallint"),
     ),
     row=row,
     key=("id",),
@@ -124,7 +134,7 @@ JOB_VIEW = View(
         "ended": f"{{table}} (updated_at) WHERE state IN {ENDED}",
         "created": "{table} USING brin (created_at) WITH (autosummarize = on)",
     },
-    fixed=("client", "workflow", "content_id", "created_at", "parameters", "search_text", "transaction_id"),
+    fixed=("client", "workflow", "content_id", "created_at", "parameters", "search_text", "transaction_id", "shard"),
     changing=changing,
 )
 
@@ -149,6 +159,7 @@ JOB_TASK_VIEW = View(
         Column("ended_at", "timestamptz"),
         Column("error", "text"),
         Column("transaction_id", "text"),
+        Column("shard", "smallint"),
     ),
     row=task_rows,
     key=("job", "task"),

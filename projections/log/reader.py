@@ -18,11 +18,6 @@ _COLUMNS = """
 SELECT position, originator_id, originator_version, topic, event_id, state, metadata::text, recorded_at FROM events
 """
 _PAGE = _COLUMNS + "WHERE position > %s ORDER BY position LIMIT %s"
-_SOME = """
-SELECT count(*) FROM (
-    SELECT FROM events WHERE position > %s AND position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) LIMIT %s
-) AS first
-"""
 HEAD = "SELECT coalesce(max(last_position), 0) FROM commits"
 _WINDOW = f"""
 SELECT log.head, e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.state, e.metadata::text, e.recorded_at
@@ -30,6 +25,12 @@ FROM (SELECT ({HEAD}) AS head) AS log
 LEFT JOIN events e ON e.position > %s AND e.position <= least(%s, log.head)
     AND (%s::text[] IS NULL OR split_part(e.topic, '.', 1) = ANY(%s::text[]))
 ORDER BY e.position
+"""
+_CHANGES = f"""
+SELECT count(e.position), array_agg(DISTINCT e.originator_id) FILTER (WHERE e.topic = ANY(%s::text[])), log.through
+FROM (SELECT least(({HEAD}), %s) AS through) AS log
+LEFT JOIN events e ON e.position > %s AND e.position <= log.through AND split_part(e.topic, '.', 1) = ANY(%s::text[])
+GROUP BY log.through
 """
 _AT = _COLUMNS + "WHERE position = ANY(%s::bigint[]) ORDER BY position"
 
@@ -78,10 +79,22 @@ async def window(
     return [LoggedEvent(*row[1:]) for row in rows if row[1] is not None], int(rows[0][0])
 
 
-async def some_of(database: Database, after: int, *, through: int, kinds: Collection[str], most: int) -> int:
-    """How many events of these kinds there are after `after` up to `through`, counted up to `most`."""
-    found = await database.row(_SOME, (after, through, list(kinds), most))
-    return int(found[0]) if found else 0
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """`count` events up to the position `through`, and the streams of some of them, each once."""
+
+    count: int
+    streams: Sequence[str]
+    through: int
+
+
+async def changes(database: Database, after: int, *, kinds: Collection[str], topics: Collection[str], most: int) -> Changes:
+    """What happened to aggregates of these kinds in the `most` positions after `after`. Streams with events of these topics are
+    named."""
+    found = await database.row(_CHANGES, (list(topics), after + most, after, list(kinds)))
+    assert found is not None, "an aggregate has a row"
+    count, streams, through = found
+    return Changes(count, streams or (), through)
 
 
 async def at(database: Database, positions: Sequence[int]) -> Sequence[LoggedEvent]:

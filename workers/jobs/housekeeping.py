@@ -9,6 +9,7 @@ import asyncio
 from typing import ClassVar, Final
 
 from projections.job.queue import TaskQueue
+from projections.job.worker_lease import WorkerLease
 from projections.kernel.background_task import BackgroundTask
 from workers.jobs.workspaces import Workspaces
 
@@ -20,12 +21,13 @@ class Housekeeping(BackgroundTask):
 
     WHAT: ClassVar[str] = "housekeeping"
 
-    def __init__(self, queue: TaskQueue, *, workspaces: Workspaces) -> None:
+    def __init__(self, queue: TaskQueue, *, lease: WorkerLease, workspaces: Workspaces) -> None:
         self._queue = queue
+        self._lease = lease
         self._workspaces = workspaces
 
     async def tidy(self) -> None:
-        await self._queue.tidy()
+        await self._lease.tidy()
         await self._workspaces.remove(await self._queue.ended(await self._workspaces.jobs()))
 
     async def _turn(self) -> None:

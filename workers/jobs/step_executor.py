@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from pydantic_core import from_json
 
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import NO_WORKERS, Job, Retries
 from domain.job.commands import CommitOutputs, CompleteTask, FailTask, InterruptTask, JobCommand, StartTask
 from domain.job.task import Task
 from domain.job.values import Fenced, Result, TaskState
@@ -22,7 +23,7 @@ from domain.kernel.encryption import DecryptionFailed
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.masking import secret_texts
 from domain.kernel.ports import Invocation
-from projections.job.queue import Claimed, Run
+from projections.job.queue import Run
 from projections.job.settings import EngineSettingsQueries
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
@@ -40,8 +41,26 @@ _LONGEST_ERROR: Final = 2_000
 _log = logging.getLogger(__name__)
 
 
+Workers = Mapping[str, str]
+"""Names of workers by their queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A run that this process is to execute. `worker` is its name in events. `publishing`: the step has ended, and only its files
+    must be moved to their places. `job` has it when the run has been started already. `successors` are asked for when the task is
+    completed: who may start the next task of the job in the same append."""
+
+    run: Run
+    worker: str
+    transaction_id: str
+    publishing: bool = False
+    job: Job | None = None
+    successors: Callable[[Job], Workers] = lambda _: NO_WORKERS
+
+
 class StepExecutor:
-    """`worker` is the name of this process in events."""
+    """Reports to the job what becomes of a run."""
 
     def __init__(
         self,
@@ -53,7 +72,6 @@ class StepExecutor:
         step_log: StepLogWriter,
         vault: Vault,
         settings: EngineSettingsQueries,
-        worker: str,
     ) -> None:
         self._executor = executor
         self._processes = processes
@@ -62,7 +80,6 @@ class StepExecutor:
         self._step_log = step_log
         self._vault = vault
         self._settings = settings
-        self._worker = worker
         self._stepping: set[Run] = set()
 
     def is_stepping(self, run: Run) -> bool:
@@ -74,37 +91,39 @@ class StepExecutor:
         known = (await self._settings.of([client]))[client]
         return Retries(known.retry_limit, timedelta(seconds=known.retry_delay))
 
-    async def execute(self, claimed: Claimed) -> None:
-        """Raises `Fenced` when the run is not current any more. Cancelled, it kills the step at once and writes nothing."""
-        run = claimed.run
-        if claimed.publishing:
+    async def execute(self, assigned: Assigned) -> Job:
+        """The job as it was left. Raises `Fenced` when the run is not current any more. Cancelled, it kills the step at once and
+        writes nothing."""
+        run = assigned.run
+        if assigned.publishing:
             job = await self._load(run)
         else:
-            job = await self.report(StartTask(run.job, run.task, run.run, self._worker), claimed.transaction_id)
-            job = await self._step(job, run)
+            job = assigned.job or await self.report(StartTask(run.job, run.task, run.run, assigned.worker), assigned.transaction_id)
+            job = await self._step(job, assigned)
         task = job.tasks[run.task]
         if task.state is TaskState.PUBLISHING and task.run == run.run:
-            job = await self._publish(job, run)
+            job = await self._publish(job, assigned)
         if job.ended:
             await self._workspaces.remove([run.job])
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
         else:
             await self._workspaces.discard(run._replace(run=run.run - 1))
+        return job
 
     async def report(self, command: JobCommand, transaction_id: str) -> Job:
-        """Execute a command, repeated until it succeeds. The task worker cancels this when the lease is lost."""
+        """Execute a command, repeated until it succeeds. The task worker cancels this when its lease is lost."""
         invocation = Invocation.by("system", correlation_id=transaction_id)
         outcome = await _until_available(lambda: self._executor.execute(command, invocation=invocation))
         return outcome.aggregate
 
     async def _load(self, run: Run) -> Job:
         job = await _until_available(lambda: self._streams.load(Job.stream(run.job)))
-        assert isinstance(job, Job), "a task is claimed of a job that is in the log"
+        assert isinstance(job, Job), "a task is found of a job that is in the log"
         return job
 
-    async def _step(self, job: Job, run: Run) -> Job:
-        task = job.tasks[run.task]
+    async def _step(self, job: Job, assigned: Assigned) -> Job:
+        run, task = assigned.run, job.tasks[assigned.run.task]
         try:
             parameters = await self._parameters(job)
         except DecryptionFailed:
@@ -122,7 +141,7 @@ class StepExecutor:
             return await self._step_failed(job, run, end, reporter)
         result = Result.model_validate_json(reporter.clean(end.result.model_dump_json()))
         if not end.outputs:
-            return await self.report(CompleteTask(run.job, run.task, run.run, result), job.transaction_id)
+            return await self._completed(job, assigned, result)
         return await self.report(CommitOutputs(run.job, run.task, run.run, end.outputs, result), job.transaction_id)
 
     async def _step_failed(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
@@ -130,14 +149,18 @@ class StepExecutor:
             return await self.report(InterruptTask(run.job, run.task, run.run), job.transaction_id)
         return await self._failed(job, run, reason=reporter.clean(end.reason), final=end.final)
 
-    async def _publish(self, job: Job, run: Run) -> Job:
+    async def _publish(self, job: Job, assigned: Assigned) -> Job:
         """Move the committed files to their places, also those of a run of another worker."""
+        run = assigned.run
         try:
             await self._workspaces.publish(run, job.tasks[run.task].outputs)
         except (OSError, PathEscape) as fault:
             why = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault) or type(fault).__name__
             return await self._failed(job, run, reason=f"what it made could not be put in its place: {why}", final=False)
-        return await self.report(CompleteTask(run.job, run.task, run.run), job.transaction_id)
+        return await self._completed(job, assigned, None)
+
+    async def _completed(self, job: Job, assigned: Assigned, result: Result | None) -> Job:
+        return await self.report(CompleteTask(*assigned.run, result=result, workers=assigned.successors(job)), job.transaction_id)
 
     async def _failed(self, job: Job, run: Run, *, reason: str, final: bool) -> Job:
         retries = await _until_available(lambda: self.retries(job.submission.client))

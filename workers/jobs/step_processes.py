@@ -60,8 +60,8 @@ class StepProcessPool:
         self._busy: set[StepProcess] = set()
         self._waiting: deque[_Waiting] = deque()
         self._wanted = asyncio.Event()
-        self._started_at = float("-inf")
-        self._usual_seconds = 0.0
+        self._started_at = self._freed_at = float("-inf")
+        self._usual_seconds = self._start_seconds = 0.0
         self._draining = self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -109,7 +109,8 @@ class StepProcessPool:
             raise
         finally:
             self._busy.discard(process)
-        self._usual_seconds += (monotonic() - begun - self._usual_seconds) / 8
+        seconds = monotonic() - begun if process.seconds is None else process.seconds
+        self._usual_seconds += (seconds - self._usual_seconds) / 8
         if process.fit:
             self._free(process)
         else:
@@ -125,6 +126,7 @@ class StepProcessPool:
 
     def _free(self, process: StepProcess) -> None:
         """The longest waiting run gets the process."""
+        self._freed_at = monotonic()
         longest = self._longest()
         if longest is None:
             self._idle.append(process)
@@ -156,23 +158,30 @@ class StepProcessPool:
         if longest is None and self._all:
             self._wanted.clear()
             await self._wanted.wait()
-        elif longest is not None and self._busy and self._may_wait(longest):
+        elif longest is not None and self._alive and self._may_wait(longest):
             await asyncio.sleep(_PATIENCE / 4)
         else:
             await self._start_one()
 
+    @property
+    def _alive(self) -> int:
+        """Of these processes, one that was just given to a run is not among the busy ones yet."""
+        return sum(not process.dead.is_set() for process in self._all)
+
     def _may_wait(self, longest: _Waiting) -> bool:
-        """Whether the waiting runs will probably get a process soon, by the usual duration of steps."""
-        now = monotonic()
+        """Whether the waiting runs will probably get a process before another one could be started, by the usual durations."""
+        now, patience = monotonic(), max(_ENOUGH, self._start_seconds)
         if now - max(longest.since, self._started_at) < _PATIENCE:
             return True
-        soon = len(self._waiting) * self._usual_seconds / len(self._busy) < _PATIENCE
-        return soon and now - longest.since < _ENOUGH
+        soon = len(self._waiting) * self._usual_seconds / self._alive < patience
+        return soon and now - self._freed_at < patience
 
     async def _start_one(self) -> None:
+        begun = monotonic()
         try:
             process = await self._started()
             self._started_at = monotonic()
+            self._start_seconds = self._started_at - begun
             self._free(process)
         except _NotStarted:
             self._fail_waiters()
@@ -229,6 +238,8 @@ class StepProcess:
         self.dead = asyncio.Event()
         self.fit = False
         """Whether it may run another step."""
+        self.seconds: float | None = None
+        """How long the last step took, as the process says: what the worker needs to notice its end does not count."""
         self.closed = False
         self._watched = os.pidfd_open(pid)
         asyncio.get_running_loop().add_reader(self._watched, self._died)
@@ -256,7 +267,7 @@ class StepProcess:
 
     async def ended(self, listener: StepListener) -> Finished | Failed | None:
         """How the step ended; None when its process died."""
-        self.fit = False
+        self.fit, self.seconds = False, None
         while (frame := await self._next()) is not None:
             match frame:
                 case {"kind": "progress", "fraction": float(fraction), "message": str(message)}:
@@ -265,6 +276,7 @@ class StepProcess:
                     listener.log(Severity(severity), message)
                 case {"kind": "ended"}:
                     self.fit = frame.get("fit") is True
+                    self.seconds = frame.get("seconds")
                     return _end_in(frame)
         self.kill()
         await self.dead.wait()

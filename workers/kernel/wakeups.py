@@ -1,12 +1,13 @@
 """Wake-ups: workers that poll tables are woken when something in the log may have made work for them.
 
-A wake-up is only a hint. One that is missed, while Kafka is down for instance, does no harm: the workers poll slowly by themselves.
+A wake-up is only a hint, and so are the streams that it names. One that is missed, while Kafka is down for instance, does no harm:
+the workers poll slowly by themselves.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import ClassVar, Final, Protocol
 
@@ -15,6 +16,7 @@ from projections.kernel.background_task import BackgroundTask
 from projections.kernel.database import Database
 from projections.log import reader
 from projections.log.log_watcher import LogWatcher
+from projections.log.reader import Changes
 from workers.kernel.feed import Feed
 
 POLL: Final = 1.0
@@ -24,6 +26,8 @@ LONG_REST: Final = 0.03
 _BATCH: Final = 8
 _SHORT_REST: Final = 0.005
 _MUCH: Final = 16
+_MOST: Final = 10_000
+"""Positions of the log that one signal looks at."""
 
 
 def rest(found: int) -> float:
@@ -51,37 +55,43 @@ class Waker:
         return woken
 
 
-class Signal(Protocol):
-    """Source of wake-ups: says when something may have happened."""
+Follower = Callable[[Sequence[str]], None]
+"""Is told the streams that had an event of the wanted topics."""
 
-    async def wait(self) -> int:
-        """Wait a moment; about how many events there were. Raises `Unavailable`."""
+
+class Signal(Protocol):
+    """Source of wake-ups: says when something may have happened, and to which aggregates."""
+
+    async def wait(self) -> Changes:
+        """Wait a moment; what happened until then. Raises `Unavailable`."""
         ...
 
     async def close(self) -> None: ...
 
 
 class LogSignal:
-    """From the log itself: it only counts events of these kinds."""
+    """From the log itself. `kinds` are the aggregates whose events wake, `topics` the events whose streams are named."""
 
-    def __init__(self, database: Database, log_watcher: LogWatcher, *, kinds: Collection[str]) -> None:
+    def __init__(
+        self, database: Database, log_watcher: LogWatcher, *, kinds: Collection[str], topics: Collection[str] = ()
+    ) -> None:
         self._database = database
         self._log_watcher = log_watcher
         self._kinds = kinds
+        self._topics = topics
         self._position: int | None = None
         self._signals = -1
 
-    async def wait(self) -> int:
+    async def wait(self) -> Changes:
         if self._position is None:
             self._position = await reader.head(self._database)
         self._signals = await self._log_watcher.signal(self._signals)
-        reached, before = await reader.head(self._database), self._position
-        self._position = reached
-        if reached == before:
-            return 0
-        if reached < before:  # the log was restored; whatever is in it now may be new
-            return _MUCH
-        return await reader.some_of(self._database, before, through=reached, kinds=self._kinds, most=_MUCH)
+        before = self._position
+        changes = await reader.changes(self._database, before, kinds=self._kinds, topics=self._topics, most=_MOST)
+        self._position = changes.through
+        if changes.through < before:  # the log was restored; whatever is in it now may be new
+            return Changes(_MUCH, (), changes.through)
+        return changes
 
     async def close(self) -> None:
         pass
@@ -90,12 +100,13 @@ class LogSignal:
 class FeedSignal:
     """From a broker."""
 
-    def __init__(self, database: Database, feed: Feed) -> None:
+    def __init__(self, database: Database, feed: Feed, *, topics: Collection[str] = ()) -> None:
         self._database = database
         self._feed = feed
+        self._topics = topics
         self._position: int | None = None
 
-    async def wait(self) -> int:
+    async def wait(self) -> Changes:
         if self._position is None:
             self._position = await reader.head(self._database)
         try:
@@ -104,34 +115,42 @@ class FeedSignal:
             self._position = None
             raise
         self._position = batch.through
-        return len(batch.records)
+        streams = {record.stream for record in batch.records if record.topic in self._topics}
+        return Changes(len(batch.records), list(streams), batch.through)
 
     async def close(self) -> None:
         await self._feed.close()
 
 
 class WakeupHub(BackgroundTask):
-    """Wakes all its workers at every signal. One per process and kind of work."""
+    """Wakes all its workers at every signal, and tells its followers what changed. One per process and kind of work."""
 
     WHAT: ClassVar[str] = "wake-ups"
 
     def __init__(self, signal: Signal) -> None:
         self._signal = signal
         self._wakers: list[Waker] = []
+        self._followers: list[Follower] = []
 
     def waker(self) -> Waker:
         waker = Waker()
         self._wakers.append(waker)
         return waker
 
+    def follow(self, follower: Follower) -> None:
+        """The follower is called before the wakers are woken."""
+        self._followers.append(follower)
+
     async def stop(self) -> None:
         await super().stop()
         await self._signal.close()
 
     async def _turn(self) -> None:
-        events = await self._signal.wait()
-        if events:
+        changes = await self._signal.wait()
+        if changes.count:
+            for follow in self._followers:
+                follow(changes.streams)
             for waker in self._wakers:
                 waker.wake()
             # One poll then also sees the events that come meanwhile.
-            await asyncio.sleep(_SHORT_REST if events < _MUCH else LONG_REST)
+            await asyncio.sleep(_SHORT_REST if changes.count < _MUCH else LONG_REST)

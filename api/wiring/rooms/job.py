@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
+from domain.job import events
 from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers
 from domain.kernel.ids import new_id
@@ -20,7 +21,7 @@ from projections.job.counts import JobCounts
 from projections.job.history import JobHistory
 from projections.job.queries import JobQueries, JobRow
 from projections.job.settings import EngineSettingsQueries
-from projections.job.view import JOB_TASK_VIEW, JOB_VIEW
+from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, SHARDS
 from projections.kernel.database import Database
 from projections.kernel.migrate import Grant, Migration
 from projections.kernel.partitions import DayTable
@@ -32,6 +33,7 @@ from projections.vault.vault import Vault
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from workers.jobs.job_starter import JobStarter
     from workers.jobs.step_log import StepLogWriter
     from workers.jobs.step_processes import StepProcessPool
     from workers.kernel.wakeups import WakeupHub
@@ -39,6 +41,19 @@ if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 _STEP_QUEUES = ("work", "windows_capture")
+_CHANGES_TASKS = frozenset(
+    event.TOPIC
+    for event in (
+        events.Started,
+        events.TaskCompleted,
+        events.TaskFailed,
+        events.TaskInterrupted,
+        events.TaskLeaseExpired,
+        events.PriorityChanged,
+        events.Broken,
+    )
+)
+"""After these a task of the job may be ready, or its running steps not current any more."""
 
 
 def _routes() -> Sequence[Router]:
@@ -137,11 +152,10 @@ def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker
 
 def _controller(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
-    from workers.jobs.controller import CONSUMER, SHARDS, Controller
+    from workers.jobs.controller import CONSUMER, Controller
 
     leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host)
-    settings, waker = EngineSettingsQueries(context.database), _wakeups(context, shared).waker()
-    return [Controller(context.database, context.executor, settings=settings, leases=leases, waker=waker)]
+    return [Controller(_starter(context, shared), leases=leases)]
 
 
 def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]:
@@ -150,13 +164,14 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
     def make(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         from projections.consumers.leases import ShardLeases
         from projections.job.queue import TaskQueue
+        from projections.job.worker_lease import WorkerLease
         from workers.jobs.housekeeping import Housekeeping
         from workers.jobs.step_executor import StepExecutor
         from workers.jobs.task_worker import TaskWorker
         from workers.jobs.workspaces import Workspaces
 
-        member, workspaces = new_id(), Workspaces(context.media_root)
-        queue = TaskQueue(context.database, member=member, lease=context.lease)
+        queue, workspaces = TaskQueue(context.database, queue_name), Workspaces(context.media_root)
+        lease = WorkerLease(context.database, host=context.host, seconds=context.lease)
         wakeups, processes, step_log = _wakeups(context, shared), _processes(context, shared), _step_log(context, shared)
         executor = StepExecutor(
             context.executor,
@@ -166,28 +181,41 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             step_log=step_log,
             vault=context.vault,
             settings=EngineSettingsQueries(context.database),
-            worker=f"{context.host} {str(member)[:8]}",
         )
-        runner = TaskWorker(
+        worker = TaskWorker(
             queue,
             executor,
-            presence=ShardLeases(context.database, queue_name, shards=0, member=member, host=context.host),
+            starter=_starter(context, shared),
+            lease=lease,
+            shards=ShardLeases(context.database, queue_name, shards=SHARDS, member=new_id(), host=context.host),
             waker=wakeups.waker(),
-            watcher=wakeups.waker(),
             asked_to_end=processes.drain,
             steps=context.steps,
             drain=context.drain,
         )
-        return [runner, Housekeeping(queue, workspaces=workspaces)]
+        wakeups.follow(worker.follow)
+        return [worker, Housekeeping(queue, lease=lease, workspaces=workspaces)]
 
     return make
+
+
+def _starter(context: WorkerContext, shared: SharedWorkers) -> JobStarter:
+    """What the controller and the task workers of this process start jobs with."""
+    from workers.jobs.job_starter import JobStarter
+
+    def make() -> JobStarter:
+        settings, waker = EngineSettingsQueries(context.database), _wakeups(context, shared).waker()
+        return JobStarter(context.database, context.executor, settings=settings, waker=waker)
+
+    return shared.get(JobStarter, make)
 
 
 def _wakeups(context: WorkerContext, shared: SharedWorkers) -> WakeupHub:
     """Wakes the workers of this process when something happened to jobs or settings."""
     from workers.kernel.wakeups import WakeupHub
 
-    return shared.worker(WakeupHub, lambda: WakeupHub(context.signal(frozenset({Job.KIND, Setting.KIND}))))
+    kinds = frozenset({Job.KIND, Setting.KIND})
+    return shared.worker(WakeupHub, lambda: WakeupHub(context.signal(kinds, topics=_CHANGES_TASKS)))
 
 
 def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool:

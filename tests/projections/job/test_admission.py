@@ -15,7 +15,9 @@ from domain.job.commands import StartJob
 from domain.job.values import JobState
 from domain.kernel.errors import ClaimTaken, Conflict
 from domain.kernel.ports import Invocation
+from projections.consumers.leases import shard_of
 from projections.job.admission import AT_ONCE, Admission, Admitted, Capacity, Held, Queued, admitted
+from projections.job.view import SHARDS
 from tests.projections.feeding import do
 from tests.projections.job.jobs_made import accept, begin, complete, start, started, update
 
@@ -72,7 +74,7 @@ def capacity(max_jobs: int, priority_slots: int = 0, threshold: int = 5) -> Capa
 def test_queued_jobs_that_may_start(
     queued: list[Queued], now: Held, limits: Capacity, expected: list[tuple[int, int, int | None]]
 ) -> None:
-    assert [(one.job, one.slot, one.low_slot) for one in admitted(queued, now, capacity=limits)] == expected
+    assert [(one.queued.job, one.slot, one.low_slot) for one in admitted(queued, now, capacity=limits)] == expected
 
 
 @given(
@@ -97,7 +99,7 @@ def test_no_slot_is_given_twice_and_none_too_many(
     assert len(set(given_low)) == len(given_low)
     assert len(slots) + len(given_out) <= max(max_jobs, len(slots))
     assert len(low) + len(given_low) <= max(limits.low, len(low))
-    assert [one.job for one in found] == list(range(1, len(found) + 1)), "nobody is passed over"
+    assert [one.queued.job for one in found] == list(range(1, len(found) + 1)), "nobody is passed over"
     if len(found) < len(priorities):
         urgent = priorities[len(found)] < threshold
         assert len(slots) + len(found) >= max_jobs or (not urgent and len(low) + len(given_low) >= limits.low)
@@ -107,6 +109,16 @@ def test_many_jobs_are_started_in_several_rounds() -> None:
     many = [Queued(number, LOW) for number in range(1, AT_ONCE + 100)]
     found = admitted(many, NOBODY, capacity=capacity(10_000))
     assert [one.slot for one in found] == list(range(1, AT_ONCE + 1))
+
+
+def test_controllers_that_begin_elsewhere_choose_other_slots() -> None:
+    now, limits = held([1, 6], [1]), capacity(8, 2)
+    chosen = [admitted(queue(LOW, LOW), now, capacity=limits, begin=begin) for begin in (0.0, 0.5, 0.9)]
+    assert [[(one.slot, one.low_slot) for one in starts] for starts in chosen] == [
+        [(2, 2), (3, 3)],
+        [(5, 4), (7, 5)],
+        [(8, 6), (2, 2)],
+    ]
 
 
 class TestReading:
@@ -122,8 +134,26 @@ class TestReading:
         for number, priority in ((1, 5), (2, 9), (3, 1), (4, 5), (5, 1)):
             await accept(inner, number, priority=priority)
         await accept(inner, 6, client="other")
-        found = await Admission(inner.database).queued({"studio": 4, "other": 1, "nobody": 3})
-        assert found == {"studio": [(3, 1, ""), (5, 1, ""), (1, 5, ""), (4, 5, "")], "other": [(6, 5, "")]}
+        limits = {"studio": capacity(4), "other": capacity(1), "nobody": capacity(3)}
+        found = await Admission(inner.database).queued(limits, dict.fromkeys(limits, NOBODY))
+        assert {client: [one[:2] for one in jobs] for client, jobs in found.items()} == {
+            "studio": [(3, 1), (5, 1), (1, 5), (4, 5)],
+            "other": [(6, 5)],
+        }
+
+    async def test_the_shards_together_have_those_that_start(self, inner: Core) -> None:
+        """Which jobs have a slot is a question to the whole queue, whoever asks for which part of it."""
+        for number in range(1, 41):
+            await accept(inner, number, priority=HIGH if number % 4 == 0 else LOW)
+        await start(inner, 1, slot=1, low_slot=1)
+        reading, limits = Admission(inner.database), {"studio": capacity(20, 5)}
+        now = await reading.held(["studio"])
+        whole = (await reading.queued(limits, now))["studio"]
+        assert [one.job for one in whole] == [*range(4, 41, 4), 2, 3, 5, 6, 7, 9, 10, 11, 13]
+        parts = [await reading.queued(limits, now, shards=range(first, SHARDS, 4)) for first in range(4)]
+        assert sorted(one for part in parts for one in part.get("studio", [])) == sorted(whole)
+        assert all(part["studio"] for part in parts)
+        assert {(one.shard, one.queue) for one in whole} == {(shard_of(str(one.job), SHARDS), "work") for one in whole}
 
     async def test_slots_are_held_until_the_job_ends(self, inner: Core) -> None:
         await accept(inner, 1)
@@ -148,12 +178,12 @@ async def go(inner: Core, limits: Capacity) -> list[Admitted]:
     """A controller's round; those that the log took."""
     reading = Admission(inner.database)
     now = (await reading.held(["studio"]))["studio"]
-    queued = (await reading.queued({"studio": limits.max_jobs})).get("studio", [])
+    queued = (await reading.queued({"studio": limits}, {"studio": now})).get("studio", [])
     return await propose(inner, admitted(queued, now, capacity=limits))
 
 
 async def propose(inner: Core, starts: Sequence[Admitted]) -> list[Admitted]:
-    commands = [StartJob(one.job, one.slot, one.low_slot, one.priority) for one in starts]
+    commands = [StartJob(one.queued.job, one.slot, one.low_slot, one.queued.priority) for one in starts]
     ends = await asyncio.gather(
         *(inner.executor.execute(command, invocation=Invocation.by("system")) for command in commands), return_exceptions=True
     )
@@ -194,7 +224,7 @@ class TestTwoControllers:
         ended = 0
         while ended < 30:
             now = (await Admission(inner.database).held(["studio"]))["studio"]
-            queued = (await Admission(inner.database).queued({"studio": 3})).get("studio", [])
+            queued = (await Admission(inner.database).queued({"studio": limits}, {"studio": now})).get("studio", [])
             first = admitted(queued, now, capacity=limits)
             second = admitted(queued[1:], now, capacity=limits)
             await asyncio.gather(propose(inner, first), propose(other, second))
@@ -213,14 +243,14 @@ async def test_a_long_queue_that_is_not_urgent_never_starves_an_urgent_job(inner
     limits = capacity(2, 1)
     for number in range(1, 41):
         await accept(inner, number, priority=8)
-    assert [one.job for one in await go(inner, limits)] == [1]
+    assert [one.queued.job for one in await go(inner, limits)] == [1]
     assert await go(inner, limits) == []
     await accept(inner, 99, priority=1)
-    assert [one.job for one in await go(inner, limits)] == [99]
+    assert [one.queued.job for one in await go(inner, limits)] == [99]
     await begin(inner, 1)
     await complete(inner, 1)
     await accept(inner, 100, priority=1)
-    assert [one.job for one in await go(inner, limits)] == [100], "urgent ones may have every slot"
+    assert [one.queued.job for one in await go(inner, limits)] == [100], "urgent ones may have every slot"
 
 
 async def test_a_limit_that_is_lowered_lets_what_runs_end_and_starts_nothing_until_then(inner: Core) -> None:
@@ -233,7 +263,7 @@ async def test_a_limit_that_is_lowered_lets_what_runs_end_and_starts_nothing_unt
     assert await go(inner, capacity(2)) == []
     await begin(inner, 2)
     await complete(inner, 2)
-    assert [(one.job, one.slot) for one in await go(inner, capacity(2))] == [(4, 1)]
+    assert [(one.queued.job, one.slot) for one in await go(inner, capacity(2))] == [(4, 1)]
 
 
 async def test_a_job_resumed_while_its_step_still_runs_keeps_its_slot_and_waits_for_no_other(inner: Core) -> None:
@@ -243,5 +273,5 @@ async def test_a_job_resumed_while_its_step_still_runs_keeps_its_slot_and_waits_
     await update(inner, 1, queue_state=JobState.PAUSED)
     await update(inner, 1, queue_state=JobState.QUEUED)
     await accept(inner, 2)
-    assert [one.job for one in await go(inner, capacity(2))] == [1]
+    assert [one.queued.job for one in await go(inner, capacity(2))] == [1]
     assert (await Admission(inner.database).held(["studio"]))["studio"] == held([1], [1])

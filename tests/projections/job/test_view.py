@@ -14,7 +14,8 @@ from domain.job.commands import StartTask
 from domain.job.values import JobState, Semaphore, TaskState
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
-from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, task_rows
+from projections.consumers.leases import shard_of
+from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, SHARDS, task_rows
 from projections.kernel.database import Database
 from projections.kernel.view import View
 from projections.log.rebuild import Rebuilder
@@ -85,6 +86,8 @@ async def test_the_row_of_a_job_has_a_column_for_every_question(inner: Core, clo
         "parameters": '{"url":"HTTPS://Host","list":[1,{"deep":"Grüße"}],"n":null}',
         "search_text": "c\x1ffetch\x1fhttps://host\x1fgrüße",
         "transaction_id": "",
+        "shard": shard_of("17", SHARDS),
+        "next_queue": "work",
     }
 
 
@@ -119,6 +122,7 @@ async def test_there_is_a_row_for_every_task_and_it_says_when_it_is_ready(inner:
         "ended_at": None,
         "error": "",
         "transaction_id": "",
+        "shard": shard_of("17", SHARDS),
     }
     await complete(inner, 17)
     rows = await named(inner, JOB_TASK_VIEW)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from api.wiring.core import Core
 from domain.job.commands import BreakJob
-from domain.kernel.ids import new_id
-from projections.job.queue import Run, TaskQueue
+from projections.job.queue import TaskQueue
+from projections.job.worker_lease import WorkerLease
 from tests.conftest import HandClock
 from tests.projections.feeding import do
 from tests.projections.job.jobs_made import accept
@@ -18,7 +18,9 @@ from workers.jobs.media_paths import MediaPaths
 from workers.jobs.workspaces import Workspaces
 
 
-async def test_folders_of_ended_jobs_are_deleted(inner: Core, clock: HandClock, tmp_path: Path) -> None:
+async def test_folders_of_ended_jobs_and_leases_of_dead_workers_are_deleted(
+    inner: Core, database_url: str, clock: HandClock, tmp_path: Path
+) -> None:
     now = datetime.now(UTC)
     clock.now = now - timedelta(minutes=11)
     for number in (1, 2, 3):
@@ -27,14 +29,9 @@ async def test_folders_of_ended_jobs_are_deleted(inner: Core, clock: HandClock, 
     await do(inner, BreakJob(1))
     clock.now = now
     await do(inner, BreakJob(2))
-    queue, workspaces = TaskQueue(inner.database, member=new_id()), Workspaces(tmp_path)
-    await Housekeeping(queue, workspaces=workspaces).tidy()
+    await inner.database.execute("INSERT INTO job_workers VALUES ('dead', clock_timestamp() - interval '61 minutes')")
+    queue, lease = TaskQueue(inner.database, "work"), WorkerLease(inner.database, host="here")
+    workspaces = Workspaces(tmp_path)
+    await Housekeeping(queue, lease=lease, workspaces=workspaces).tidy()
+    assert rows(database_url, "SELECT FROM job_workers") == []
     assert sorted(await workspaces.jobs()) == [2, 3]
-
-
-async def test_leases_that_expired_long_ago_are_deleted(inner: Core, database_url: str) -> None:
-    for job, past in ((1, "61 minutes"), (2, "59 minutes")):
-        values = (*Run(job, 1, 1), new_id(), past)
-        await inner.database.execute("INSERT INTO job_leases VALUES (%s, %s, %s, %s, clock_timestamp() - %s::interval)", values)
-    await TaskQueue(inner.database, member=new_id()).tidy()
-    assert rows(database_url, "SELECT job FROM job_leases") == [(2,)]

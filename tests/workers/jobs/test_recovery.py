@@ -13,9 +13,9 @@ from domain.job.aggregate import Retries
 from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, StartTask
 from domain.job.values import Fenced, JobState, Output, Result, TaskState
 from domain.kernel.clock import system_clock
-from domain.kernel.ids import new_id
 from projections.job.numbers import JobNumbers
 from projections.job.queue import Run, TaskQueue
+from projections.job.worker_lease import WorkerLease
 from tests.workers.jobs.engine import Engine, once, plugins, process
 from workers.jobs.media_paths import MediaPaths
 
@@ -39,16 +39,17 @@ async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]
 
 
 class Dying:
-    """A worker that claims a task and disappears. A late report of it may still arrive."""
+    """A worker that starts a task and disappears. A late report of it may still arrive."""
 
     def __init__(self, engine: Engine, *, lease: float = LEASE) -> None:
         self._engine = engine
-        self._queue = TaskQueue(engine.inner.database, member=new_id(), lease=lease)
+        self._queue = TaskQueue(engine.inner.database, "work")
+        self._lease = WorkerLease(engine.inner.database, host="the dying", seconds=lease)
 
     async def take(self) -> Run:
-        claimed = await once(lambda: self._queue.claim(["work"], limit=1))
-        run = claimed[0].run
-        await self._engine.do(StartTask(run.job, run.task, run.run, "the dying one"))
+        await self._lease.keep()
+        run = (await once(self._queue.first))[0].run
+        await self._engine.do(StartTask(*run, self._lease.worker))
         return run
 
 
@@ -81,11 +82,11 @@ async def test_a_task_that_kills_its_workers_fails_the_job(
 ) -> None:
     await engine.set("retry_delay", 0)
     number = await engine.accept("noop")
-    rescuer = TaskQueue(engine.inner.database, member=new_id(), lease=LEASE)
+    rescuer = TaskQueue(engine.inner.database, "work")
     async with process(database_url, migrated[1], media_root=tmp_path, roles=("controller",)):
         for _ in range(2):
             run = await Dying(engine, lease=0.1).take()
-            assert [one.run for one in await once(rescuer.expired)] == [run]
+            assert [one.run for one in await once(rescuer.lost)] == [run]
             await engine.do(ExpireLease(*run, ONCE))
     job = await engine.job(number)
     assert (job.state, job.failed) == (JobState.COMPLETED, True)
@@ -124,8 +125,7 @@ async def test_a_stopping_worker_gives_its_tasks_back(
     job = await engine.job(number)
     assert (job.state, job.tasks[1].state, job.tasks[1].attempts) == (JobState.STARTED, TaskState.WAITING, 0)
     assert (await engine.topics(number))[-1] == "task_interrupted"
-    left = await engine.inner.database.rows("SELECT 1 FROM job_leases WHERE until > clock_timestamp()")
-    assert left == []
+    assert await engine.inner.database.rows("SELECT FROM job_workers") == []
     async with process(database_url, migrated[1], media_root=tmp_path):
         job = await engine.until(number, lambda job: job.tasks[1].state is TaskState.RUNNING)
     assert job.tasks[1].run == 2

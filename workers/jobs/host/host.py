@@ -13,6 +13,7 @@ from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -51,11 +52,13 @@ class StepHost:
         threading.Thread(target=self._listen, name=_CHANNEL, daemon=True).start()
         while True:
             order, cancellation = self._orders.get()
+            begun = monotonic()
             ended = self._execute(order, cancellation)
+            seconds = monotonic() - begun
             if os.getpid() != self._pid:
                 os._exit(0)  # a fork of this process, made by the step, that returned from it
             name = type(ended).__name__.lower()
-            self._channel.send({"kind": "ended", "fit": _alone(), name: ended})
+            self._channel.send({"kind": "ended", "fit": _alone(), "seconds": seconds, name: ended})
 
     def _listen(self) -> None:
         try:
