@@ -28,7 +28,7 @@ from projections.kernel.database import Database
 _log = logging.getLogger(__name__)
 
 BUILD: Final = 1
-"""The number of this build. It is raised when a table, a view or an event changes after a release: tests/golden/builds."""
+"""The number of this build. It is raised when a table, a view or an event changes after a release."""
 
 LEASE: Final = 20.0
 """Seconds after which a process that has not renewed its row is taken for dead."""
