@@ -27,16 +27,18 @@ END = 120.0
 class Product:
     """One `medialedger` process, and its address once it is ready."""
 
-    def __init__(self, command: str, home: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, command: str, home: Path, environment: Mapping[str, str], *, root: Path = ROOT) -> None:
+        """`root` is the source tree that it runs."""
         self.home = home
         self.address = ""
-        self._stderr = home.parent / f"{home.name}.{command}.{os.getpid()}.{monotonic()}.log"
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
+        self._stderr = home.parent / f"{home.name}.{command.split()[0]}.{os.getpid()}.{monotonic()}.log"
+        ours = ("MEDIALEDGER_",) if root == ROOT else ("MEDIALEDGER_", "PYTHONPYCACHEPREFIX")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         with self._stderr.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "api.cli.main", command],
-                cwd=ROOT,
-                env={**inherited, "PYTHONPATH": str(ROOT), "MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0", **environment},
+                [sys.executable, "-m", "api.cli.main", *command.split()],
+                cwd=root,
+                env={**inherited, "PYTHONPATH": str(root), "MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0", **environment},
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
@@ -108,9 +110,13 @@ class Products:
 
     def start(self, home: Path, command: str = "up", **settings: str) -> Product:
         """`settings` are named without their prefix, in lower case: `database_url`."""
+        return self.start_from(ROOT, home, command, **settings)
+
+    def start_from(self, root: Path, home: Path, command: str, /, **settings: str) -> Product:
+        """Of another source tree."""
         environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in settings.items()}
         self._homes.add(home)
-        self._started.append(Product(command, home, environment))
+        self._started.append(Product(command, home, environment, root=root))
         return self._started[-1]
 
     @property

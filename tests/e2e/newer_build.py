@@ -1,0 +1,70 @@
+"""A source tree of a newer build: its Events have a sponsor and a rating.
+
+The sponsor is a new field of a known event, and has a column of its own in the view. The rating has an event of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from projections.kernel.builds import BUILD
+from tests.docs.following import source_copy
+
+_RATED: Final = 'class Rated(DomainEvent, values.Rating):\n    TOPIC: ClassVar[str] = "event.rated"\n\n\n'
+_REQUESTED: Final = "    sponsor: Label | None = None\n    rating: Label | None = None\n"
+_SHOWN: Final = '                "sponsor": details.sponsor,\n                "rating": details.rating,\n'
+_CHANGES: Final = {
+    "projections/kernel/builds.py": [(f"BUILD: Final = {BUILD}\n", f"BUILD: Final = {BUILD + 1}\n")],
+    "domain/media_event/values.py": [
+        ("    thumbnail: str | None = None\n", "    thumbnail: str | None = None\n    sponsor: str | None = None\n"),
+        ("class Particulars(\n", "class Rating(BaseModel):\n    rating: str | None = None\n\n\nclass Particulars(\n    Rating,\n"),
+    ],
+    "domain/media_event/events.py": [
+        ("class StateChanged(DomainEvent):\n", _RATED + "class StateChanged(DomainEvent):\n"),
+        ("    FlowTaskChanged,\n)", "    FlowTaskChanged,\n    Rated,\n)"),
+    ],
+    "api/media/event/requests.py": [
+        ("    thumbnail: Text | None = Field(\n", _REQUESTED + "    thumbnail: Text | None = Field(\n")
+    ],
+    "api/media/event/responses.py": [
+        ("    id: UUID = Field(", "    sponsor: str | None\n    rating: str | None\n    id: UUID = Field("),
+        ('                "id": row.id,\n', _SHOWN + '                "id": row.id,\n'),
+    ],
+    "projections/media_event/queries.py": [('self._latest("ref_id", reference_id)', 'self._latest("sponsor", reference_id)')],
+    "projections/media_event/view.py": [
+        ("EVENT_VIEW = View(\n", "_BEFORE = View(\n"),
+        ("from typing import Any\n", "from dataclasses import replace\nfrom typing import Any\n"),
+    ],
+}
+_VIEW: Final = """
+
+def _row_with_sponsor(event: MediaEvent) -> tuple[Any, ...]:
+    return (*row(event), event.details.sponsor)
+
+
+EVENT_VIEW = replace(
+    _BEFORE,
+    version=_BEFORE.version + 1,
+    columns=(*_BEFORE.columns, Column("sponsor", "text")),
+    row=_row_with_sponsor,
+    indexes={**_BEFORE.indexes, "sponsor": "{table} (sponsor) WHERE sponsor IS NOT NULL"},
+    earlier=_BEFORE,
+    from_earlier={"sponsor": "document::json->>'sponsor'"},
+)
+"""
+
+
+def newer_build(root: Path) -> Path:
+    """The tree, in an empty folder."""
+    source_copy(root)
+    for name, changes in _CHANGES.items():
+        path = root / name
+        text = path.read_text(encoding="utf-8")
+        for old, new in changes:
+            assert text.count(old) == 1, (name, old)
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+    with (root / "projections/media_event/view.py").open("a", encoding="utf-8") as view:
+        view.write(_VIEW)
+    return root
