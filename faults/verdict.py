@@ -18,13 +18,15 @@ from domain.kernel.mapper import EventMapper
 from domain.media_event.aggregate import MediaEvent
 from faults.receivers import Receiver
 from projections.deliveries.keys import delivery_id, position_of
+from projections.log.reader import FIRST_EPOCH
 from workers.deliveries.form_body import form_body
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import effect
 
 _EVENTS = """
 SELECT position, originator_id, originator_version, topic, state, metadata->>'correlation_id', metadata->>'command_id',
-    extract(epoch FROM recorded_at)::float8
+    extract(epoch FROM recorded_at)::float8,
+    (SELECT coalesce(max(epoch), 1) FROM log_epochs WHERE since_position < events.position)
 FROM events WHERE position > %s AND originator_id LIKE 'event:%%' ORDER BY position
 """
 
@@ -38,6 +40,7 @@ class Notification:
     transaction: str
     at: float
     body: str
+    epoch: int = FIRST_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +81,17 @@ def _notification(stream: str, rows: Sequence[Any], *, roots: dict[str, MediaEve
     changes = effect(events, notified())
     if changes is None:
         return None
-    position, *_, transaction, _, at = rows[-1]
+    position, *_, transaction, _, at, epoch = rows[-1]
     ordering_key = stream.partition(":")[2]
-    return Notification(position, ordering_key, transaction, at, payload(ordering_key, roots[stream].details, effect=changes))
+    body = payload(ordering_key, roots[stream].details, effect=changes)
+    return Notification(position, ordering_key, transaction, at, body, epoch)
 
 
 def expected_deliveries(receiver: Receiver, all_notifications: Iterable[Notification]) -> dict[UUID, Notification]:
-    return {delivery_id(receiver.webhook, one.position, ordering_key=one.ordering_key): one for one in all_notifications}
+    return {
+        delivery_id(receiver.webhook, one.position, ordering_key=one.ordering_key, epoch=one.epoch): one
+        for one in all_notifications
+    }
 
 
 def missing(receiver: Receiver, all_notifications: Iterable[Notification]) -> int:

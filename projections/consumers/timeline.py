@@ -15,10 +15,9 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from projections.kernel.database import Database
-from projections.log.reader import HEAD, log_id
+from projections.log.reader import FIRST_EPOCH, HEAD, log_id
 
-FIRST: Final = 1
-EPOCH: Final = f"SELECT coalesce(max(epoch), {FIRST}) FROM log_epochs"
+EPOCH: Final = f"SELECT coalesce(max(epoch), {FIRST_EPOCH}) FROM log_epochs"
 _BEGUN: Final = "SELECT epoch, since_position FROM log_epochs ORDER BY epoch"
 _LOCK: Final = "LOCK TABLE log_epochs IN SHARE ROW EXCLUSIVE MODE"
 _BEGIN: Final = f"INSERT INTO log_epochs (epoch, since_position, reason) VALUES (({EPOCH}) + 1, %s, %s) RETURNING epoch"
@@ -45,7 +44,11 @@ class Timeline:
     @property
     def origin(self) -> Origin:
         """Of the records that are made now."""
-        return Origin(self.log_id, self.begun[-1][0] if self.begun else FIRST)
+        return Origin(self.log_id, self.begun[-1][0] if self.begun else FIRST_EPOCH)
+
+    def epoch_of(self, position: int) -> int:
+        """The epoch in which the event at this position was written."""
+        return max((epoch for epoch, since in self.begun if since < position), default=FIRST_EPOCH)
 
     def holds(self, position: int, origin: Origin) -> bool:
         """Whether a record at this position is of this log, and of no time that was given up."""

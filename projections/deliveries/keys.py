@@ -1,8 +1,9 @@
 """The id of a delivery, its shard, and the channel that notifies senders.
 
 The id is the `webhook-id` of docs/reference/api/webhooks.md#request-headers, a UUID of version 8 (RFC 9562, section 5.8): 60 bits
-of log position, then a 62-bit hash of webhook and ordering key. It needs no column, sorts in log order, and gives the position of
-its row.
+of log position, then a 62-bit hash of webhook, ordering key and epoch. It needs no column, sorts in log order, and gives the
+position of its row. The epoch is that of the position: after commits were lost, a position is given to another write, and a
+receiver that has seen the former id would leave the new notification out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Final
 from uuid import UUID
+
+from projections.log.reader import FIRST_EPOCH
 
 SHARDS: Final = 16
 CHANNEL: Final = "medialedger_deliveries"
@@ -32,8 +35,9 @@ _LOW_POSITION = 0xFFF
 _HASH = (1 << 62) - 1
 
 
-def delivery_id(webhook: UUID, position: int, *, ordering_key: str) -> UUID:
-    digest = blake2b(webhook.bytes + ordering_key.encode(), digest_size=8).digest()
+def delivery_id(webhook: UUID, position: int, *, ordering_key: str, epoch: int = FIRST_EPOCH) -> UUID:
+    later = (epoch - FIRST_EPOCH).to_bytes(8)
+    digest = blake2b(webhook.bytes + ordering_key.encode(), digest_size=8, salt=later).digest()
     high, low = position >> 12, position & _LOW_POSITION
     return UUID(int=high << 80 | _VERSION | low << 64 | _VARIANT | int.from_bytes(digest) & _HASH)
 

@@ -19,12 +19,18 @@ from projections.deliveries.keys import Source, delivery_id, position_of
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database, Pool
 from projections.kernel.where import where
+from projections.log.reader import FIRST_EPOCH
 
 MOST_COUNTED: Final = 100_001
 """Counts of a backlog end here; a larger backlog has this number too."""
 
 _SEEN_SECONDS: Final = 10
-_COLUMNS = "SELECT webhook, position, ordering_key, state, payload, created_at, due_at, finished_at, error FROM deliveries WHERE "
+_COLUMNS = f"""
+SELECT webhook, position, ordering_key, state,
+    (SELECT coalesce(max(epoch), {FIRST_EPOCH}) FROM log_epochs WHERE since_position < deliveries.position),
+    payload, created_at, due_at, finished_at, error
+FROM deliveries WHERE
+"""
 _ATTEMPTS = """
 SELECT position, ordering_key, started_at, seconds, status, error, address, response FROM delivery_attempts
 WHERE webhook = %s AND position = ANY(%s::bigint[]) ORDER BY started_at
@@ -72,6 +78,7 @@ class Delivery:
     position: int
     ordering_key: str
     state: DeliveryState
+    epoch: int
     payload: str
     created_at: datetime
     due_at: datetime
@@ -81,7 +88,7 @@ class Delivery:
 
     @property
     def id(self) -> UUID:
-        return delivery_id(self.webhook, self.position, ordering_key=self.ordering_key)
+        return delivery_id(self.webhook, self.position, ordering_key=self.ordering_key, epoch=self.epoch)
 
     @property
     def job(self) -> int | None:

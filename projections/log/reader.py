@@ -18,6 +18,8 @@ _COLUMNS = """
 SELECT position, originator_id, originator_version, topic, event_id, state, metadata::text, recorded_at FROM events
 """
 _PAGE = _COLUMNS + "WHERE position > %s ORDER BY position LIMIT %s"
+FIRST_EPOCH = 1
+"""The epoch of a log that was never restored."""
 HEAD = "SELECT coalesce(max(last_position), 0) FROM commits"
 _WINDOW = f"""
 SELECT log.head, e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.state, e.metadata::text, e.recorded_at

@@ -13,8 +13,10 @@ from time import perf_counter
 from typing import Final
 
 from domain.kernel.clock import Clock
+from projections.consumers.timeline import Timeline
 from projections.deliveries.keys import delivery_id
 from projections.deliveries.store import PendingDelivery
+from projections.log.reader import FIRST_EPOCH
 from workers.deliveries.endpoint_configs import EndpointConfig
 from workers.deliveries.form_body import form_body
 from workers.deliveries.retries import retry_after
@@ -56,6 +58,8 @@ class DeliveryClient:
         self._outbound = outbound
         self._clock = clock
         self._seconds = seconds
+        self.timeline: Timeline | None = None
+        """Of the log that the deliveries come from; None for a test delivery, which has no position in it."""
 
     async def send(self, row: PendingDelivery, config: EndpointConfig | None) -> AttemptResult:
         """Never raises: an exception of our own fails the attempt too. Without a configuration the address of the row is lost."""
@@ -66,7 +70,9 @@ class DeliveryClient:
         begun = perf_counter()
         try:
             body = row.payload.encode() if config.as_json else form_body(row.payload)
-            message, timestamp = str(delivery_id(row.webhook, row.position, ordering_key=row.ordering_key)), int(now.timestamp())
+            epoch = FIRST_EPOCH if self.timeline is None else self.timeline.epoch_of(row.position)
+            message = str(delivery_id(row.webhook, row.position, ordering_key=row.ordering_key, epoch=epoch))
+            timestamp = int(now.timestamp())
             headers = {
                 **config.headers,
                 "webhook-id": message,

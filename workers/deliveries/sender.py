@@ -19,6 +19,7 @@ from uuid import UUID
 
 from domain.kernel.clock import Clock
 from projections.consumers.leases import Assignment, ShardLeases
+from projections.consumers.timeline import timeline
 from projections.deliveries.keys import CHANNEL
 from projections.deliveries.store import DeliveryStore
 from projections.kernel.background_task import run_forever
@@ -135,6 +136,7 @@ class Sender(LeasedWorker):
 
     async def _turn(self) -> None:
         """Renew the leases, take and release shards. Without an answer in time nothing more is sent."""
+        self._client.timeline = await timeline(self._database)
         await self._renew()
         self._scheduler.tidy()
         self._to_do.set()

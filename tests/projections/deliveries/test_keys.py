@@ -31,14 +31,16 @@ def test_ids_are_the_same_in_every_release() -> None:
     assert str(delivery_id(WEBHOOK, 123_456_789, ordering_key=LANE)) == "00000000-75bc-8d15-84e7-c9488c957458"
 
 
-def test_an_id_depends_on_webhook_position_and_ordering_key() -> None:
+def test_an_id_depends_on_webhook_position_ordering_key_and_epoch() -> None:
     others = {
         delivery_id(WEBHOOK, 7, ordering_key=LANE),
         delivery_id(WEBHOOK, 8, ordering_key=LANE),
         delivery_id(UUID(int=1), 7, ordering_key=LANE),
         delivery_id(WEBHOOK, 7, ordering_key="another"),
+        delivery_id(WEBHOOK, 7, ordering_key=LANE, epoch=2),
+        delivery_id(WEBHOOK, 7, ordering_key=LANE, epoch=3),
     }
-    assert len(others) == 4
+    assert len(others) == 6
 
 
 def test_shards_are_used_evenly_and_never_change() -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from aiohttp import web
 
 from projections.deliveries.keys import Source, delivery_id
+from projections.deliveries.queries import DeliveryFilter, DeliveryQueries
 from tests.workers.deliveries.sending import Got, Receiver, Sending, until
 
 
@@ -32,6 +33,19 @@ async def test_a_delivery_is_sent_and_recorded(sending: Sending) -> None:
     )
     assert (status, error, address, response, started) == (200, None, "127.0.0.1", "thanks", sending.clock())
     assert 0 < seconds < 60
+
+
+async def test_a_position_that_is_given_to_another_write_gives_another_id(sending: Sending) -> None:
+    """Position 6 was lost and written again. A receiver may have seen the former id, and would leave this one out."""
+    sending.rows("INSERT INTO log_epochs (epoch, since_position, reason) VALUES (2, 5, 'promoted') RETURNING epoch")
+    async with Receiver() as receiver, sending.sender():
+        webhook = await sending.webhook(receiver.url)
+        sending.put(webhook, (5, "a"), (6, "a"))
+        await sending.finished(webhook, 2)
+    ids = [delivery_id(webhook, 5, ordering_key="a"), delivery_id(webhook, 6, ordering_key="a", epoch=2)]
+    assert [UUID(got.id) for got in receiver.got] == ids
+    listed = await DeliveryQueries(sending.core.database).page(webhook, DeliveryFilter())
+    assert [one.id for one in listed] == ids[::-1]
 
 
 async def test_deliveries_from_before_the_start_are_sent_in_order(sending: Sending) -> None:
