@@ -15,7 +15,7 @@ from uuid import UUID
 from domain.job.state import jobs_of
 from domain.webhook.callback import Callback
 from projections.deliveries.store import PENDING
-from projections.kernel.arrays import uuids
+from projections.kernel.arrays import texts, uuids
 from projections.kernel.database import Database
 from projections.log.reader import HEAD
 
@@ -34,7 +34,12 @@ _WITHOUT_PENDING = f"""
 SELECT asked.webhook FROM unnest(%s::uuid[]) AS asked (webhook)
 WHERE NOT EXISTS (SELECT FROM deliveries d WHERE d.webhook = asked.webhook AND d.state = {PENDING})
 """
-
+_FORGET = f"""
+WITH forgotten AS (
+    DELETE FROM record_view WHERE kind = '{Callback.KIND}' AND id = ANY(%s::text[]) AND deleted RETURNING id
+)
+DELETE FROM delivery_endpoints USING forgotten WHERE webhook = forgotten.id::uuid
+"""
 
 Place = tuple[str, str]
 """Of a callback in the order of these pages: the day on which it was named last, and its id."""
@@ -67,3 +72,8 @@ async def read_to(database: Database, consumer: str) -> int:
 
 async def without_pending(database: Database, callbacks: Sequence[UUID]) -> Sequence[UUID]:
     return [callback for (callback,) in await database.rows(_WITHOUT_PENDING, (uuids(callbacks),))]
+
+
+async def forget(database: Database, callbacks: Sequence[UUID]) -> None:
+    """Delete the rows of those that are deleted. Their events stay in the log; one that is made again gets new rows."""
+    await database.execute(_FORGET, (texts([str(callback) for callback in callbacks]),))

@@ -15,7 +15,7 @@ from domain.kernel.errors import Conflict, NotFound
 from domain.kernel.ports import Executor, Invocation
 from domain.webhook.callback import KEPT
 from domain.webhook.commands import RemoveUnusedCallback
-from projections.deliveries.unused_callbacks import FIRST, read_to, without_jobs, without_pending
+from projections.deliveries.unused_callbacks import FIRST, forget, read_to, without_jobs, without_pending
 from projections.kernel.background_task import BackgroundTask
 from projections.kernel.database import Database
 
@@ -61,6 +61,7 @@ class CallbackRemoval(BackgroundTask):
         for result in await asyncio.gather(*(self._remove_one(callback, before) for callback in callbacks), return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
+        await forget(self._database, callbacks)
         return len(callbacks)
 
     async def _remove_one(self, callback: UUID, before: date) -> None:

@@ -67,6 +67,7 @@ async def test_a_callback_goes_when_no_job_has_named_it_for_thirty_days(inner: C
     clock.forward(days=1)
     assert await removal(inner).remove() == 1
     assert (await verbs(inner, old), await verbs(inner, young)) == (["registered", "deleted"], ["registered", "amended"])
+    assert await inner.database.rows("SELECT id FROM record_view WHERE kind = 'callback'") == [(young,)]
     assert await inner.database.row("SELECT count(*) FROM vault WHERE owner = %s", (f"callback:{old}",)) == (0,)
     assert await removal(inner).remove() == 0
 
