@@ -14,9 +14,13 @@ from hashlib import blake2b
 from typing import Final
 from uuid import UUID
 
+from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import Callback
 from projections.log.reader import FIRST_EPOCH
 
 SHARDS: Final = 16
+ENDPOINTS: Final = f"('{Webhook.KIND}', '{Callback.KIND}')"
+"""The kinds of what is called, as SQL. No webhook has the id of a callback."""
 CHANNEL: Final = "medialedger_deliveries"
 """NOTIFY channel for new pending deliveries. The payload is a webhook whose deliveries are to be read again from the beginning, or
 empty when new ones come after all present ones of their source."""

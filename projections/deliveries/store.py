@@ -17,8 +17,8 @@ from psycopg.rows import TupleRow
 
 from domain.job.aggregate import Job
 from domain.job.values import Severity
-from domain.webhook.aggregate import Webhook
-from domain.webhook.callback import Callback
+from projections.deliveries.keys import ENDPOINTS
+from projections.job.line_order import line_locks
 from projections.kernel.arrays import PackedArray, bigints, instants, texts, uuids
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database, unavailable
@@ -28,8 +28,6 @@ CONSUMER: Final = "deliveries"
 CALLBACK_PROGRAM: Final = "callback"
 
 PENDING, DELIVERED, FAILED = 0, 1, 2
-ENDPOINTS: Final = f"('{Webhook.KIND}', '{Callback.KIND}')"
-"""The kinds of endpoints, as SQL. No webhook has the id of a callback."""
 _CHUNK: Final = 5000
 
 
@@ -193,6 +191,7 @@ held AS MATERIALIZED (
     WHERE s.consumer = %(consumer)s AND s.owner = %(member)s FOR SHARE OF s
 )"""
 _OF_JOB = f"starts_with(o.ordering_key, '{Job.stream('')}')"
+_JOB = f"substr(o.ordering_key, {len(Job.stream('')) + 1})::bigint"
 # An attempt at a callback is an entry in the job log too.
 _RECORD = f"""
 WITH {_HELD}, o AS MATERIALIZED (
@@ -211,14 +210,14 @@ WITH {_HELD}, o AS MATERIALIZED (
     FROM o WHERE d.webhook = o.webhook AND d.position = o.position AND d.ordering_key = o.ordering_key AND d.state = 0
     RETURNING o.webhook, o.ordering_key, o.state, o.attempts, o.error,
         CASE WHEN {_OF_JOB} THEN d.payload::json->>'status' END AS status
-), logged AS (
+), {line_locks(f"SELECT {_JOB} AS job FROM written o WHERE {_OF_JOB}")}, logged AS (
     INSERT INTO job_log_lines (job, task, program, severity, message, created_at)
-    SELECT substr(ordering_key, {len(Job.stream("")) + 1})::bigint, 0, '{CALLBACK_PROGRAM}',
+    SELECT {_JOB}, 0, '{CALLBACK_PROGRAM}',
         CASE state WHEN {DELIVERED} THEN {Severity.INFO} WHEN {PENDING} THEN {Severity.WARN} ELSE {Severity.ERROR} END,
         format('Webhook %%s, %%s, attempt %%s: ', webhook, status, attempts) || coalesce(error, 'delivered')
             || CASE state WHEN {PENDING} THEN ' It is tried again.' WHEN {FAILED} THEN ' It is given up.' ELSE '' END,
         clock_timestamp()
-    FROM written o WHERE {_OF_JOB}
+    FROM written o, locked WHERE {_OF_JOB} AND locked.jobs > 0
 ), tried AS (
     INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds, status, error, address, response)
     SELECT webhook, position, ordering_key, started_at, micros / 1e6, status, error, address, response FROM o

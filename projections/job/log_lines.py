@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from projections.job.line_order import line_locks
 from projections.job.queue import Run
 from projections.kernel.arrays import bigints, instants, texts
 from projections.kernel.database import Database
 
 LONGEST_LINE: Final = 8_000
-_WRITE = """
+_WRITE = f"""
 WITH progress AS (
     INSERT INTO job_progress (job, task, run, fraction, message)
     SELECT job, task, run, millionths / 1e6, message
@@ -20,9 +21,12 @@ WITH progress AS (
     ON CONFLICT (job, task) DO UPDATE SET run = excluded.run, fraction = excluded.fraction, message = excluded.message,
         updated_at = excluded.updated_at
         WHERE excluded.run >= job_progress.run
-)
+), lines AS MATERIALIZED (
+    SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
+        AS l (job, task, severity, message, created_at)
+), {line_locks("SELECT job FROM lines")}
 INSERT INTO job_log_lines (job, task, severity, message, created_at)
-SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
+SELECT lines.* FROM lines, locked WHERE locked.jobs > 0
 """
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
+
+import pytest
 
 from api.wiring.core import Core
 from domain.job.values import Severity
+from domain.kernel.mapper import EventMapper
+from projections.job.history import BEGINNING, JobHistory, LogLine
 from projections.job.log_lines import LONGEST_LINE, Line, Progress, write
 from projections.job.queue import Run
 from tests.conftest import NOON
@@ -20,6 +25,41 @@ async def test_lines_are_kept_in_their_order(inner: Core) -> None:
     await write(inner.database, lines=[line("c", job=2)], progress=[])
     found = await inner.database.rows("SELECT job, task, severity, message, created_at FROM job_log_lines ORDER BY id")
     assert found == [(1, 1, 1, "a", NOON), (1, 0, 1, "b", NOON), (2, 1, 1, "c", NOON)]
+
+
+@pytest.mark.parametrize("other", [1, 2])
+async def test_a_line_that_is_committed_later_is_not_lost_to_a_reader(inner: Core, other: int) -> None:
+    """The first writer has drawn its number and waits for a row of the progress; a second one is not held up before it."""
+    history, progress = JobHistory(inner.database, EventMapper(inner.catalogue)), Progress(Run(1, 1, 1), 0.5, "")
+    await write(inner.database, lines=[], progress=[progress])
+    seen: list[str] = []
+    cursor = BEGINNING
+
+    async def follow() -> None:
+        nonlocal cursor
+        page = await history.since(1, cursor)
+        seen.extend(entry.message for entry in page.entries if isinstance(entry, LogLine))
+        cursor = page.end(cursor)
+
+    async with asyncio.TaskGroup() as writers, inner.database.connection() as holder, holder.transaction():
+        await holder.execute("SELECT FROM job_progress FOR UPDATE")
+        writers.create_task(write(inner.database, lines=[line("first")], progress=[progress]))
+        await until(inner, waiting=1)
+        late = writers.create_task(write(inner.database, lines=[line("late", job=other)], progress=[]))
+        await until(inner, waiting=2, unless=late)
+        await follow()
+        assert late.done() is (other == 2), "only lines of the same job wait"
+    await follow()
+    assert sorted(seen) == (["first", "late"] if other == 1 else ["first"])
+
+
+async def until(inner: Core, *, waiting: int, unless: asyncio.Task[None] | None = None) -> None:
+    """Until so many sessions wait for a lock, or the task is done."""
+    question = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    while await inner.database.row(question) != (waiting,):
+        if unless is not None and unless.done():
+            return
+        await asyncio.sleep(0)
 
 
 async def test_a_line_may_hold_anything(inner: Core) -> None:
