@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 
+import psycopg
 import uvloop
 
 from api.wiring.catalogue import catalogue, views
@@ -22,6 +23,7 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
 from projections.kernel.database import Database
+from projections.log.partitions import EVENTS_PER_PARTITION, MAKE_ROOM
 from projections.log.rebuild import Rebuilder, Rebuilt
 from projections.log.statement import WriteSet, statement
 from projections.log.streams import Streams
@@ -59,6 +61,8 @@ class Share:
 
 def fill(url: str, what: str, *, total: int, processes: int = 2) -> None:
     """Append `total` aggregates; their events are in the log when this returns, their views are not."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(MAKE_ROOM.encode(), (None, EVENTS_PER_PARTITION))
     bounds = [total * number // processes for number in range(processes + 1)]
     shares = [Share(url, what, first, last, total) for first, last in pairwise(bounds)]
     running = [_started(share) for share in shares]

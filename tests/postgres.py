@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from api.wiring.core import prepare
+from projections.log.partitions import EVENTS_PER_PARTITION, MAKE_ROOM
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 FAST = {"fsync": "off", "full_page_writes": "off"}
@@ -64,7 +65,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 async def migrated(postgres: str) -> tuple[str, str | None]:
     """The same, with the product's schema; and the role that the running product takes on."""
-    return postgres, await prepare(postgres)
+    role = await prepare(postgres)
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(MAKE_ROOM, (None, EVENTS_PER_PARTITION))
+    return postgres, role
 
 
 @pytest.fixture

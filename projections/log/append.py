@@ -24,6 +24,7 @@ from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailabl
 from projections.kernel.connection import Connection
 from projections.kernel.database import Database
 from projections.kernel.stored_views import StoredViews
+from projections.log.partitions import MAKE_ROOM
 from projections.log.refusals import independent, refusals
 from projections.log.statement import WriteSet, statement
 
@@ -38,7 +39,7 @@ _SETTLE_TRIES = 3
 _SETTLE_SECONDS = 5.0
 _AHEAD = 60.0
 _WARY = 8
-_MOST_RACES = 5
+_MOST_RACES = 8
 
 
 @dataclass(slots=True)
@@ -174,6 +175,15 @@ class Appender:
                     sift, later = True, [*now, *later]
                 else:
                     await self._divide(now, violation)
+            except psycopg.errors.ObjectNotInPrerequisiteState as missing:
+                violations += 1
+                if violations < _MOST_RACES:
+                    _log.warning("%s: none was made ahead of need; making one", missing.diag.message_primary)
+                    await self._rows(MAKE_ROOM, (None, sum(len(waiting.append.events) for waiting in batch)))
+                    later = [*now, *later]
+                else:
+                    for waiting in now:
+                        _fail(waiting, Unavailable("the log has no partition"))
             except (psycopg.errors.UndefinedObject, psycopg.errors.UndefinedTable) as fault:
                 later = [*await self._replaced(now, fault), *later]
             except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
@@ -254,10 +264,8 @@ class Appender:
         if self._connected():
             for waiting in batch:
                 waiting.sent = True
-        last, ahead, late = (await self._rows(text, parameters))[0]
+        last, ahead = (await self._rows(text, parameters))[0]
         self._compare_clocks(ahead)
-        if late:
-            _log.warning("an append had to make a partition of the log: none was made ahead of need")
         return int(last)
 
     def _compare_clocks(self, ahead: float) -> None:

@@ -9,6 +9,9 @@ from projections.kernel.background_task import BackgroundTask
 from projections.kernel.database import Pool
 
 EVENTS_PER_PARTITION: Final = 100_000_000
+MAKE_ROOM: Final = "SELECT log_partitions_ahead(%s::bigint, %s::bigint)"
+"""The size of the partitions that are made (NULL: that of the last one), and for how many events there must be room."""
+
 _EVERY = 60.0
 
 
@@ -29,7 +32,7 @@ class Partitions(BackgroundTask):
         await super().start()
 
     async def make(self) -> None:
-        found = await self._database.row("SELECT log_partitions_ahead(%s)", (self._size,))
+        found = await self._database.row(MAKE_ROOM, (self._size, self._size))
         assert found is not None, "a function gives a value"
         self.free = int(found[0])
 

@@ -21,9 +21,10 @@ _PAGE = _COLUMNS + "WHERE position > %s ORDER BY position LIMIT %s"
 FIRST_EPOCH = 1
 """The epoch of a log that was never restored."""
 HEAD = "SELECT coalesce(max(last_position), 0) FROM commits"
-_WINDOW = f"""
+# The end of the log is that of the partitions that this statement knows: one may be made and filled while it begins.
+_WINDOW = """
 SELECT log.head, e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.state, e.metadata::text, e.recorded_at
-FROM (SELECT ({HEAD}) AS head) AS log
+FROM (SELECT coalesce(max(position), 0) AS head FROM events) AS log
 LEFT JOIN events e ON e.position > %s AND e.position <= least(%s, log.head)
     AND (%s::text[] IS NULL OR split_part(e.topic, '.', 1) = ANY(%s::text[]))
 ORDER BY e.position

@@ -27,6 +27,7 @@ from domain.kernel.ids import new_id
 from projections.kernel import arrays
 from projections.kernel.connection import limited
 from projections.log.commit_notifier import CHANNEL
+from projections.log.partitions import MAKE_ROOM
 from projections.log.statement import EventRow, WriteSet, statement
 from projections.log.write_set import metadata_text
 
@@ -50,7 +51,7 @@ class LogRecorder(ApplicationRecorder):
         text, parameters = statement([WriteSet(_rows(stored_events, cause))])
         with self._pool.connection() as connection:
             try:
-                found = connection.execute(text, parameters, binary=True).fetchone()
+                found = _appended(connection, text, parameters, events=len(stored_events))
             except psycopg.IntegrityError as violation:
                 raise IntegrityError(str(violation)) from violation
             last = int(found[0]) if found else 0
@@ -128,6 +129,14 @@ class LogSubscription(ListenNotifySubscription[LogRecorder]):
         except psycopg.Error as fault:
             self._thread_error = self._thread_error or fault
             self.stop()
+
+
+def _appended(connection: Connection[TupleRow], text: str, parameters: Sequence[Any], *, events: int) -> TupleRow | None:
+    while True:
+        try:
+            return connection.execute(text, parameters, binary=True).fetchone()
+        except psycopg.errors.ObjectNotInPrerequisiteState:
+            connection.execute(MAKE_ROOM, (None, events))
 
 
 def _configure(connection: Connection[TupleRow]) -> None:

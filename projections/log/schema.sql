@@ -100,53 +100,40 @@ END $$;
 
 REVOKE ALL ON FUNCTION log_make_partitions FROM PUBLIC;
 
--- Makes partitions ahead of need: room for one of this size at least. Called now and then, so that no append has to. Gives the positions
--- that are free.
-CREATE FUNCTION log_partitions_ahead(size bigint) RETURNS bigint
+-- Makes partitions of this size, or of the size of the last one, until there is room for so many events. Called now and then, ahead of need.
+-- Gives the positions that are free.
+CREATE FUNCTION log_partitions_ahead(size bigint, needed bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     head bigint;
-    last bigint;
+    last log_partitions;
 BEGIN
-    IF size < 1 THEN
-        RAISE EXCEPTION 'a partition has one position at least' USING ERRCODE = 'invalid_parameter_value';
-    END IF;
     SELECT coalesce(max(c.last_position), 0) INTO head FROM commits c;
-    SELECT coalesce(max(p.last_position), 0) INTO last FROM log_partitions p;
-    IF last < head + size THEN
-        PERFORM log_make_partitions(head + size, size);
-        SELECT max(p.last_position) INTO STRICT last FROM log_partitions p;
+    SELECT * INTO last FROM log_partitions p ORDER BY p.last_position DESC LIMIT 1;
+    size := coalesce(size, last.last_position - last.first_position + 1, 100000000);
+    IF size < 1 OR needed > 1000 * size THEN
+        RAISE EXCEPTION 'too many partitions' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN last - head;
+    IF last IS NULL OR last.last_position < head + needed THEN
+        PERFORM log_make_partitions(head + needed, size);
+        SELECT * INTO STRICT last FROM log_partitions p ORDER BY p.last_position DESC LIMIT 1;
+    END IF;
+    RETURN last.last_position - head;
 END $$;
 
 REVOKE ALL ON FUNCTION log_partitions_ahead FROM PUBLIC;
 
--- What the first append to a partition does: makes it if nobody has, and says so. Whoever made it may have committed, but not yet told
--- the other sessions that the table has one more partition, which happens just before its locks are released. So wait for them.
-CREATE FUNCTION log_enter_partition(through bigint) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
-DECLARE
-    part log_partitions;
-BEGIN
-    LOCK TABLE public.log_partitions IN EXCLUSIVE MODE;
-    SELECT * INTO part FROM log_partitions p ORDER BY p.last_position DESC LIMIT 1;
-    IF part.last_position >= through THEN
-        RETURN false;
-    END IF;
-    PERFORM log_make_partitions(through, coalesce(part.last_position - part.first_position + 1, 100000000));
-    RETURN true;
-END $$;
-
-REVOKE ALL ON FUNCTION log_enter_partition FROM PUBLIC;
-
 -- Appends a batch: takes the lock of the log, numbers the events, inserts them and their commit. One call, no client round trip while
 -- the lock is held. The last commit is read after the lock is taken: a volatile function takes a new snapshot for each of its
 -- statements, while the statement that calls it keeps the snapshot from before its wait. Gives the position of the batch's last event,
--- by how many seconds the recorded time, which never decreases, is ahead of the clock, and whether the append had to make a partition.
--- Runs as its owner: the application's role may call it, and may not write to the log in any other way.
+-- and by how many seconds the recorded time, which never decreases, is ahead of the clock. Runs as its owner: the application's role may
+-- call it, and may not write to the log in any other way.
+--
+-- Without partitions for all of the batch it fails with object_not_in_prerequisite_state; the caller makes one, and appends again. It
+-- does not make one itself: other sessions could see its events before they are told that the table has one more partition. For the
+-- same reason it waits for whoever is making one: the others are told before the locks are released.
 CREATE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[], metadatas text[],
-                           salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8, OUT late boolean)
+                           salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     log_id   uuid;
@@ -156,7 +143,6 @@ DECLARE
     count    bigint := cardinality(ids);
     now      timestamptz;
     recorded timestamptz;
-    part     log_partitions;
 BEGIN
     SELECT i.log_id INTO STRICT log_id FROM log_identity i FOR UPDATE;
     SELECT * INTO last FROM commits c ORDER BY c.last_position DESC LIMIT 1;
@@ -170,10 +156,9 @@ BEGIN
     recorded := greatest(now, last.recorded_at);
     ahead := extract(epoch FROM recorded - now);
     last_position := head + count;
-    SELECT * INTO part FROM log_partitions p WHERE p.last_position > head ORDER BY p.last_position LIMIT 1;
-    late := false;
-    IF part.last_position IS NULL OR part.first_position > head OR part.last_position < last_position THEN
-        late := log_enter_partition(last_position);
+    LOCK TABLE public.log_partitions IN ROW SHARE MODE;
+    IF last_position > coalesce((SELECT max(p.last_position) FROM log_partitions p), 0) THEN
+        RAISE EXCEPTION 'the log has no partition for position %', last_position USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     INSERT INTO events
     SELECT head + e.ordinal, e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt

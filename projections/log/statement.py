@@ -119,7 +119,7 @@ def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
     parts += _holdings(appends)
     parts += _keys_used(appends)
     parts += _views(row for append in appends for row in append.rows)
-    text = "WITH " + ", ".join(sql for sql, _ in parts) + " SELECT last_position, ahead, late FROM appended"
+    text = "WITH " + ", ".join(sql for sql, _ in parts) + " SELECT last_position, ahead FROM appended"
     return text, [parameter for _, parameters in parts for parameter in parameters]
 
 

@@ -25,16 +25,15 @@ APPENDS = 4_000
 # The log is locked out of order: positions are drawn first, as a serial column draws them, and the commit is written last.
 # Between the two an append may be overtaken. One of topic `test.held` waits there for as long as the test holds the lock.
 _OUT_OF_ORDER = """
-SELECT log_partitions_ahead(1000000);
+SELECT log_partitions_ahead(1000000, 1000000);
 CREATE SEQUENCE positions;
 CREATE OR REPLACE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[],
-    metadatas text[], salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8, OUT late boolean)
+    metadatas text[], salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8)
 LANGUAGE plpgsql AS $$
 DECLARE
     recorded timestamptz := clock_timestamp();
 BEGIN
     ahead := 0;
-    late := false;
     WITH inserted AS (
         INSERT INTO events
         SELECT nextval('positions'), e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
