@@ -59,9 +59,7 @@ async def work(
     """Until a stop signal, or `retire`."""
     key = master_key(settings.master_key_file)
     previous = previous_master_key(settings.master_key_file)
-    inner = await prepared(
-        database, key, previous=previous, pools=settings.database_limits, partition=settings.log_partition_events
-    )
+    inner = await prepared(database, key, previous=previous, pools=settings.database_limits, limits=settings.log_limits)
     outbound = GuardedClient(settings.outbound_allow)
     workers = process_workers(inner, SecretCipher(key, previous=previous), outbound=outbound, settings=settings, roles=names)
     finisher = Finisher(inner.database)

@@ -20,11 +20,12 @@ from projections.kernel.database import APP_ROLE, Database, PoolLimits
 from projections.kernel.migrate import MigrationEdited, grant_application, migrate, waiting
 from projections.kernel.partitions import cover
 from projections.kernel.stored_views import StoredViews
-from projections.log.append import Appender, AppendLimits
+from projections.log.append import Appender
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.executor import CommandExecutor
+from projections.log.limits import DEFAULT_LIMITS, LogLimits
 from projections.log.log_watcher import LogWatcher
-from projections.log.partitions import EVENTS_PER_PARTITION, Partitions
+from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from projections.records.references import Links
@@ -77,17 +78,14 @@ def core(
     clock: Clock = system_clock,
     changes: ClientChanges | None = None,
     pools: PoolLimits | None = None,
-    appends: AppendLimits | None = None,
-    partition: int = EVENTS_PER_PARTITION,
+    limits: LogLimits = DEFAULT_LIMITS,
 ) -> Core:
-    """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one.
-    `partition` is the size of the log's next ones, in events."""
+    """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one."""
     return core_on(
         Database(conninfo, role=role, schema=schema_of(BUILD), limits=pools),
         clock=clock,
         changes=changes,
-        appends=appends,
-        partition=partition,
+        limits=limits,
     )
 
 
@@ -96,8 +94,7 @@ def core_on(
     *,
     clock: Clock = system_clock,
     changes: ClientChanges | None = None,
-    appends: AppendLimits | None = None,
-    partition: int = EVENTS_PER_PARTITION,
+    limits: LogLimits = DEFAULT_LIMITS,
 ) -> Core:
     """The log on these connections."""
     known, registry = catalogue(), CollectorRegistry()
@@ -108,8 +105,8 @@ def core_on(
         log_watcher.grew()
         commit_notifier.announce(position)
 
-    limits, observe = appends or AppendLimits(), _append_metrics(registry)
-    appender = Appender(database, limits=limits, observe=observe, announce=announce, views=shown)
+    observe = _append_metrics(registry)
+    appender = Appender(database, limits=limits.appends, observe=observe, announce=announce, views=shown)
     Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
         lambda: appender.oldest
     )
@@ -118,11 +115,13 @@ def core_on(
         "How far the last recorded time is ahead of the database's clock",
         registry=registry,
     ).set_function(lambda: appender.ahead)
-    partitions = Partitions(database, size=partition)
+    partitions = Partitions(database, size=limits.partition)
     Gauge("medialedger_log_partitions_free", "Events for which the log has partitions", registry=registry).set_function(
         lambda: partitions.free
     )
-    executor = CommandExecutor(appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock)
+    executor = CommandExecutor(
+        appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock, cache=limits.cache
+    )
     directory = ClientDirectory(database, clock, changes=changes)
     return Core(
         database,

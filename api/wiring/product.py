@@ -187,7 +187,7 @@ async def build(
         changes=changes,
         processes=processes,
         pools=settings.database_limits,
-        partition=settings.log_partition_events,
+        limits=settings.log_limits,
     )
     idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
     outbound = GuardedClient(settings.outbound_allow)

@@ -21,6 +21,9 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from projections.kernel.database import PoolLimits
+from projections.kernel.sizes import MIB
+from projections.log.append import AppendLimits
+from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
 
 PREFIX = "MEDIALEDGER_"
@@ -187,6 +190,15 @@ class Settings(BaseSettings):
     log_partition_events: Annotated[int, _stripped(_whole_number(1000, 10**11))] = Field(
         100_000_000, description="events in each partition of the log that is made from now on"
     )
+    append_queue_mib: Annotated[int, _stripped(_whole_number(1, 100_000))] = Field(
+        64, description="how much may wait to be written to the log, in all processes of the API; further changes get 503"
+    )
+    append_batch_mib: Annotated[int, _stripped(_whole_number(1, 1000))] = Field(
+        8, description="how much goes into one commit of the log; a larger change has one of its own"
+    )
+    aggregate_cache_mib: Annotated[int, _stripped(_whole_number(1, 1_000_000))] = Field(
+        128, description="how much of the aggregates that were changed last a process keeps in memory"
+    )
     kafka_bootstrap_servers: Annotated[str | None, _stripped(_bootstrap_servers)] = Field(
         None,
         description="Kafka brokers, host:port separated by commas; consumers then read from Kafka. "
@@ -323,6 +335,11 @@ class Settings(BaseSettings):
             waiting=self.database_lists_waiting,
             seconds=self.database_query_seconds,
         )
+
+    @property
+    def log_limits(self) -> LogLimits:
+        appends = AppendLimits(batch_bytes=self.append_batch_mib * MIB, waiting_bytes=self.append_queue_mib * MIB)
+        return LogLimits(appends, cache=self.aggregate_cache_mib * MIB, partition=self.log_partition_events)
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from socket import gethostname
 
@@ -15,8 +14,7 @@ from api.wiring.startup import StartError
 from domain.kernel.encryption import SecretCipher
 from projections.clients.changes import ClientChanges
 from projections.kernel.database import Database, PoolLimits
-from projections.log.append import AppendLimits
-from projections.log.partitions import EVENTS_PER_PARTITION
+from projections.log.limits import DEFAULT_LIMITS, LogLimits
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
 from projections.vault.master_keys import master_key_fits
@@ -35,13 +33,12 @@ async def prepared(
     changes: ClientChanges | None = None,
     processes: int = 1,
     pools: PoolLimits | None = None,
-    partition: int = EVENTS_PER_PARTITION,
+    limits: LogLimits = DEFAULT_LIMITS,
 ) -> Core:
     """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key. The
-    limit of waiting changes is for all `processes`."""
-    appends = replace(AppendLimits(), waiting=AppendLimits().waiting // processes)
+    limits of waiting changes are for all `processes`."""
     role = await prepare(database)
-    wired = core(database, role=role, changes=changes, pools=pools, appends=appends, partition=partition)
+    wired = core(database, role=role, changes=changes, pools=pools, limits=limits.among(processes))
     await _check_master_key(database, master_key, previous)
     return wired
 

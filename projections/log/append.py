@@ -23,6 +23,7 @@ from psycopg.rows import TupleRow
 from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
 from projections.kernel.connection import Connection
 from projections.kernel.database import Database
+from projections.kernel.sizes import MIB
 from projections.kernel.stored_views import StoredViews
 from projections.log.partitions import MAKE_ROOM
 from projections.log.refusals import independent, refusals
@@ -46,17 +47,22 @@ _MOST_RACES = 8
 class _Waiting:
     append: WriteSet
     committed: asyncio.Future[int]
+    size: int
     sent: bool = False
     since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
 class AppendLimits:
-    """Limits of the queue: rows per statement, waiting commands, seconds that the oldest may have waited, and seconds after
-    which a silent connection is closed (the server itself gives up waiting for the lock of the log sooner)."""
+    """Limits of a statement in events and in bytes, of the waiting commands in number, in bytes and in the seconds that the oldest
+    may have waited, and the seconds after which a silent connection is closed (the server itself gives up waiting for the
+    lock of the log sooner). One command may
+    be larger than a statement or the queue: then it is alone there."""
 
     batch: int = 512
+    batch_bytes: int = 8 * MIB
     waiting: int = 10_000
+    waiting_bytes: int = 64 * MIB
     age: float = 5.0
     patience: float = 10.0
 
@@ -79,6 +85,7 @@ class Appender:
         self._observe = observe
         self._announce = announce
         self._queue: deque[_Waiting] = deque()
+        self._queued_bytes = 0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
@@ -114,12 +121,19 @@ class Appender:
 
     async def append(self, append: WriteSet) -> int:
         """Commit; the position of the command's last event."""
-        if self._stopping or len(self._queue) >= self._limits.waiting or self.oldest > self._limits.age:
+        size = append.size
+        if self._stopping or self._full(size):
             raise Unavailable("too many changes are waiting to be written")
-        waiting = _Waiting(append, self._loop.create_future())
+        waiting = _Waiting(append, self._loop.create_future(), size)
         self._queue.append(waiting)
+        self._queued_bytes += size
         self._wake.set()
         return await waiting.committed
+
+    def _full(self, size: int) -> bool:
+        queue, limits = self._queue, self._limits
+        too_large = bool(queue) and self._queued_bytes + size > limits.waiting_bytes
+        return too_large or len(queue) >= limits.waiting or self.oldest > limits.age
 
     async def _run(self) -> None:
         while True:
@@ -141,13 +155,18 @@ class Appender:
 
     def _take(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
-        size = 0
-        while self._queue and (not batch or size + len(self._queue[0].append.events) <= self._limits.batch):
-            waiting = self._queue.popleft()
-            size += len(waiting.append.events)
-            batch.append(waiting)
+        events = size = 0
+        while self._queue:
+            waiting = self._queue[0]
+            events += len(waiting.append.events)
+            size += waiting.size
+            if batch and (events > self._limits.batch or size > self._limits.batch_bytes):
+                events -= len(waiting.append.events)
+                break
+            self._queued_bytes -= waiting.size
+            batch.append(self._queue.popleft())
         if self._observe is not None:
-            self._observe(size, time.monotonic() - batch[0].since)
+            self._observe(events, time.monotonic() - batch[0].since)
         return batch
 
     async def _write(self, batch: list[_Waiting]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol, TypeVar, overload
@@ -17,10 +17,13 @@ from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, DomainError, I
 from domain.kernel.idempotency import IdempotencyRecord
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Outcome, Plan
+from projections.kernel.sizes import MIB
 from projections.kernel.view import Views
 from projections.log.append import Appender
+from projections.log.statement import WriteSet
 from projections.log.stream_locks import StreamLocks
 from projections.log.streams import SNAPSHOT_EVERY, Streams
+from projections.log.weighed import NOTHING, Weighed, WeighedCache, weigh
 from projections.log.write_set import WriteSets
 
 _log = logging.getLogger(__name__)
@@ -53,15 +56,14 @@ class CommandExecutor:
         views: Views,
         users: Users,
         clock: Clock,
-        cache: int = 20_000,
+        cache: int = 128 * MIB,
     ) -> None:
         self._appender = appender
         self._streams = streams
         self._write_sets = WriteSets(mapper, views)
         self._users = users
         self._clock = clock
-        self._cache: OrderedDict[str, AggregateRoot] = OrderedDict()
-        self._cache_size = cache
+        self._cache = WeighedCache[AggregateRoot](cache)
         self._locks = StreamLocks()
         self._snapshots: set[asyncio.Task[None]] = set()
         self._timeline = appender.timeline
@@ -116,22 +118,23 @@ class CommandExecutor:
             return await self._append(decisions, plan, invocation, timeline=timeline)
 
     async def _decide_one(self, command: Command[Any], invocation: Invocation) -> Decision:
-        cached = self._cache.pop(command.stream, None)
+        cached = self._cache.get(command.stream)
         if cached is not None:
             try:
-                decision = decide(command, cached, if_match=invocation.if_match, at=self._clock())
+                decision = decide(command, cached.root, if_match=invocation.if_match, at=self._clock())
             except DomainError:
                 pass
             else:
                 if decision.events:
                     return decision
+        self._cache.pop(command.stream)
         current = await self._streams.load(command.stream)
         return decide(command, current, if_match=invocation.if_match, at=self._clock())
 
     async def _decide_all(self, plan: Plan, invocation: Invocation, *, existing: Sequence[str]) -> list[Decision]:
         """In the order of the commands, so that the first error is reported."""
         for stream in existing:
-            self._cache.pop(stream, None)
+            self._cache.pop(stream)
         current = await self._streams.load.many(existing) if existing else {}
         last = plan.commands[-1] if plan.commands else None
         return [
@@ -147,17 +150,20 @@ class CommandExecutor:
     async def _append(self, decisions: Sequence[Decision], plan: Plan, invocation: Invocation, *, timeline: int) -> Outcome[Any]:
         aggregates = [decision.aggregate for decision in decisions]
         position, before, key = None, None, invocation.idempotency
+        sizes: Counter[str] = Counter()
         if any(decision.events for decision in decisions):
             append = self._write_sets.of(decisions, invocation.cause)
             append.timeline = timeline
             if key is not None:
                 append.idempotency = IdempotencyRecord(key, [aggregate.id for aggregate in aggregates], plan.result)
-            position = await self._appender.append(append)
+            position = await self._appended(append, aggregates)
             before = position - len(append.events)
+            for event in append.events:
+                sizes[event.stream] += len(event.state)
             for decision in decisions:
                 self._snapshot_if_due(decision)
-        for aggregate in aggregates if timeline == self._timeline else ():
-            self._keep(aggregate)
+        for decision in decisions if timeline == self._timeline else ():
+            self._keep(decision, size=sizes[decision.aggregate.id])
         return Outcome(
             aggregates,
             plan.result,
@@ -167,10 +173,25 @@ class CommandExecutor:
             recorded=key is not None and position is not None,
         )
 
-    def _keep(self, aggregate: AggregateRoot) -> None:
-        self._cache[aggregate.id] = aggregate
-        if len(self._cache) > self._cache_size:
-            self._cache.popitem(last=False)
+    async def _appended(self, append: WriteSet, aggregates: Sequence[AggregateRoot]) -> int:
+        """While an append is under way, the cache still holds the states before it; if it fails, they may be out of date."""
+        try:
+            return await self._appender.append(append)
+        except BaseException:
+            for aggregate in aggregates:
+                self._cache.pop(aggregate.id)
+            raise
+
+    def _keep(self, decision: Decision, *, size: int) -> None:
+        """`size` is that of the new events, in bytes."""
+        aggregate, entry = decision.aggregate, self._cache.get(decision.aggregate.id)
+        if decision.previous is None:
+            kept = Weighed(aggregate, NOTHING + size)
+        elif entry is not None and entry.root is decision.previous:
+            kept = Weighed(aggregate, entry.weight + size)
+        else:
+            kept = weigh(aggregate)
+        self._cache.keep(aggregate.id, kept)
 
     def _snapshot_if_due(self, decision: Decision) -> None:
         aggregate = decision.aggregate

@@ -17,6 +17,9 @@ from projections.kernel.arrays import bigints, booleans, byte_strings, texts, uu
 from projections.kernel.view import View, ViewRow
 from projections.log.hash_chain import leaf, root
 
+_ROW = 512
+"""About the bytes of an event and what belongs to it, without its state."""
+
 
 class EventRow(NamedTuple):
     """An event as the log stores it; `leaf` is its hash in the tree of its commit."""
@@ -63,6 +66,12 @@ class WriteSet:
     idempotency: IdempotencyRecord | None = None
     timeline: int | None = None
     """Of the primary that it was decided on; None where nothing was read before."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes; what is small and has a bound of its own is left out."""
+        events = sum([_ROW + len(event.state) for event in self.events])
+        return events + sum([len(value) for row in self.rows for value in row.values if isinstance(value, str | bytes)])
 
 
 Part = tuple[str, list[Any]]

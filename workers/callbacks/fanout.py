@@ -21,13 +21,14 @@ from domain.kernel.mapper import EventMapper
 from domain.webhook.callback import Callback
 from projections.deliveries.fanout import NewDelivery
 from projections.deliveries.keys import Source
+from projections.kernel.sizes import MIB
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from projections.records.queries import RecordQueries
 from workers.callbacks.policy import payload
 from workers.deliveries.endpoint_state import DISABLED
 from workers.deliveries.fanout import DeliveryFanout
-from workers.kernel.aggregate_cache import MIB, AggregateCache
+from workers.kernel.aggregate_cache import AggregateCache
 
 _WITHOUT_CALLBACKS: Final = 8 * MIB
 

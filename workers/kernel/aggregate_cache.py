@@ -7,40 +7,32 @@ sees all of its records: one that was loaded and had no record is not kept, beca
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import itemgetter
-from typing import Final, Generic, TypeVar
-
-from cachetools import LRUCache
-from pydantic_core import to_json
+from typing import Generic, TypeVar
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import DomainEvent
 from domain.kernel.stream_name import StreamName
 from projections.log.streams import Streams
+from projections.log.weighed import NOTHING, Weighed, WeighedCache, weigh
 
 R = TypeVar("R", bound=AggregateRoot)
-
-MIB: Final = 1024 * 1024
-_OBJECT: Final = 2048
-"""About the bytes of an aggregate without its content."""
 
 
 class AggregateCache(Generic[R]):
     """Aggregates of one kind by their keys, up to `most` bytes; the most recently changed are kept.
 
-    What a batch needs is held until its end, whatever it weighs. A weight is never too low: that of the state when it was loaded,
-    and of each event since."""
+    What a batch needs is held until its end, whatever it weighs."""
 
     def __init__(self, kind: type[R], streams: Streams, *, most: int) -> None:
         self._kind = kind
         self._streams = streams
-        self._kept = LRUCache[str, tuple[R, int]](most, getsizeof=itemgetter(1))
+        self._kept = WeighedCache[R](most)
         self._loaded: dict[str, R] = {}
-        self._changed: dict[str, tuple[R, int]] = {}
+        self._changed: dict[str, Weighed[R]] = {}
 
     def get(self, key: str) -> R | None:
         entry = self._changed.get(key) or self._kept.get(key)
-        return entry[0] if entry is not None else self._loaded.get(key)
+        return entry.root if entry is not None else self._loaded.get(key)
 
     async def load(self, wanted: Mapping[str, bool], *, position: int) -> None:
         """Load those of these keys that are not in the cache, as of this position. True: the aggregate begins after it."""
@@ -52,18 +44,15 @@ class AggregateCache(Generic[R]):
         """Apply the next domain event of an aggregate. `size` is that of the stored event, in bytes."""
         key = StreamName.read(event.originator_id).key
         entry = self._changed.get(key) or self._kept.get(key)
-        if entry is not None:
-            before, weight = entry
-        else:
-            before = self._loaded.get(key)  # type: ignore[assignment]
-            weight = _OBJECT if before is None else _OBJECT + len(to_json(before.snapshot()))
-        root: R = event.mutate(before)  # type: ignore[assignment]
-        self._changed[key] = (root, weight + size)
+        if entry is None and (loaded := self._loaded.get(key)) is not None:
+            entry = weigh(loaded)
+        root: R = event.mutate(None if entry is None else entry.root)  # type: ignore[assignment]
+        self._changed[key] = Weighed(root, (NOTHING if entry is None else entry.weight) + size)
         return root
 
     def forget(self, key: str) -> None:
         self._changed.pop(key, None)
-        self._kept.pop(key, None)
+        self._kept.pop(key)
 
     def clear(self) -> None:
         self._kept.clear()
@@ -74,8 +63,5 @@ class AggregateCache(Generic[R]):
         """After a batch: drop aggregates that were only loaded, and those without a record for the longest time."""
         self._loaded.clear()
         for key, entry in self._changed.items():
-            if entry[1] <= self._kept.maxsize:
-                self._kept[key] = entry
-            else:
-                self._kept.pop(key, None)
+            self._kept.keep(key, entry)
         self._changed.clear()

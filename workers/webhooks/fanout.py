@@ -19,12 +19,13 @@ from domain.media_event.aggregate import MediaEvent
 from projections.deliveries.fanout import NewDelivery, webhooks_as_of
 from projections.deliveries.keys import Source
 from projections.kernel.database import Database
+from projections.kernel.sizes import MIB
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from projections.log.transactions import writes
 from workers.deliveries.endpoint_state import DISABLED
 from workers.deliveries.fanout import DeliveryFanout
-from workers.kernel.aggregate_cache import MIB, AggregateCache
+from workers.kernel.aggregate_cache import AggregateCache
 from workers.webhooks.event_resolver import EventResolver
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import Notified, effect

@@ -22,7 +22,7 @@ from projections.log.statement import WriteSet
 from tests.conftest import NOON
 from tests.projections.feeding import as_superuser
 from tests.projections.log.conftest import Writing
-from tests.projections.log.helpers import event, log_locked, logged, one, rows, until, whole
+from tests.projections.log.helpers import appenders, event, log_locked, logged, one, rows, until, whole
 
 
 async def outcomes(appender: Appender, *appends: WriteSet) -> list[int | BaseException]:
@@ -61,6 +61,40 @@ async def test_a_command_larger_than_a_batch_goes_alone(writing: Writing) -> Non
     assert await outcomes(appender, one("test:a"), large, one("test:b")) == [1, 11, 12]
     await appender.stop()
     assert writing.batches == [1, 10, 1]
+
+
+async def test_a_batch_ends_before_it_has_too_many_bytes(writing: Writing) -> None:
+    """A command that is larger than that is written, in a batch of its own."""
+    appender = writing.appender(limits=AppendLimits(batch_bytes=10_000))
+    await appender.start()
+    sizes = [100, 4_000, 4_000, 4_000, 50_000, 100, 100]
+    appends = [WriteSet([event(f"test:{number}", state=bytes(size))]) for number, size in enumerate(sizes)]
+    assert await outcomes(appender, *appends) == [1, 2, 3, 4, 5, 6, 7]
+    await appender.stop()
+    assert writing.batches == [3, 1, 1, 2]
+
+
+async def test_a_queue_with_too_many_bytes_refuses_more_before_anything_is_changed(writing: Writing) -> None:
+    """What is under way does not count, and a command that is larger than the queue may be alone there."""
+    appender = writing.appender(limits=AppendLimits(waiting_bytes=10_000))
+    await appender.start()
+    async with log_locked(writing.url):
+        under_way = asyncio.create_task(appender.append(WriteSet([event("test:0", state=bytes(50_000))])))
+        await until(lambda: appenders(writing.url, waiting=True))
+        alone = asyncio.create_task(appender.append(WriteSet([event("test:1", state=bytes(50_000))])))
+        await asyncio.sleep(0)
+        with pytest.raises(Unavailable, match="too many changes"):
+            await appender.append(one("test:2"))
+    assert (await under_way, await alone) == (1, 2)
+    assert await outcomes(appender, *(WriteSet([event(f"test:{n}", state=bytes(3_000))]) for n in range(3, 5))) == [3, 4]
+    await appender.stop()
+    assert whole(writing.url) == 4
+
+
+def test_the_rows_of_views_count_too() -> None:
+    small, large = one("test:a"), one("test:a")
+    large.rows.append(ViewRow(RECORD_VIEW, (None, 1, "x" * 1000, b"y" * 500), update=False))
+    assert large.size == small.size + 1500
 
 
 async def test_a_stale_command_fails_alone(appender: Appender, writing: Writing) -> None:

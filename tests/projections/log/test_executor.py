@@ -24,6 +24,7 @@ from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRec
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import SNAPSHOT_EVERY, Streams
+from projections.log.weighed import NOTHING
 from projections.records.references import Links
 from tests.projections.log.helpers import appenders, interrupted, log_locked, logged, rows, until, whole
 
@@ -233,11 +234,18 @@ class Counting(Streams):
         return await super()._load(streams)
 
 
-async def test_no_more_aggregates_are_kept_than_allowed_and_the_least_used_go_first(inner: Core) -> None:
+async def test_no_more_bytes_of_aggregates_are_kept_than_allowed_and_the_least_used_go_first(inner: Core) -> None:
+    """There is room for two."""
     mapper = EventMapper(inner.catalogue)
     streams = Counting(inner.database, mapper)
     executor = CommandExecutor(
-        inner.appender, streams, mapper=mapper, views=inner.views, users=Links(inner.database), clock=inner.clock, cache=2
+        inner.appender,
+        streams,
+        mapper=mapper,
+        views=inner.views,
+        users=Links(inner.database),
+        clock=inner.clock,
+        cache=2 * NOTHING + NOTHING // 2,
     )
     for key in "abc":
         await executor.execute(room(key, f"room {key}"), invocation=Invocation.by("tester"))

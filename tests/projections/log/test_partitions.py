@@ -18,6 +18,7 @@ from domain.media_event.commands import AddOrUpdateEvent
 from projections.audit.queries import AuditQueries, EntryFilter
 from projections.log import reader
 from projections.log.append import Appender
+from projections.log.limits import LogLimits
 from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.statement import WriteSet
@@ -53,7 +54,7 @@ async def small(postgres: str) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def wired(small: str) -> AsyncIterator[Core]:
-    wired = core(small, role="medialedger_app", partition=SIZE)
+    wired = core(small, role="medialedger_app", limits=LogLimits(partition=SIZE))
     await wired.start()
     yield wired
     await wired.stop()

@@ -13,6 +13,7 @@ from domain.kernel.ports import Invocation
 from domain.records.kinds.room import Room
 from domain.records.record import AmendRecord, Record, RegisterRecord
 from projections.log.append import AppendLimits
+from projections.log.limits import LogLimits
 from tests.projections.log.helpers import logged, until, whole
 from tests.standby import Replicated
 
@@ -31,7 +32,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 
 @pytest.fixture
 async def wired(servers: Replicated) -> AsyncIterator[Core]:
-    made = core(servers.url, role=await prepare(servers.url), appends=AppendLimits(patience=1.0))
+    made = core(servers.url, role=await prepare(servers.url), limits=LogLimits(AppendLimits(patience=1.0)))
     await made.start()
     yield made
     await made.stop()

@@ -15,6 +15,7 @@ from domain.kernel.mapper import EventMapper
 from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
 from domain.webhook.callback import Callback
 from projections.deliveries.keys import CHANNEL, shard_of
+from projections.kernel.sizes import MIB
 from projections.log.reader import head, read
 from projections.records.queries import RecordQueries
 from tests.api.asking import logged
@@ -24,7 +25,6 @@ from tests.workers.callbacks.jobs_given import accept, callback, complete, start
 from tests.workers.webhooks.feeding import Fed, rows
 from workers.callbacks.fanout import CallbackFanout
 from workers.deliveries.endpoint_state import DISABLED
-from workers.kernel.aggregate_cache import MIB
 
 A, B = UUID(int=201), UUID(int=202)
 WHOLE = ["started", "task_started", "task_completed", "task_started", "task_completed", "completed"]

@@ -16,11 +16,11 @@ from domain.kernel.ports import Invocation, Plan
 from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.kernel.database import Database
+from projections.kernel.sizes import MIB
 from projections.log.reader import head, read
 from projections.log.transactions import writes
 from tests.projections.feeding import do
 from workers.callbacks.fanout import CallbackFanout
-from workers.kernel.aggregate_cache import MIB
 from workers.webhooks.fanout import NotificationFanout
 
 ALL = UUID(int=101)

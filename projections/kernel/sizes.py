@@ -1,0 +1,7 @@
+"""Sizes in bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MIB: Final = 1024 * 1024
