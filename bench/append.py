@@ -137,6 +137,7 @@ async def client(appender: Appender, times: list[float], *, until: float) -> Non
         times.append(now - before)
 
 
-def row() -> EventRow:
-    stream, event_id = f"event:{new_id()}", new_id()
-    return EventRow.of(stream=stream, version=1, topic=_TOPIC, event_id=event_id, state=_STATE, metadata=_METADATA)
+def row(stream: str = "") -> EventRow:
+    """Of a new stream where none is given."""
+    name, event_id = stream or f"event:{new_id()}", new_id()
+    return EventRow.of(stream=name, version=1, topic=_TOPIC, event_id=event_id, state=_STATE, metadata=_METADATA)

@@ -72,7 +72,7 @@ async def _appending(url: str, *, seconds: float, losers: int) -> float:
     appender = Appender(Database(url, role=await prepare(url)))
     await appender.start()
     times: list[float] = []
-    stale = WriteSet((row()._replace(stream="event:stale"),))
+    stale = WriteSet((row("event:stale"),))
     with suppress(ConcurrencyConflict):
         await appender.append(stale)
     until = time.perf_counter() + seconds
@@ -90,4 +90,4 @@ async def _appending(url: str, *, seconds: float, losers: int) -> float:
 async def _lose(appender: Appender, *, until: float) -> None:
     while time.perf_counter() < until:
         with suppress(ConcurrencyConflict):
-            await appender.append(WriteSet((row()._replace(stream="event:stale"),)))
+            await appender.append(WriteSet((row("event:stale"),)))

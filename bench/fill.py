@@ -23,6 +23,7 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
 from projections.kernel.database import Database
+from projections.log.append import send_events
 from projections.log.partitions import EVENTS_PER_PARTITION, MAKE_ROOM
 from projections.log.rebuild import Rebuilder, Rebuilt
 from projections.log.statement import WriteSet, statement
@@ -95,6 +96,7 @@ async def _append(share: Share) -> None:
     database, mapper = Database(share.url), EventMapper(catalogue())
     write_sets = WriteSets(mapper, views())
     connection, roots = await database.connect("fill"), share.roots()
+    await send_events(connection)
     try:
         while batch := list(islice(roots, _BATCH)):
             appends = [WriteSet(write_sets.event_rows(root.collect_events(), Cause.by("bench"))) for root in batch]  # type: ignore[arg-type]

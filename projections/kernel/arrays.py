@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 _HEADER = struct.Struct(">iiIii")
 _LENGTH = struct.Struct(">i")
+_ELEMENT = struct.Struct(">I")
 _EIGHT = struct.Struct(">iq")
 _NULL = _LENGTH.pack(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -62,6 +63,10 @@ class Instants(PackedArray):
     ELEMENT, ARRAY = 1184, 1185
 
 
+class Records(bytes):
+    """An array of a composite type. Its elements were packed before; the connection knows the number of their type."""
+
+
 Packed = TypeVar("Packed", bound=PackedArray)
 
 
@@ -101,6 +106,11 @@ def instants(values: Sequence[datetime | None]) -> Instants:
     return _packed(Instants, values, lambda value: _eight((value - _EPOCH) // _MICROSECOND))
 
 
+def records(elements: Sequence[bytes]) -> Records:
+    """Of elements with their lengths in front."""
+    return Records(_HEADER.pack(1, 0, 0, len(elements), 1) + b"".join(elements))
+
+
 PACKERS: dict[str, Callable[[Sequence[Any]], PackedArray]] = {
     "text": texts,
     "bytea": byte_strings,
@@ -127,3 +137,16 @@ def register(context: AdaptContext) -> None:
     kinds: Iterable[type[PackedArray]] = (Texts, Bytes, Uuids, Bigints, Booleans, Instants)
     for kind in kinds:
         context.adapters.register_dumper(kind, _dumper(kind))
+
+
+def register_records(context: AdaptContext, element: int) -> None:
+    """Teach a connection to send `Records` of this composite type, given by its number in the database."""
+    number = _ELEMENT.pack(element)
+
+    class RecordsDumper(Dumper):
+        format = Format.BINARY
+
+        def dump(self, obj: bytes) -> bytes:
+            return b"".join((obj[:8], number, obj[12:]))
+
+    context.adapters.register_dumper(Records, RecordsDumper)

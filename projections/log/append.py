@@ -18,13 +18,16 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
+from projections.kernel.arrays import register_records
 from projections.kernel.connection import Connection
 from projections.kernel.database import Database
 from projections.kernel.sizes import MIB
 from projections.kernel.stored_views import StoredViews
+from projections.log.event_record import ELEMENT
 from projections.log.partitions import MAKE_ROOM
 from projections.log.refusals import independent, refusals
 from projections.log.statement import WriteSet, statement
@@ -312,6 +315,7 @@ class Appender:
         connection.patience = self._limits.patience
         await connection.execute(_DURABLE)
         connection.prepared_max = _PREPARED
+        await send_events(connection)
         return connection
 
     async def _reconnect(self) -> None:
@@ -351,6 +355,13 @@ class Appender:
             _succeeded(waiting, position)
         if self._announce is not None:
             self._announce(last)
+
+
+async def send_events(connection: AsyncConnection[TupleRow]) -> None:
+    """Teach a connection to send the events of an append."""
+    found = await (await connection.execute(ELEMENT)).fetchone()
+    assert found is not None, "a SELECT without FROM gives one row"
+    register_records(connection, found[0])
 
 
 def _verdict(append: WriteSet, fault: Exception) -> Exception:

@@ -159,7 +159,7 @@ class CommandExecutor:
             position = await self._appended(append, aggregates)
             before = position - len(append.events)
             for event in append.events:
-                sizes[event.stream] += len(event.state)
+                sizes[event.stream] += len(event.record)
             for decision in decisions:
                 self._snapshot_if_due(decision)
         for decision in decisions if timeline == self._timeline else ():

@@ -27,6 +27,7 @@ from domain.kernel.ids import new_id
 from projections.kernel import arrays
 from projections.kernel.connection import limited
 from projections.log.commit_notifier import CHANNEL
+from projections.log.event_record import ELEMENT
 from projections.log.partitions import MAKE_ROOM
 from projections.log.statement import EventRow, WriteSet, statement
 from projections.log.write_set import metadata_text
@@ -142,6 +143,14 @@ def _appended(connection: Connection[TupleRow], text: str, parameters: Sequence[
 def _configure(connection: Connection[TupleRow]) -> None:
     arrays.register(connection)
     connection.execute("SET default_transaction_isolation = 'read committed'")
+    send_events(connection)
+
+
+def send_events(connection: Connection[TupleRow]) -> None:
+    """Teach a connection to send the events of an append."""
+    found = connection.execute(ELEMENT).fetchone()
+    assert found is not None, "a SELECT without FROM gives one row"
+    arrays.register_records(connection, found[0])
 
 
 def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[EventRow]:

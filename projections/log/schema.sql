@@ -123,6 +123,17 @@ END $$;
 
 REVOKE ALL ON FUNCTION log_partitions_ahead FROM PUBLIC;
 
+-- An event of a batch: one element of an array, so that the writer packs it once.
+CREATE TYPE appended_event AS (
+    stream   text,
+    version  bigint,
+    topic    text,
+    event_id uuid,
+    state    bytea,
+    metadata text,
+    salt     bytea
+);
+
 -- Appends a batch: takes the lock of the log, numbers the events, inserts them and their commit. One call, no client round trip while
 -- the lock is held. The last commit is read after the lock is taken: a volatile function takes a new snapshot for each of its
 -- statements, while the statement that calls it keeps the snapshot from before its wait. Gives the position of the batch's last event,
@@ -132,15 +143,14 @@ REVOKE ALL ON FUNCTION log_partitions_ahead FROM PUBLIC;
 -- Without partitions for all of the batch it fails with object_not_in_prerequisite_state; the caller makes one, and appends again. It
 -- does not make one itself: other sessions could see its events before they are told that the table has one more partition. For the
 -- same reason it waits for whoever is making one: the others are told before the locks are released.
-CREATE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[], metadatas text[],
-                           salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8)
+CREATE FUNCTION log_append(batch appended_event[], root bytea, OUT last_position bigint, OUT ahead float8)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     log_id   uuid;
     last     commits;
     previous bytea;
     head     bigint := 0;
-    count    bigint := cardinality(ids);
+    count    bigint := cardinality(batch);
     now      timestamptz;
     recorded timestamptz;
 BEGIN
@@ -160,12 +170,13 @@ BEGIN
     IF last_position > coalesce((SELECT max(p.last_position) FROM log_partitions p), 0) THEN
         RAISE EXCEPTION 'the log has no partition for position %', last_position USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    INSERT INTO events
-    SELECT head + e.ordinal, e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
-    FROM unnest(ids, versions, topics, event_ids, states, metadatas, salts)
-         WITH ORDINALITY AS e(id, version, topic, event_id, state, metadata, salt, ordinal);
-    INSERT INTO stream_versions
-    SELECT stream_key(e.id), e.version, head + e.ordinal FROM unnest(ids, versions) WITH ORDINALITY AS e(id, version, ordinal);
+    WITH inserted AS (
+        INSERT INTO events
+        SELECT head + e.ordinal, e.stream, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
+        FROM unnest(batch) WITH ORDINALITY AS e(stream, version, topic, event_id, state, metadata, salt, ordinal)
+        RETURNING originator_id, originator_version, position
+    )
+    INSERT INTO stream_versions SELECT stream_key(i.originator_id), i.originator_version, i.position FROM inserted i;
     INSERT INTO commits VALUES (last_position, coalesce(last.number, 0) + 1, head + 1, recorded, root, sha256('\x02'::bytea || previous || sha256(
         '\x00'::bytea || int8send(head + 1) || int8send(count) || int8send((extract(epoch FROM recorded) * 1000000)::bigint) || root)));
 END $$;

@@ -13,31 +13,29 @@ from domain.kernel.aggregate import Claim
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.idempotency import IdempotencyRecord
 from domain.kernel.ids import random_16
-from projections.kernel.arrays import bigints, booleans, byte_strings, texts, uuids
+from projections.kernel.arrays import bigints, booleans, byte_strings, records, texts, uuids
 from projections.kernel.view import View, ViewRow
+from projections.log.event_record import event_record
 from projections.log.hash_chain import leaf, root
-
-_ROW = 512
-"""About the bytes of an event and what belongs to it, without its state."""
 
 
 class EventRow(NamedTuple):
-    """An event as the log stores it; `leaf` is its hash in the tree of its commit."""
+    """An event to append. `record` is all that the log stores of it, `leaf` its hash in the tree of its commit."""
 
     stream: str
     version: int
-    topic: str
     event_id: UUID
-    state: bytes
-    metadata: str
-    salt: bytes
+    record: bytes
     leaf: bytes
 
     @classmethod
     def of(cls, *, stream: str, version: int, topic: str, event_id: UUID, state: bytes, metadata: str) -> EventRow:
         salt = random_16()
+        record = event_record(
+            stream=stream, version=version, topic=topic, event_id=event_id, state=state, metadata=metadata, salt=salt
+        )
         mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
-        return cls(stream, version, topic, event_id, state, metadata, salt, mark)
+        return cls(stream, version, event_id, record, mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +68,13 @@ class WriteSet:
     @property
     def size(self) -> int:
         """About how many bytes it takes; what is small and has a bound of its own is left out."""
-        events = sum([_ROW + len(event.state) for event in self.events])
+        events = sum([len(event.record) for event in self.events])
         return events + sum([len(value) for row in self.rows for value in row.values if isinstance(value, str | bytes)])
 
 
 Part = tuple[str, list[Any]]
 
-_APPENDED = (
-    "appended AS MATERIALIZED (SELECT * FROM log_append(%s::text[], %s::bigint[], %s::text[], %s::uuid[], "
-    "%s::bytea[], %s::text[], %s::bytea[], %s::bytea))"
-)
+_APPENDED = "appended AS MATERIALIZED (SELECT * FROM log_append(%s::appended_event[], %s::bytea))"
 _RELEASED = (
     "released AS (DELETE FROM unique_claims USING appended, unnest(%s::text[], %s::text[], %s::text[]) AS r(scope, value, owner) "
     "WHERE unique_claims.scope = r.scope AND unique_claims.value = r.value AND unique_claims.owner = r.owner RETURNING 1)"
@@ -133,16 +128,7 @@ def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
 
 
 def _appended(events: Sequence[EventRow]) -> Part:
-    return _APPENDED, [
-        texts([event.stream for event in events]),
-        bigints([event.version for event in events]),
-        texts([event.topic for event in events]),
-        uuids([event.event_id for event in events]),
-        byte_strings([event.state for event in events]),
-        texts([event.metadata for event in events]),
-        byte_strings([event.salt for event in events]),
-        root([event.leaf for event in events]),
-    ]
+    return _APPENDED, [records([event.record for event in events]), root([event.leaf for event in events])]
 
 
 def _claims(claims: Sequence[Claim]) -> list[Any]:

@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import prepare
 from projections.kernel.database import Database
+from projections.log.append import send_events
 from projections.log.statement import WriteSet, statement
 from tests.projections.log.conftest import Figures
 from tests.projections.log.helpers import event, logged, rows, until, whole
@@ -27,8 +28,7 @@ APPENDS = 4_000
 _OUT_OF_ORDER = """
 SELECT log_partitions_ahead(1000000, 1000000);
 CREATE SEQUENCE positions;
-CREATE OR REPLACE FUNCTION log_append(ids text[], versions bigint[], topics text[], event_ids uuid[], states bytea[],
-    metadatas text[], salts bytea[], root bytea, OUT last_position bigint, OUT ahead float8)
+CREATE OR REPLACE FUNCTION log_append(batch appended_event[], root bytea, OUT last_position bigint, OUT ahead float8)
 LANGUAGE plpgsql AS $$
 DECLARE
     recorded timestamptz := clock_timestamp();
@@ -36,13 +36,12 @@ BEGIN
     ahead := 0;
     WITH inserted AS (
         INSERT INTO events
-        SELECT nextval('positions'), e.id, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
-        FROM unnest(ids, versions, topics, event_ids, states, metadatas, salts)
-             AS e(id, version, topic, event_id, state, metadata, salt)
+        SELECT nextval('positions'), e.stream, e.version, e.topic, e.event_id, e.state, e.metadata::json, recorded, e.salt
+        FROM unnest(batch) AS e
         RETURNING *
     )
     INSERT INTO stream_versions SELECT stream_key(originator_id), originator_version, position FROM inserted;
-    IF topics[1] = 'test.held' THEN
+    IF batch[1].topic = 'test.held' THEN
         PERFORM pg_advisory_xact_lock(1);
     END IF;
     last_position := currval('positions');
@@ -131,6 +130,7 @@ async def overtaken(url: str) -> AsyncIterator[Callable[[], Awaitable[None]]]:
     database = Database(url)
     text, parameters = statement([WriteSet([event("late:1", topic="test.held")])])
     async with await database.connect("lock") as lock, await database.connect("late") as late:
+        await send_events(late)
         await lock.execute("SELECT pg_advisory_lock(1)")
         appending = asyncio.create_task(late.execute(text, parameters, binary=True))
         await until(lambda: rows(url, "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))

@@ -109,12 +109,10 @@ async def test_the_new_table_has_the_key_and_every_index_under_the_live_name(inn
 
 
 MANY = """
-SELECT log_append(array_agg('event:00000000-0000-0000-0000-' || lpad(stream::text, 12, '0') ORDER BY version, stream),
-    array_agg(version ORDER BY version, stream),
-    array_agg(CASE version WHEN 1 THEN 'event.registered' ELSE 'event.described' END ORDER BY version, stream),
-    array_agg(gen_random_uuid()),
-    array_agg(convert_to('{"timestamp":"2031-01-02T12:00:00Z","title":"' || version || '"}', 'UTF8') ORDER BY version, stream),
-    array_agg('{"actor":"system","correlation_id":"x"}'::text), array_agg(uuid_send(gen_random_uuid())), sha256(''))
+SELECT log_append(array_agg(ROW('event:00000000-0000-0000-0000-' || lpad(stream::text, 12, '0'), version,
+    CASE version WHEN 1 THEN 'event.registered' ELSE 'event.described' END, gen_random_uuid(),
+    convert_to('{"timestamp":"2031-01-02T12:00:00Z","title":"' || version || '"}', 'UTF8'),
+    '{"actor":"system","correlation_id":"x"}', uuid_send(gen_random_uuid()))::appended_event ORDER BY version, stream), sha256(''))
 FROM generate_series(1, 1900) AS s(stream), generate_series(1::bigint, 7) AS v(version)
 """
 

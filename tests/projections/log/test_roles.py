@@ -8,6 +8,7 @@ import pytest
 from projections.kernel import arrays
 from projections.kernel.database import APP_ROLE
 from projections.log.append import Appender
+from projections.log.recorder import send_events
 from projections.log.statement import WriteSet, statement
 from tests.projections.log.helpers import event, one, rows, whole
 
@@ -84,6 +85,7 @@ async def test_tables_of_the_caller_do_not_take_the_place_of_the_logs_own(databa
     text, parameters = statement([WriteSet([event("test:c")])])
     with psycopg.connect(database_url, autocommit=True) as connection:
         arrays.register(connection)
+        send_events(connection)
         connection.execute(f"SET ROLE {APP_ROLE}".encode())
         for table in ("events", "stream_versions", "commits", "log_identity", "log_partitions"):
             connection.execute(f"CREATE TEMPORARY TABLE {table} AS SELECT * FROM public.{table}".encode())

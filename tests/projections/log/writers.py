@@ -30,7 +30,7 @@ from psycopg import AsyncConnection
 
 from domain.kernel.errors import ConcurrencyConflict
 from projections.kernel.database import Database
-from projections.log.append import Appender
+from projections.log.append import Appender, send_events
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.statement import WriteSet, statement
 from tests.platform.waiting import ROOT
@@ -171,6 +171,7 @@ async def _appender(url: str) -> tuple[Write, Callable[[], Awaitable[None]]]:
 
 async def _transaction(url: str) -> tuple[Write, Callable[[], Awaitable[None]]]:
     connection = await Database(url).connect("transaction")
+    await send_events(connection)
 
     async def write(append: WriteSet) -> int:
         return await _in_a_transaction(connection, append)
