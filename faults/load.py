@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -42,6 +42,8 @@ class Load:
         self.acknowledged: list[str] = []
         """Transaction ids."""
         self.repeated = 0
+        self.lost: set[str] = set()
+        """Those that a primary acknowledged whose standby never got them."""
         self._name = name
         self._addresses = addresses
         self._key = key
@@ -67,7 +69,10 @@ class Load:
         if self._under_way:
             await self._quiet.wait()
 
-    def go_on(self) -> None:
+    def go_on(self, *, lost: Iterable[str] = ()) -> None:
+        """`lost` are transactions that the log does not hold any more. Authors then begin with new Events, since they do not know
+        the state of the others."""
+        self.lost |= set(lost)
         self._going.set()
 
     async def finish(self) -> None:
@@ -86,8 +91,11 @@ class Load:
 
     async def _author(self, author: int) -> None:
         await self._rest(self._pause * self._dice.random())
-        event, state, number = "", 0, 0
+        event, state, number, lost = "", 0, 0, 0
         while not self._over.is_set():
+            await self._going.wait()
+            if lost != len(self.lost):
+                event, lost = "", len(self.lost)
             number += 1
             transaction = f"{self._name}-{author}-{number}"
             draw = self._dice.random()
@@ -107,7 +115,6 @@ class Load:
         headers = {"X-Transaction-ID": write.transaction, "Content-Type": write.content_type}
         if write.method == "POST":
             headers["Idempotency-Key"] = write.transaction
-        await self._going.wait()
         self._under_way += 1
         try:
             return await self._until_answered(write, headers)

@@ -16,7 +16,7 @@ from time import monotonic
 
 from tests.platform.waiting import ROOT
 
-READY = 60.0
+READY = 300.0
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _PAUSE = 0.5
 _LIBC = ctypes.CDLL(None)

@@ -7,12 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from uuid import UUID
 
 from faults.load import Load
 from faults.processes import Supervised
 from faults.receivers import Behaviour, Receiver
 from faults.stage import Servers, Stage
 from projections.consumers.leases import LEASE
+from projections.deliveries import keys as deliveries
+from projections.log.commit_notifier import CHANNEL
 from tests.link import Link
 
 
@@ -46,6 +49,8 @@ class Scene:
     effort: Effort
     receivers: Sequence[Receiver]
     notes: list[str] = field(default_factory=list)
+    promoted: float | None = None
+    """When a standby was promoted that lacked commits."""
 
     async def chosen(self, role: str) -> Supervised:
         """One that is at work, as soon as there is one."""
@@ -149,6 +154,18 @@ async def freezes(scene: Scene) -> None:
     scene.notes.append(f"{await scene.stage.lease_changes() - before} shards changed their owner")
 
 
+async def forged_notifications(scene: Scene) -> None:
+    """As anybody can send them who may connect to the database."""
+    forged = [(CHANNEL, text) for text in ("9223372036854775807", "-1", "not a number", "")]
+    forged += [(deliveries.CHANNEL, text) for text in (str(UUID(int=7)), "not a UUID", "x" * 7999)]
+    since, sent = time.monotonic(), 0
+    while time.monotonic() - since < scene.effort.calm:
+        await scene.stage.notify(forged)
+        sent += len(forged)
+        await scene.moment(0.0, 0.05)
+    scene.notes.append(f"{sent} forged notifications")
+
+
 async def postgres_vanishes(scene: Scene) -> None:
     """For all processes at once; then for one process of every role, and what it has sent arrives late; then for one of every role
     once more, whose connections never carry anything again."""
@@ -175,6 +192,25 @@ async def standby_promoted(scene: Scene) -> None:
             await scene.moment(5, 8)
             await asyncio.to_thread(servers.replace)
     scene.notes.append(f"{scene.effort.restarts} x the primary stopped, {scene.effort.restarts} x killed")
+
+
+async def standby_behind(scene: Scene) -> None:
+    """Kafka and the receivers have more than the new primary. The relay says so and stops, until a new epoch has begun."""
+    stage, servers = scene.stage, scene.stage.replicated
+    await asyncio.to_thread(servers.fall_behind)
+    await scene.moment(3, 5)
+    await scene.load.hush()
+    head = await stage.relayed()
+    written = await stage.transactions()
+    scene.promoted = time.time()
+    await asyncio.to_thread(servers.switch, accident=True)
+    kept = await stage.head()
+    scene.load.go_on(lost={transaction for position, transaction in written if position > kept})
+    since = await stage.told_to_restore()
+    await stage.restored(since)
+    await scene.moment(3, 5)
+    await asyncio.to_thread(servers.replace)
+    scene.notes.append(f"{head - kept} events lost after position {kept}, begun again after {since}")
 
 
 async def kafka_vanishes(scene: Scene) -> None:
@@ -225,6 +261,10 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("vanish-postgres", "the link to PostgreSQL swallows packets", True, postgres_vanishes, servers=Servers.LINKED),
     Scenario("vanish-kafka", "the link to Kafka swallows packets", True, kafka_vanishes, servers=Servers.LINKED),
     Scenario("standby", "a synchronous standby promoted, planned and not", True, standby_promoted, servers=Servers.REPLICATED),
+    Scenario(
+        "standby-behind", "an asynchronous standby promoted that lacks commits", True, standby_behind, servers=Servers.REPLICATED
+    ),
+    Scenario("notify", "forged and malformed NOTIFY; no Kafka", False, forged_notifications),
     Scenario("vanish-receiver", "the link to a receiver swallows packets", False, receivers_vanish, (Behaviour.VANISHES,)),
     *(Scenario(f"{name}-log", f"{meaning}; no Kafka", False, act) for name, (meaning, act) in _BOTH.items()),
 )

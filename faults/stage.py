@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import re
 import socket
+import sys
+import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -25,6 +29,7 @@ from projections.kernel.connection import limited
 from projections.log.reader import HEAD
 from tests.e2e.product import kill_postgres
 from tests.link import Link
+from tests.platform.waiting import ROOT
 from tests.standby import Replicated
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -37,6 +42,10 @@ WITH due_now AS (
 ) SELECT count(*), pg_notify('{CHANNEL}', %s) FROM due_now
 """
 _EPOCHS = "SELECT coalesce(sum(epoch), 0)::bigint FROM consumer_shards"
+_RELAYED = f"SELECT max(position) = ({HEAD}) FROM consumer_shards WHERE consumer LIKE 'relay %%'"
+_TRANSACTIONS = "SELECT position, metadata->>'correlation_id' FROM events"
+_TOLD = re.compile(r"medialedger restored --since (\d+)")
+_PATIENCE = 120.0
 _PARKED = "SELECT count(*) FROM parked_records"
 
 
@@ -173,6 +182,44 @@ class Stage:
 
     async def head(self) -> int:
         return int((await self.rows(HEAD))[0][0])
+
+    async def notify(self, forged: Sequence[tuple[str, str]]) -> None:
+        channels, texts = zip(*forged, strict=True)
+        await self.rows(
+            "SELECT count(pg_notify(channel, text)) FROM unnest(%s::text[], %s::text[]) AS f (channel, text)", [*channels], [*texts]
+        )
+
+    async def relayed(self) -> int:
+        """The head of the log, as soon as Kafka has all of it."""
+        while await self.rows(_RELAYED) != [(True,)]:  # noqa: ASYNC110 - what is watched is another process
+            await asyncio.sleep(0.1)
+        return await self.head()
+
+    async def transactions(self) -> list[tuple[int, str]]:
+        return [(position, transaction) for position, transaction in await self.rows(_TRANSACTIONS)]
+
+    async def told_to_restore(self) -> int:
+        """The position that the relay names, as soon as it does."""
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            for log in self._logs.glob("relay-*.log"):
+                if found := _TOLD.findall(log.read_text(errors="replace")):
+                    return int(found[-1])
+            await asyncio.sleep(0.2)
+        raise TimeoutError("the relay does not say that Kafka has more than the log")
+
+    async def restored(self, since: int) -> None:
+        """Begin an epoch, as an operator does who was told to: everything is stopped meanwhile."""
+        await asyncio.gather(*(process.stop() for process in self.all))
+        done = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "api.cli.main", "restored", "--since", str(since), "--reason", "a standby that lacked commits"),
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **self._environment},
+        )
+        assert await done.wait() == 0
+        for process in self.all:
+            process.start()
+        await self.until_ready()
 
     async def lease_changes(self) -> int:
         """How often a shard has changed its owner, so far."""

@@ -98,7 +98,8 @@ def missing(receiver: Receiver, all_notifications: Iterable[Notification]) -> in
     return len(expected_deliveries(receiver, all_notifications).keys() - receiver.accepted.keys())
 
 
-def findings(receiver: Receiver, all_notifications: Sequence[Notification]) -> Findings:
+def findings(receiver: Receiver, all_notifications: Sequence[Notification], *, given_up: float | None = None) -> Findings:
+    """`given_up`: what arrived until then may have been lost from the log since."""
     expected = expected_deliveries(receiver, all_notifications)
     known = {delivery: expected[delivery] for delivery in receiver.arrivals if delivery in expected}
     return Findings(
@@ -107,7 +108,7 @@ def findings(receiver: Receiver, all_notifications: Sequence[Notification]) -> F
         unique=len(receiver.arrivals),
         lost=len(expected.keys() - receiver.accepted.keys()),
         disordered=_disordered(known.values()),
-        unknown=len(receiver.arrivals.keys() - expected.keys()),
+        unknown=sum(at > (given_up or 0) for delivery, (at, _) in receiver.arrivals.items() if delivery not in expected),
         wrong=receiver.altered + receiver.unsigned + sum(_differs(receiver, delivery, one) for delivery, one in known.items()),
         latencies=[receiver.arrivals[delivery][0] - one.at for delivery, one in known.items()],
     )

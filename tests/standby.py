@@ -49,6 +49,12 @@ class Replicated:
         _set(self.standby, "primary_conninfo = ''")
         self._until(self.standby, "SELECT count(*) = 0 FROM pg_stat_wal_receiver")
 
+    def fall_behind(self) -> None:
+        """From now on a commit is acknowledged that the standby lacks."""
+        _set(self.primary, "synchronous_standby_names = ''")
+        self._until(self.primary, "SHOW synchronous_standby_names", "")
+        self.cut()
+
     def freeze(self) -> None:
         """The standby confirms nothing any more, and the primary waits for it."""
         _set(self.primary, "synchronous_standby_names = 'nobody'")
