@@ -36,7 +36,7 @@ class Running:
 
     def address(self) -> str:
         """Where it answers, once it does."""
-        until(lambda: self.process.poll() is not None or "media API" in self._screen.read_text(), seconds=60)
+        until(lambda: self.process.poll() is not None or "media API" in self._screen.read_text())
         found = re.search(r"media API +(http://\S+)/api\n", self._screen.read_text())
         assert found is not None, self._log.read_text()
         until(lambda: httpx.get(found[1] + "/readyz", verify=False).status_code == 200)

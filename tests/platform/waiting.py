@@ -13,7 +13,7 @@ from time import monotonic
 ROOT = Path(__file__).parents[2]
 
 
-def until(condition: Callable[[], object], *, seconds: float = 60) -> None:
+def until(condition: Callable[[], object], *, seconds: float = 120) -> None:
     deadline = monotonic() + seconds
     pause = threading.Event()
     while not condition():
