@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from domain.kernel.stream_name import StreamName
@@ -20,18 +21,26 @@ SELECT position, originator_id, originator_version, topic, event_id, state, meta
 _PAGE = _COLUMNS + "WHERE position > %s ORDER BY position LIMIT %s"
 FIRST_EPOCH = 1
 """The epoch of a log that was never restored."""
+_ANY_SIZE: Final = 1 << 62
 HEAD = "SELECT coalesce(max(last_position), 0) FROM commits"
 # The end of the log is that of the partitions that this statement knows: one may be made and filled while it begins.
-_WINDOW = """
-SELECT log.head, e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.state, e.metadata::text, e.recorded_at
-FROM (SELECT coalesce(max(position), 0) AS head FROM events) AS log
-LEFT JOIN events e ON e.position > %s AND e.position <= least(%s, log.head)
-    AND (%s::text[] IS NULL OR split_part(e.topic, '.', 1) = ANY(%s::text[]))
+_KNOWN_HEAD: Final = "SELECT coalesce(max(position), 0) FROM events"
+# The length of a state is known without reading it where it is stored apart from its row.
+_WINDOW = f"""
+WITH log AS MATERIALIZED (SELECT ({_KNOWN_HEAD}) AS head), sized AS (
+    SELECT e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.state, e.metadata, e.recorded_at,
+        sum(octet_length(e.state)) OVER (ORDER BY e.position) - octet_length(e.state) AS bytes_before
+    FROM events e WHERE e.position > %s AND e.position <= least(%s, (SELECT head FROM log))
+        AND (%s::text[] IS NULL OR split_part(e.topic, '.', 1) = ANY(%s::text[]))
+)
+SELECT log.head, coalesce(e.bytes_before + octet_length(e.state) >= %s, false), e.position, e.originator_id,
+    e.originator_version, e.topic, e.event_id, e.state, e.metadata::text, e.recorded_at
+FROM log LEFT JOIN sized e ON e.bytes_before < %s
 ORDER BY e.position
 """
 _CHANGES = f"""
 SELECT count(e.position), array_agg(DISTINCT e.originator_id) FILTER (WHERE e.topic = ANY(%s::text[])), log.through
-FROM (SELECT least(({HEAD}), %s) AS through) AS log
+FROM (SELECT least(({_KNOWN_HEAD}), %s) AS through) AS log
 LEFT JOIN events e ON e.position > %s AND e.position <= log.through AND split_part(e.topic, '.', 1) = ANY(%s::text[])
 GROUP BY log.through
 """
@@ -72,14 +81,25 @@ async def head(database: Pool) -> int:
     return int(found[0]) if found else 0
 
 
+@dataclass(frozen=True, slots=True)
+class LogWindow:
+    """Events, `through`, the position up to which there are no others, and `head`, the last position of all, as of one moment."""
+
+    records: Sequence[LoggedEvent]
+    through: int
+    head: int
+
+
 async def window(
-    database: Database, after: int, *, through: int, kinds: Collection[str] | None = None
-) -> tuple[Sequence[LoggedEvent], int]:
-    """The events after `after` up to `through`, of all aggregates or of these kinds; and the position of the last event of all, as
-    of the same moment."""
-    wanted = None if kinds is None else list(kinds)
-    rows = await database.rows(_WINDOW, (after, through, wanted, wanted))
-    return [LoggedEvent(*row[1:]) for row in rows if row[1] is not None], int(rows[0][0])
+    database: Database, after: int, *, through: int, kinds: Collection[str] | None = None, most: int | None = None
+) -> LogWindow:
+    """The events after `after` up to `through`, of all aggregates or of these kinds. `most`: so many bytes of their states; the
+    event with which they are reached is the last one."""
+    wanted, size = None if kinds is None else list(kinds), _ANY_SIZE if most is None else most
+    rows = await database.rows(_WINDOW, (after, through, wanted, wanted, size, size))
+    records = [LoggedEvent(*row[2:]) for row in rows if row[2] is not None]
+    head, full = int(rows[0][0]), rows[-1][1]
+    return LogWindow(records, records[-1].position if full else min(through, head), head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from projections.consumers.leases import shard_of
 from projections.kernel.database import Database
@@ -14,21 +15,31 @@ from projections.log.reader import LoggedEvent
 from projections.log.transactions import before
 from workers.kernel.feed import LIMIT, Batch
 
-_PACE = 0.01
+MOST_BYTES: Final = 8 << 20
+_PACE: Final = 0.01
 """Seconds between two reads of a consumer that has caught up: under load the log grows hundreds of times a second."""
 
 
 class LogFeed:
-    """`kinds` are the aggregates whose events are read, None for all; `shards` is the number of shards of the consumer."""
+    """`kinds` are the aggregates whose events are read, None for all; `shards` is the number of shards of the consumer. `most`: so
+    many bytes of one batch, or a whole write that is larger."""
 
     def __init__(
-        self, database: Database, log_watcher: LogWatcher, *, kinds: Collection[str] | None, shards: int = 1, limit: int = LIMIT
+        self,
+        database: Database,
+        log_watcher: LogWatcher,
+        *,
+        kinds: Collection[str] | None,
+        shards: int = 1,
+        limit: int = LIMIT,
+        most: int = MOST_BYTES,
     ) -> None:
         self._database = database
         self._log_watcher = log_watcher
         self._kinds = kinds
         self._shards = shards
         self._limit = limit
+        self._most = most
         self._rested = 0.0
         self._signals = -1
         self._more = True
@@ -38,12 +49,12 @@ class LogFeed:
         if not self._more:
             self._signals = await self._log_watcher.signal(self._signals)
             await asyncio.sleep(max(self._rested - time.monotonic(), 0.0))
-        records, head = await reader.window(self._database, start, through=start + size, kinds=self._kinds)
-        through = head
-        if start + size < head:
-            through = await self._end(start, size, head)
-            if through > start + size:
-                records, _ = await reader.window(self._database, start, through=through, kinds=self._kinds)
+        page = await reader.window(self._database, start, through=start + size, kinds=self._kinds, most=self._most)
+        records, through, head = page.records, page.through, page.head
+        if through < head:
+            through = await self._end(start, through - start, head)
+            if through > page.through:
+                records = (await reader.window(self._database, start, through=through, kinds=self._kinds)).records
         self._more = start < through < head
         if not self._more:
             self._rested = time.monotonic() + _PACE

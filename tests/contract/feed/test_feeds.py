@@ -21,6 +21,7 @@ from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.feed import Feed
+from workers.kernel.log_feed import LogFeed
 
 pytestmark = pytest.mark.usefixtures("effects")
 
@@ -59,6 +60,35 @@ async def test_each_record_is_given_once_and_by_position(inner: Core, transport:
     feed = transport.feed(kinds=KINDS, limit=10)
     assert await fetched(feed, 0, through=head) == list(range(1, head + 1))
     assert await fetched(feed, head - 5, through=head) == list(range(head - 4, head + 1))
+
+
+@pytest.mark.parametrize("kinds", [None, ["event"]])
+async def test_a_batch_of_the_log_is_bounded_in_bytes(inner: Core, kinds: list[str] | None) -> None:
+    """By whole writes, also one that is larger."""
+    most = 40_000
+    await event(inner, 1, title="small")
+    await room(inner, 1, "north")
+    for number in range(2, 8):
+        await event(inner, number, description="x" * 15_000)
+
+    async def large() -> Plan:
+        return Plan([AddOrUpdateEvent(UUID(int=number), {"description": "y" * 30_000}) for number in (8, 9, 10)])
+
+    await inner.executor.execute(large, invocation=Invocation.by("system"))
+    await event(inner, 11, title="small")
+    feed, after, end, batches = LogFeed(inner.database, LogWatcher(inner.database), kinds=kinds, most=most), 0, 12, []
+    assert await head(inner.database) == end
+    while after < end:
+        batch = await feed.fetch({0: after})
+        batches.append(batch.records)
+        after = batch.through
+    await feed.close()
+    expected = [position for position in range(1, end + 1) if not kinds or position != 2]
+    assert [position for batch in batches for position in positions(batch)] == expected
+    assert any({9, 10, 11} <= set(positions(batch)) for batch in batches)
+    sizes = [sum(len(record.state) for record in batch) for batch in batches]
+    assert all(size < most + 16_000 for size, batch in zip(sizes, batches, strict=True) if 9 not in positions(batch))
+    assert len(batches) >= 3
 
 
 async def test_only_selected_kinds_are_given(inner: Core, transport: Transport) -> None:
