@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry
 
@@ -21,6 +21,7 @@ from api.kernel.parsing import parse_body
 from api.kernel.request import Request
 from api.kernel.surfaces import OPERATIONS
 from domain.kernel.clock import system_clock
+from domain.kernel.encryption import KeyedHash
 
 
 def build(
@@ -29,7 +30,7 @@ def build(
     *,
     authenticate: Authenticate,
     idempotency: IdempotencyStore,
-    fingerprint: Callable[[bytes], bytes],
+    fingerprint: KeyedHash,
     registry: CollectorRegistry | None = None,
     request_log: http.RequestLog | None = None,
     on_start: Sequence[Hook] = (),

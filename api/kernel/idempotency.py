@@ -10,6 +10,7 @@ from api.http.errors import KeyInUse
 from api.http.request import IDEMPOTENCY_KEY, is_token
 from api.http.response import Response
 from api.kernel.request import Request
+from domain.kernel.encryption import KeyedHash
 from domain.kernel.errors import Malformed
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
 from domain.kernel.ports import Outcome
@@ -36,8 +37,8 @@ class IdempotencyStore(Protocol):
 class IdempotentRequests:
     """Runs an endpoint under a key the first time, and answers a repeat from the record of the first."""
 
-    def __init__(self, store: IdempotencyStore, *, fingerprint: Callable[[bytes], bytes]) -> None:
-        """`fingerprint` is a keyed hash: a body may hold a weak password."""
+    def __init__(self, store: IdempotencyStore, *, fingerprint: KeyedHash) -> None:
+        """A keyed hash, for a body may hold a weak password."""
         self._store = store
         self._fingerprint = fingerprint
         self._running: set[tuple[str, str]] = set()
@@ -46,7 +47,8 @@ class IdempotentRequests:
         sent = request.headers[IDEMPOTENCY_KEY]
         if not is_token(sent, 255):
             raise Malformed.at("Idempotency-Key", "must be 1 to 255 printable ASCII characters")
-        mark = self._fingerprint(_request(request))
+        sent_request = _request(request)
+        mark = self._fingerprint(sent_request)
         key = IdempotencyKey(request.caller.name, sent.decode("ascii"), mark, status, request.base_url)
         owner = (key.client, key.key)
         if owner in self._running:
@@ -61,7 +63,9 @@ class IdempotentRequests:
                     record = await self._store.find(*owner)
             if record is None:
                 raise _still_running()
-            return await self._repeat(request, record, respond=respond, fingerprint=mark)
+            if not self._fingerprint.matches(record.of.fingerprint, sent_request):
+                raise KeyInUse("This Idempotency-Key belongs to another request.")
+            return await self._repeat(request, record, respond=respond)
         finally:
             self._running.discard(owner)
 
@@ -83,9 +87,7 @@ class IdempotentRequests:
             # The request has been carried out: an error now would make the client try it a second time.
             _logger.exception("an idempotency key could not be recorded", extra={"transactionId": request.transaction_id})
 
-    async def _repeat(self, request: Request, record: IdempotencyRecord, *, respond: Respond, fingerprint: bytes) -> Response:
-        if record.of.fingerprint != fingerprint:
-            raise KeyInUse("This Idempotency-Key belongs to another request.")
+    async def _repeat(self, request: Request, record: IdempotencyRecord, *, respond: Respond) -> Response:
         request.reached_as(record.of.base_url)
         response = await respond(request, await self._store.outcome(record))
         response.status = record.of.status

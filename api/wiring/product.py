@@ -201,7 +201,7 @@ async def build(
         provided,
         authenticate=partial(authenticate, core.directory),
         idempotency=idempotency,
-        fingerprint=KeyedHash(master_key),
+        fingerprint=KeyedHash(master_key, previous=previous),
         registry=core.registry,
         request_log=request_log,
         version=product_version(),

@@ -85,13 +85,20 @@ class SecretCipher:
 
 
 class KeyedHash:
-    """A keyed hash. Equal bytes can be recognized by a process with the master key, and by no other."""
+    """A keyed hash. Equal bytes can be recognized by a process with the master key, and by no other.
 
-    def __init__(self, master_key: bytes) -> None:
-        self._key = _derived(master_key, b"medialedger request mark 1")
+    `previous` is the master key before this one: hashes that were made with it are still recognized."""
+
+    def __init__(self, master_key: bytes, *, previous: bytes | None = None) -> None:
+        keys = (master_key,) if previous is None else (master_key, previous)
+        self._keys = [_derived(key, b"medialedger request mark 1") for key in keys]
 
     def __call__(self, data: bytes) -> bytes:
-        return hmac.digest(self._key, data, "sha256")
+        return hmac.digest(self._keys[0], data, "sha256")
+
+    def matches(self, mark: bytes, data: bytes) -> bool:
+        """Whether the mark is a hash of these bytes, under the master key or the previous one."""
+        return any(hmac.compare_digest(hmac.digest(key, data, "sha256"), mark) for key in self._keys)
 
 
 def _aead(master_key: bytes) -> AESGCM:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.kernel.encryption import DecryptionFailed, EncryptedSecret, SecretCipher
+from domain.kernel.encryption import DecryptionFailed, EncryptedSecret, KeyedHash, SecretCipher
 
 CIPHER = SecretCipher(bytes(range(32)))
 SECRET = "s3cret ä 😀"
@@ -60,3 +60,12 @@ def test_nothing_that_is_printed_or_stored_in_an_event_holds_the_secret_or_its_b
     for shown in (repr(one), str(one), one.ref.model_dump_json(), repr(one.ref)):
         assert SECRET not in shown
         assert repr(one.ciphertext)[2:20] not in shown
+
+
+def test_a_hash_under_the_previous_master_key_is_recognized() -> None:
+    old, new = KeyedHash(bytes(32)), KeyedHash(bytes(range(32)), previous=bytes(32))
+    assert new(b"body") == KeyedHash(bytes(range(32)))(b"body")
+    assert new.matches(old(b"body"), b"body")
+    assert new.matches(new(b"body"), b"body")
+    assert not new.matches(old(b"body"), b"other")
+    assert not old.matches(new(b"body"), b"body")
