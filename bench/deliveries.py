@@ -52,7 +52,7 @@ _PAYLOAD = (
     '"provisionStateChanged":false,"capturingLive2VodFlagChanged":false,"action":"Updated"}'
 )
 _PUT = """
-INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at)
+INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at)
 SELECT w.webhook, p, l.ordering_key, 0, w.shard, format(%s, l.ordering_key), clock_timestamp(), clock_timestamp()
 FROM generate_series(1, %s::bigint / %s) AS p, unnest(%s::uuid[], %s::smallint[]) AS w (webhook, shard),
 LATERAL (SELECT md5((p %% %s)::text)::uuid::text AS ordering_key) l
@@ -119,10 +119,10 @@ async def _registered(url: str, address: str) -> list[UUID]:
 def put(url: str, webhooks: list[UUID], many: int) -> None:
     """A database with pending deliveries only, as the fan-out would have made them."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("TRUNCATE deliveries, delivery_attempts, delivery_endpoints")
+        connection.execute("TRUNCATE pending_deliveries, finished_deliveries, delivery_attempts, delivery_endpoints")
         shards = [shard_of(webhook) for webhook in webhooks]
         connection.execute(_PUT, (_PAYLOAD, many, len(webhooks), webhooks, shards, _EVENTS))
-        connection.execute("VACUUM (ANALYZE) deliveries")
+        connection.execute("VACUUM (ANALYZE) pending_deliveries")
 
 
 def _sent(url: str, webhooks: list[UUID], many: int, *, ground: Ground) -> float:
@@ -151,12 +151,12 @@ async def _send(url: str) -> float:
         left = True
         while left:
             await asyncio.sleep(0.05)
-            [(left,)] = await wired.database.rows("SELECT EXISTS (SELECT FROM deliveries WHERE state = 0)")
+            [(left,)] = await wired.database.rows("SELECT EXISTS (SELECT FROM pending_deliveries)")
         took = time.perf_counter() - since
         await sender.stop()
         await outbound.close()
         recorded = await wired.database.rows(
-            "SELECT (SELECT count(*) FROM deliveries WHERE state = 1), (SELECT count(*) FROM delivery_attempts)"
+            "SELECT (SELECT count(*) FROM finished_deliveries WHERE state = 1), (SELECT count(*) FROM delivery_attempts)"
         )
         if len({*recorded[0]}) != 1:
             raise RuntimeError(f"delivered and tries differ: {recorded[0]}")

@@ -104,7 +104,7 @@ async def _consume(followed: _Followed, *, over_kafka: bool) -> tuple[int, float
         name = f"bench {next(_serials)}"
         leases = ShardLeases(database, name, shards=1, member=new_id())
         consumer = Consumer(database, leases, feed=feed, handler=handler)
-        await database.execute("TRUNCATE deliveries")
+        await database.execute("TRUNCATE pending_deliveries, finished_deliveries")
         return await _timed(database, name, worker=consumer)
 
 

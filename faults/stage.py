@@ -24,7 +24,6 @@ from deploy.kafka.broker import Broker
 from faults.processes import Supervised
 from faults.receivers import Receiver
 from projections.deliveries.keys import CHANNEL
-from projections.deliveries.store import PENDING
 from projections.kernel.connection import limited
 from projections.log.reader import HEAD
 from tests.e2e.product import kill_postgres
@@ -37,8 +36,8 @@ KEY = "the-admin-key-of-the-fault-matrix"
 EACH = 2
 _MAKE_DUE = f"""
 WITH due_now AS (
-    UPDATE deliveries SET due_at = clock_timestamp()
-    WHERE webhook = %s AND state = {PENDING} AND due_at > clock_timestamp() RETURNING 1
+    UPDATE pending_deliveries SET due_at = clock_timestamp()
+    WHERE webhook = %s AND due_at > clock_timestamp() RETURNING 1
 ) SELECT count(*), pg_notify('{CHANNEL}', %s) FROM due_now
 """
 _EPOCHS = "SELECT coalesce(sum(epoch), 0)::bigint FROM consumer_shards"

@@ -247,6 +247,9 @@ class Settings(BaseSettings):
     lease_seconds: Annotated[int, _stripped(_whole_number(3, 3600))] = Field(
         30, description="how long nothing may be heard of a worker before its steps are given to others; the same for all"
     )
+    delivery_days: Annotated[int, _stripped(_whole_number(1, 3650))] = Field(
+        30, description="how long finished deliveries are kept, with their attempts"
+    )
     job_line_days: Annotated[int, _stripped(_whole_number(1, 3650))] = Field(
         30, description="how long the lines are kept that steps write to the logs of jobs"
     )

@@ -19,18 +19,32 @@ from projections.kernel.database import Database
 
 _AT_ONCE = 2000
 
+# A delivery that has been finished is not inserted again. It is looked for from the day on which it was created; that of the oldest
+# is given apart, so that older partitions are not even planned.
 _INSERT = f"""
-WITH made AS (
-    INSERT INTO deliveries (
-        webhook, position, ordering_key, source, shard, payload, sealed_url, state, due_at, created_at, finished_at, error
-    )
-    SELECT d.webhook, d.position, d.ordering_key, %s, d.shard, d.payload, d.sealed_url, CASE WHEN d.error IS NULL THEN 0 ELSE 2 END,
-        clock_timestamp(), d.created_at, CASE WHEN d.error IS NOT NULL THEN clock_timestamp() END, d.error
-    FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::uuid[], %s::timestamptz[],
+WITH new AS MATERIALIZED (
+    SELECT d.* FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::uuid[], %s::timestamptz[],
         %s::text[]) AS d (webhook, position, ordering_key, shard, payload, sealed_url, created_at, error)
+    WHERE (
+        SELECT true FROM finished_deliveries f WHERE f.webhook = d.webhook AND f.position = d.position
+          AND f.ordering_key = d.ordering_key AND f.finished_at >= d.created_at AND f.finished_at >= %s LIMIT 1
+    ) IS NULL
+), made AS (
+    INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, sealed_url, due_at, created_at)
+    SELECT webhook, position, ordering_key, %s, shard, payload, sealed_url, clock_timestamp(), created_at
+    FROM new WHERE error IS NULL
     ON CONFLICT DO NOTHING
-    RETURNING webhook, state
-), wakeups AS (SELECT DISTINCT CASE WHEN %s THEN webhook::text ELSE '' END AS payload FROM made WHERE state = 0)
+    RETURNING webhook
+), failed AS (
+    INSERT INTO finished_deliveries (webhook, position, ordering_key, source, shard, payload, sealed_url, state, attempts,
+        created_at, finished_at, error)
+    SELECT DISTINCT ON (webhook, position, ordering_key) webhook, position, ordering_key, %s, shard, payload, sealed_url, 2, 0,
+        created_at, greatest(clock_timestamp(), created_at), error
+    FROM new WHERE error IS NOT NULL AND NOT EXISTS (
+        SELECT FROM pending_deliveries p
+        WHERE p.webhook = new.webhook AND p.position = new.position AND p.ordering_key = new.ordering_key
+    )
+), wakeups AS (SELECT DISTINCT CASE WHEN %s THEN webhook::text ELSE '' END AS payload FROM made)
 SELECT pg_notify('{CHANNEL}', payload) FROM wakeups
 """
 # From the view, except what has changed since: that is folded from its events up to the position.
@@ -69,7 +83,9 @@ async def insert(
     """Insert in the caller's transaction; existing rows stay as they are. `late`: the source has inserted later positions already,
     which senders may have read, so the notification names the webhooks to read again."""
     for start in range(0, len(deliveries), _AT_ONCE):
-        await connection.execute(_INSERT, (int(source), *_columns(deliveries[start : start + _AT_ONCE]), late), binary=True)
+        some = deliveries[start : start + _AT_ONCE]
+        oldest = min(one.created_at for one in some)
+        await connection.execute(_INSERT, (*_columns(some), oldest, int(source), int(source), late), binary=True)
 
 
 @dataclass(frozen=True, slots=True)

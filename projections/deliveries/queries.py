@@ -42,12 +42,12 @@ SELECT count(*), count(*) FILTER (WHERE due_at <= now()),
     coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE due_at <= now())), 0)::float8,
     (SELECT coalesce(sum(busy), 0)::bigint FROM consumer_members
      WHERE consumer = '{store.CONSUMER}' AND seen_at > now() - interval '{_SEEN_SECONDS} seconds')
-FROM (SELECT due_at FROM deliveries WHERE state = {store.PENDING} {_IN_ORDER}) AS counted
+FROM (SELECT due_at FROM pending_deliveries {_IN_ORDER}) AS counted
 """
 _LATEST_SEALED_URL = "SELECT sealed_url FROM deliveries WHERE webhook = %s ORDER BY position DESC, ordering_key DESC LIMIT 1"
 _CALLBACK_BACKLOG = f"""
 SELECT count(*) FROM (
-    SELECT FROM deliveries WHERE state = {store.PENDING} AND source = {Source.CALLBACKS} {_IN_ORDER}
+    SELECT FROM pending_deliveries WHERE source = {Source.CALLBACKS} {_IN_ORDER}
 ) AS counted
 """
 
@@ -135,7 +135,7 @@ class DeliveryQueries:
                 ("position", position, "(position, ordering_key) < (%(position)s, %(below)s)"),
                 ("event", _text(filter.event_id), "ordering_key = %(event)s"),
                 ("job", None if filter.job is None else Job.stream(filter.job), "ordering_key = %(job)s"),
-                ("state", state, f"state = {state}"),  # not a parameter, or PostgreSQL could not use the indexes of one state
+                ("state", state, f"state = {state}"),  # not a parameter, or PostgreSQL could not leave out one of the tables
             ]
         )
         order = " ORDER BY position DESC, ordering_key DESC LIMIT %(limit)s"

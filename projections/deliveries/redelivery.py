@@ -11,24 +11,25 @@ from uuid import UUID
 
 from projections.deliveries.keys import CHANNEL
 from projections.deliveries.queries import Delivery
-from projections.deliveries.store import FAILED, PENDING
+from projections.deliveries.store import FAILED
 from projections.kernel.database import Database
 
-# Locked in the order of the primary key, as by every statement that changes several deliveries.
 _RESEND = """
-WITH finished AS MATERIALIZED (
-    SELECT webhook, position, ordering_key FROM deliveries WHERE webhook = %(webhook)s AND {condition}
+WITH chosen AS MATERIALIZED (
+    SELECT webhook, position, ordering_key, finished_at FROM finished_deliveries WHERE webhook = %(webhook)s AND {condition}
     ORDER BY position, ordering_key LIMIT {most} FOR UPDATE
+), taken AS (
+    DELETE FROM finished_deliveries f USING chosen c
+    WHERE f.webhook = c.webhook AND f.position = c.position AND f.ordering_key = c.ordering_key AND f.finished_at = c.finished_at
+    RETURNING f.*
 )
-UPDATE deliveries d SET state = {pending}, attempts = 0, due_at = clock_timestamp(), finished_at = NULL, error = NULL
-FROM finished f WHERE d.webhook = f.webhook AND d.position = f.position AND d.ordering_key = f.ordering_key
+INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, sealed_url, due_at, created_at)
+SELECT webhook, position, ordering_key, source, shard, payload, sealed_url, clock_timestamp(), created_at FROM taken
 """
-_MOST = 10_000
+_MOST = 2_000
 """Rows of one statement: it must be done within the time that a query may take."""
-_ONE = _RESEND.format(
-    condition=f"position = %(position)s AND ordering_key = %(ordering_key)s AND state <> {PENDING}", pending=PENDING, most=1
-)
-_FAILED_SINCE = _RESEND.format(condition=f"state = {FAILED} AND created_at >= %(since)s", pending=PENDING, most=_MOST)
+_ONE = _RESEND.format(condition="position = %(position)s AND ordering_key = %(ordering_key)s", most=1)
+_FAILED_SINCE = _RESEND.format(condition=f"state = {FAILED} AND created_at >= %(since)s AND finished_at >= %(since)s", most=_MOST)
 
 
 class Redelivery:

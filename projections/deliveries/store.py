@@ -1,4 +1,4 @@
-"""The table of deliveries, as senders read and write it: docs/explanation/delivery.md#how-a-delivery-is-tried.
+"""Pending deliveries, as senders read and write them: docs/explanation/delivery.md#how-a-delivery-is-tried.
 
 Outcomes are written under the epoch of the shard, in one statement: what a former owner of the shard sends is not written.
 """
@@ -124,18 +124,18 @@ d.sealed_url
 _LAST_PLACES = """
 SELECT asked.source, asked.shard, d.position, d.webhook, d.ordering_key
 FROM unnest(%s::bigint[], %s::bigint[]) AS asked (source, shard), LATERAL (
-    SELECT position, webhook, ordering_key FROM deliveries d
-    WHERE d.state = 0 AND d.source = asked.source AND d.shard = asked.shard
+    SELECT position, webhook, ordering_key FROM pending_deliveries d
+    WHERE d.source = asked.source AND d.shard = asked.shard
     ORDER BY d.position DESC, d.webhook DESC, d.ordering_key DESC LIMIT 1
 ) d
 """
-_WEBHOOKS = distinct("webhook", table="deliveries", where="state = 0")
+_WEBHOOKS = distinct("webhook", table="pending_deliveries")
 _NEW = f"""
 SELECT asked.source, asked.shard, d.*
 FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::uuid[], %s::text[])
     AS asked (source, shard, position, webhook, ordering_key), LATERAL (
-    SELECT {_COLUMNS} FROM deliveries d
-    WHERE d.state = 0 AND d.source = asked.source AND d.shard = asked.shard
+    SELECT {_COLUMNS} FROM pending_deliveries d
+    WHERE d.source = asked.source AND d.shard = asked.shard
       AND (d.position, d.webhook, d.ordering_key) > (asked.position, asked.webhook, asked.ordering_key COLLATE "C")
     ORDER BY d.position, d.webhook, d.ordering_key LIMIT %s
 ) d
@@ -143,8 +143,8 @@ FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::uuid[], %s::text[])
 _PAGES = f"""
 SELECT d.*
 FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[]) AS asked (webhook, position, ordering_key, most), LATERAL (
-    SELECT {_COLUMNS} FROM deliveries d
-    WHERE d.state = 0 AND d.webhook = asked.webhook AND (d.position, d.ordering_key) > (asked.position, asked.ordering_key)
+    SELECT {_COLUMNS} FROM pending_deliveries d
+    WHERE d.webhook = asked.webhook AND (d.position, d.ordering_key) > (asked.position, asked.ordering_key)
     ORDER BY d.position, d.ordering_key LIMIT asked.most
 ) d
 """
@@ -152,26 +152,26 @@ _PROBES = f"""
 SELECT probe.*
 FROM unnest(%s::uuid[]) AS asked (webhook), LATERAL (
     WITH RECURSIVE heads AS (
-        (SELECT d.ordering_key, d.position, d.due_at FROM deliveries d
-         WHERE d.state = 0 AND d.webhook = asked.webhook ORDER BY d.ordering_key, d.position LIMIT 1)
+        (SELECT d.ordering_key, d.position, d.due_at FROM pending_deliveries d
+         WHERE d.webhook = asked.webhook ORDER BY d.ordering_key, d.position LIMIT 1)
         UNION ALL
         SELECT d.* FROM heads, LATERAL (
-            SELECT d.ordering_key, d.position, d.due_at FROM deliveries d
-            WHERE d.state = 0 AND d.webhook = asked.webhook AND d.ordering_key > heads.ordering_key
+            SELECT d.ordering_key, d.position, d.due_at FROM pending_deliveries d
+            WHERE d.webhook = asked.webhook AND d.ordering_key > heads.ordering_key
             ORDER BY d.ordering_key, d.position LIMIT 1
         ) d
     ), next AS (
         SELECT ordering_key, position FROM heads ORDER BY greatest(due_at, statement_timestamp()), position LIMIT 1
     )
-    SELECT {_COLUMNS} FROM next JOIN deliveries d
+    SELECT {_COLUMNS} FROM next JOIN pending_deliveries d
     ON d.webhook = asked.webhook AND d.position = next.position AND d.ordering_key = next.ordering_key
 ) probe
 """
 _QUEUES = f"""
 SELECT d.*
 FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::bigint[]) AS asked (webhook, ordering_key, after, through), LATERAL (
-    SELECT {_COLUMNS} FROM deliveries d
-    WHERE d.state = 0 AND d.webhook = asked.webhook AND d.ordering_key = asked.ordering_key
+    SELECT {_COLUMNS} FROM pending_deliveries d
+    WHERE d.webhook = asked.webhook AND d.ordering_key = asked.ordering_key
       AND d.position > asked.after AND d.position <= asked.through
     ORDER BY d.position LIMIT %s
 ) d
@@ -192,6 +192,8 @@ held AS MATERIALIZED (
 )"""
 _OF_JOB = f"starts_with(o.ordering_key, '{Job.stream('')}')"
 _JOB = f"substr(o.ordering_key, {len(Job.stream('')) + 1})::bigint"
+_FINISHED = "webhook, position, ordering_key, source, shard, payload, sealed_url, state, attempts, created_at, finished_at, error"
+_NOW = "greatest(clock_timestamp(), created_at)"
 # An attempt at a callback is an entry in the job log too.
 _RECORD = f"""
 WITH {_HELD}, o AS MATERIALIZED (
@@ -203,21 +205,33 @@ WITH {_HELD}, o AS MATERIALIZED (
         shard, epoch, webhook, position, ordering_key, state, attempts, wait, started_at, micros, status, error, address, response
     )
     JOIN held ON held.shard = o.shard AND held.epoch = o.epoch
+), retried AS (
+    UPDATE pending_deliveries d SET attempts = o.attempts, error = o.error,
+        due_at = clock_timestamp() + o.wait * interval '1 microsecond'
+    FROM o WHERE d.webhook = o.webhook AND d.position = o.position AND d.ordering_key = o.ordering_key AND o.state = {PENDING}
+    RETURNING o.webhook, o.ordering_key, o.state, o.attempts, o.error, d.payload
+), taken AS (
+    DELETE FROM pending_deliveries d USING o
+    WHERE d.webhook = o.webhook AND d.position = o.position AND d.ordering_key = o.ordering_key AND o.state <> {PENDING}
+    RETURNING d.webhook, d.position, d.ordering_key, d.source, d.shard, d.payload, d.sealed_url, o.state, o.attempts, d.created_at,
+        o.error
+), finished AS (
+    INSERT INTO finished_deliveries ({_FINISHED})
+    SELECT webhook, position, ordering_key, source, shard, payload, sealed_url, state, attempts, created_at, {_NOW}, error
+    FROM taken
 ), written AS (
-    UPDATE deliveries d SET state = o.state, attempts = o.attempts, error = o.error,
-        due_at = CASE WHEN o.state = 0 THEN clock_timestamp() + o.wait * interval '1 microsecond' ELSE d.due_at END,
-        finished_at = CASE WHEN o.state <> 0 THEN clock_timestamp() END
-    FROM o WHERE d.webhook = o.webhook AND d.position = o.position AND d.ordering_key = o.ordering_key AND d.state = 0
-    RETURNING o.webhook, o.ordering_key, o.state, o.attempts, o.error,
-        CASE WHEN {_OF_JOB} THEN d.payload::json->>'status' END AS status
-), {line_locks(f"SELECT {_JOB} AS job FROM written o WHERE {_OF_JOB}")}, logged AS (
+    SELECT webhook, ordering_key, state, attempts, error, payload::json->>'status' AS status
+    FROM (
+        SELECT * FROM retried UNION ALL SELECT webhook, ordering_key, state, attempts, error, payload FROM taken
+    ) AS o WHERE {_OF_JOB}
+), {line_locks(f"SELECT {_JOB} AS job FROM written o")}, logged AS (
     INSERT INTO job_log_lines (job, task, program, severity, message, created_at)
     SELECT {_JOB}, 0, '{CALLBACK_PROGRAM}',
         CASE state WHEN {DELIVERED} THEN {Severity.INFO} WHEN {PENDING} THEN {Severity.WARN} ELSE {Severity.ERROR} END,
         format('Webhook %%s, %%s, attempt %%s: ', webhook, status, attempts) || coalesce(error, 'delivered')
             || CASE state WHEN {PENDING} THEN ' It is tried again.' WHEN {FAILED} THEN ' It is given up.' ELSE '' END,
         clock_timestamp()
-    FROM written o, locked WHERE {_OF_JOB} AND locked.jobs > 0
+    FROM written o, locked WHERE locked.jobs > 0
 ), tried AS (
     INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds, status, error, address, response)
     SELECT webhook, position, ordering_key, started_at, micros / 1e6, status, error, address, response FROM o
@@ -236,29 +250,19 @@ SELECT shard, epoch FROM held
 _FAIL = f"""
 WITH {_HELD}, health AS (
     UPDATE delivery_endpoints SET failing_since = NULL FROM held WHERE webhook = %(webhook)s AND failing_since IS NOT NULL
-)
-UPDATE deliveries d SET state = 2, error = %(error)s, finished_at = clock_timestamp()
-FROM (
-    SELECT webhook, position, ordering_key FROM deliveries, held WHERE state = 0 AND webhook = %(webhook)s
+), chosen AS MATERIALIZED (
+    SELECT webhook, position, ordering_key FROM pending_deliveries, held WHERE webhook = %(webhook)s
       AND (SELECT version FROM record_view WHERE kind IN {ENDPOINTS} AND id = %(webhook)s::text AND NOT deleted)
           IS NOT DISTINCT FROM %(version)s::bigint
-    ORDER BY position, ordering_key LIMIT %(chunk)s FOR UPDATE OF deliveries
-) f
-WHERE d.webhook = f.webhook AND d.position = f.position AND d.ordering_key = f.ordering_key AND d.state = 0
-"""
-# Statements that change several deliveries lock them in the order of the primary key, against deadlocks. This one waits for none:
-# what somebody else changes now is left for the next time.
-_PRUNE = """
-WITH deleted AS (
-    DELETE FROM deliveries WHERE ctid = ANY(ARRAY(SELECT ctid FROM deliveries WHERE finished_at < %s AND state <> 0 LIMIT %s
-        FOR UPDATE SKIP LOCKED))
-    AND finished_at < %s AND state <> 0
-    RETURNING webhook, position, ordering_key
-), attempts AS (
-    DELETE FROM delivery_attempts a USING deleted
-    WHERE a.webhook = deleted.webhook AND a.position = deleted.position AND a.ordering_key = deleted.ordering_key
+    ORDER BY position, ordering_key LIMIT %(chunk)s FOR UPDATE OF pending_deliveries
+), taken AS (
+    DELETE FROM pending_deliveries d USING chosen c
+    WHERE d.webhook = c.webhook AND d.position = c.position AND d.ordering_key = c.ordering_key
+    RETURNING d.*
 )
-SELECT count(*) FROM deleted
+INSERT INTO finished_deliveries ({_FINISHED})
+SELECT webhook, position, ordering_key, source, shard, payload, sealed_url, {FAILED}, attempts, created_at, {_NOW}, %(error)s
+FROM taken
 """
 
 
@@ -347,15 +351,6 @@ class DeliveryStore:
         named = self._fence([shard]) | {"webhook": webhook, "error": error, "chunk": _CHUNK, "version": version}
         while await self._database.execute(_FAIL, named) == _CHUNK:
             pass
-
-    async def prune(self, before: datetime) -> int:
-        """Delete deliveries that were finished before that time, with their attempts. Returns how many."""
-        deleted = 0
-        while row := await self._database.row(_PRUNE, (before, _CHUNK, before)):
-            deleted += row[0]
-            if row[0] < _CHUNK:
-                break
-        return deleted
 
     def _fence(self, owned: Iterable[tuple[int, int]]) -> dict[str, object]:
         shards, epochs = zip(*owned, strict=True)

@@ -1,7 +1,8 @@
-"""The table of deliveries: outcomes are written only under the epoch of the owner; old deliveries are deleted."""
+"""The tables of deliveries: outcomes are written only under the epoch of the owner; a delivery is always one row."""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -19,6 +20,7 @@ from projections.deliveries.store import (
     BEGINNING,
     CONSUMER,
     DELIVERED,
+    FAILED,
     PENDING,
     AttemptOutcome,
     Cursor,
@@ -28,6 +30,7 @@ from projections.deliveries.store import (
     Place,
     QueueRequest,
 )
+from tests.projections.deliveries.finishing import finishing
 from tests.projections.feeding import do
 
 MEMBER = UUID(int=77)
@@ -44,14 +47,18 @@ async def store(inner: Core) -> DeliveryStore:
 
 
 def put(url: str, *keys: tuple[UUID, int, str], **columns: Any) -> None:
-    values = {"source": 0, "shard": None, "state": 0, "due_at": THEN - timedelta(days=20_000), "finished_at": None, **columns}
+    state = columns.pop("state", PENDING)
+    values = {"source": 0, "shard": None, "due_at": THEN - timedelta(days=20_000), **columns}
     with psycopg.connect(url) as connection:
         for webhook, position, ordering_key in keys:
             connection.execute(
-                "INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, state, due_at, created_at, "
-                "finished_at) VALUES (%s, %s, %s, %s, %s, '{}', %s, %s, now(), %s)",
+                "INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at)"
+                " VALUES (%s, %s, %s, %s, %s, '{}', %s, now())",
                 (webhook, position, ordering_key, *{**values, "shard": shard_of(webhook)}.values()),
             )
+        if state != PENDING:
+            positions = ", ".join(str(position) for _, position, _ in keys)
+            connection.execute(finishing(f"position IN ({positions})", state=str(state)).encode())
 
 
 def rows(url: str, question: str) -> list[tuple[Any, ...]]:
@@ -190,12 +197,12 @@ async def test_new_rows_are_read_after_a_cursor_for_each_source_and_shard(store:
 async def test_looking_for_new_rows_reads_nothing_of_other_shards(inner: Core, store: DeliveryStore, database_url: str) -> None:
     """A dead receiver has 5,000 pending deliveries, and this member has other shards."""
     await inner.database.execute(
-        "INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, state, due_at, created_at)"
-        " SELECT %s, n, n::text, 0, %s, '{}', 0, now(), now() FROM generate_series(1, 5000) n",
+        "INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at)"
+        " SELECT %s, n, n::text, 0, %s, '{}', now(), now() FROM generate_series(1, 5000) n",
         (HOOK, shard_of(HOOK)),
     )
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("ANALYZE deliveries")
+        connection.execute("ANALYZE pending_deliveries")
         connection.execute("SELECT pg_stat_reset()")
     others = [shard for shard in range(SHARDS) if shard != shard_of(HOOK)]
     after: dict[Cursor, Place] = {(source, shard): BEGINNING for shard in others for source in Source}
@@ -203,37 +210,50 @@ async def test_looking_for_new_rows_reads_nothing_of_other_shards(inner: Core, s
     async with inner.database.connection() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
     [(by_scans, by_index)] = rows(
-        database_url, "SELECT seq_tup_read, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'deliveries'"
+        database_url,
+        "SELECT seq_tup_read, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'pending_deliveries'",
     )
     assert (by_scans, by_index) == (0, 0)
 
 
-async def test_old_finished_deliveries_are_deleted_with_their_tries(inner: Core, store: DeliveryStore, database_url: str) -> None:
-    put(database_url, (HOOK, 1, "a"), (HOOK, 2, "a"), (HOOK, 3, "a"))
-    await recorded(inner, store, outcome(HOOK, 1), outcome(HOOK, 2), outcome(HOOK, 3, state=PENDING, wait=5.0, error="no"))
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE deliveries SET finished_at = %s WHERE position = 1", (THEN,))
-        connection.execute("UPDATE deliveries SET finished_at = %s WHERE position = 2", (THEN + timedelta(days=1),))
-    assert await store.prune(THEN + timedelta(hours=1)) == 1
-    assert rows(database_url, "SELECT position FROM deliveries ORDER BY position") == [(2,), (3,)]
-    assert rows(database_url, "SELECT position FROM delivery_attempts ORDER BY position") == [(2,), (3,)]
+async def test_a_finished_delivery_is_one_row_whoever_else_wants_it(inner: Core, store: DeliveryStore, database_url: str) -> None:
+    """Outcomes, failures and resends of the same deliveries at the same time."""
+    keys = [(HOOK, number, "a") for number in range(1, 41)]
+    put(database_url, *keys)
+    redelivery, owned = Redelivery(inner.database), (shard_of(HOOK), 1)
+    for state in (DELIVERED, FAILED) * 3:
+        await asyncio.gather(
+            *(recorded(inner, store, *(outcome(HOOK, number, state=state) for _, number, _ in keys)) for _ in range(3)),
+            store.fail_pending(HOOK, "the webhook was deleted", shard=owned, version=None),
+            *(redelivery.resend_failed_since(HOOK, THEN - timedelta(days=20_000)) for _ in range(3)),
+        )
+        found = rows(database_url, "SELECT webhook, position, ordering_key FROM deliveries ORDER BY position")
+        assert found == keys
 
 
-async def test_removal_and_recovery_of_the_same_deliveries_do_not_wait_for_each_other(
+async def test_a_delivery_is_finished_and_resent_in_one_statement_or_not_at_all(
     inner: Core, store: DeliveryStore, database_url: str
 ) -> None:
-    """Both change many rows: a removal leaves those that somebody else has locked."""
-    put(database_url, *((HOOK, number, "a") for number in range(1, 7)), state=2, finished_at=THEN)
+    """A transaction that is broken off in the middle leaves the row where it was."""
+    put(database_url, (HOOK, 1, "a"))
+    async with inner.database.connection() as connection, connection.transaction(force_rollback=True):
+        await store.record(connection, [outcome(HOOK, 1)], health=())
+    assert rows(database_url, "SELECT state, attempts FROM deliveries") == [(PENDING, 0)]
+    assert rows(database_url, "SELECT FROM delivery_attempts") == []
+
+
+async def test_a_delivery_is_never_finished_before_it_was_created(inner: Core, store: DeliveryStore, database_url: str) -> None:
+    """The clock of the log may be ahead of the database's."""
+    put(database_url, (HOOK, 1, "a"), (HOOK, 2, "a"))
     with psycopg.connect(database_url) as connection:
-        connection.execute("SELECT FROM deliveries WHERE position IN (2, 5) FOR UPDATE")
-        assert await store.prune(THEN + timedelta(hours=1)) == 4
-        connection.execute("UPDATE deliveries SET state = 0, finished_at = NULL WHERE position = 5")
-    assert await Redelivery(inner.database).resend_failed_since(HOOK, THEN - timedelta(days=20_000)) == 1
-    assert rows(database_url, "SELECT position, state FROM deliveries ORDER BY 1") == [(2, 0), (5, 0)]
+        connection.execute("UPDATE pending_deliveries SET created_at = %s", (THEN + timedelta(days=9000),))
+    await recorded(inner, store, outcome(HOOK, 1))
+    await store.fail_pending(HOOK, "the webhook was deleted", shard=(shard_of(HOOK), 1), version=None)
+    assert rows(database_url, "SELECT state, finished_at = created_at FROM deliveries ORDER BY position") == [(1, True), (2, True)]
 
 
 async def test_more_than_one_statement_may_change_is_recovered_as_a_whole(inner: Core, database_url: str) -> None:
     """One statement for all of them would take longer than a query may."""
-    put(database_url, *((HOOK, number, "a") for number in range(1, 20_002)), state=2, finished_at=THEN)
+    put(database_url, *((HOOK, number, "a") for number in range(1, 20_002)), state=2)
     assert await Redelivery(inner.database).resend_failed_since(HOOK, THEN - timedelta(days=20_000)) == 20_001
     assert rows(database_url, "SELECT count(*) FROM deliveries WHERE state = 0") == [(20_001,)]

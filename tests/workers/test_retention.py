@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -11,12 +12,18 @@ import pytest
 from api.wiring.catalogue import DAY_TABLES, removals
 from api.wiring.core import Core
 from api.wiring.settings import Settings
+from projections.deliveries.queries import DeliveryFilter, DeliveryQueries
+from projections.deliveries.redelivery import Redelivery
+from projections.deliveries.store import DELIVERED, PENDING
 from projections.job.log_lines import Line, write
 from projections.logbook.logbook import Level, Logbook
 from tests.conftest import HandClock
+from tests.projections.deliveries.finishing import finishing
 from tests.projections.log.helpers import rows, until
 from workers import retention as module
 from workers.retention import Retention
+
+HOOK = UUID(int=7)
 
 
 def retention(inner: Core, clock: HandClock, **environment: str) -> Retention:
@@ -40,6 +47,32 @@ async def test_lines_of_jobs_and_entries_of_the_log_store_are_kept_for_the_days_
     await retention(inner, clock, job_line_days="11", log_days="5").tidy()
     assert rows(database_url, "SELECT message FROM job_log_lines ORDER BY id") == [("10",), ("6",), ("4",), ("0",)]
     assert rows(database_url, "SELECT message FROM logbook ORDER BY id") == [("4",), ("0",)]
+
+
+async def test_finished_deliveries_are_kept_for_their_days_and_attempts_for_a_week_more(
+    inner: Core, database_url: str, clock: HandClock
+) -> None:
+    """A delivery that is pending is kept however old it is, and one that is resent is pending."""
+    for position, days in enumerate((40, 40, 11, 9, 0), start=1):
+        at = clock.now - timedelta(days=days)
+        await inner.database.execute(
+            "INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at)"
+            " VALUES (%s, %s, 'a', 0, 0, '{}', %s, %s)",
+            (HOOK, position, at, at),
+        )
+        await inner.database.execute(
+            "INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds) VALUES (%s, %s, 'a', %s, 0)",
+            (HOOK, position, at),
+        )
+        if position > 1:
+            await inner.database.execute(finishing(f"position = {position}", finished_at="created_at"))
+    found = DeliveryQueries(inner.database)
+    again = (await found.page(HOOK, DeliveryFilter()))[-2]
+    assert await Redelivery(inner.database).resend(again)
+    await retention(inner, clock, delivery_days="10").tidy()
+    kept = [(one.position, one.state, len(one.attempts)) for one in await found.page(HOOK, DeliveryFilter())]
+    assert kept == [(5, DELIVERED, 1), (4, DELIVERED, 1), (2, PENDING, 0), (1, PENDING, 0)]
+    assert rows(database_url, "SELECT position FROM delivery_attempts ORDER BY position") == [(3,), (4,), (5,)]
 
 
 async def test_every_table_of_days_has_partitions_after_the_first_turn(inner: Core, database_url: str, clock: HandClock) -> None:

@@ -20,6 +20,7 @@ from projections.deliveries.queries import DeliveryQueries
 from projections.deliveries.redelivery import Redelivery
 from projections.kernel.database import Database
 from projections.kernel.migrate import Migration
+from projections.kernel.partitions import DayTable
 from projections.log.executor import CommandExecutor
 from projections.media_event.queries import EventQueries
 from projections.records.queries import RecordQueries
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
     from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+_DAYS_OF_ATTEMPTS = 7
+"""The attempts of a delivery are made in the days before it is finished."""
 
 
 def _routes() -> Sequence[Router]:
@@ -100,9 +104,8 @@ def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
     from projections.deliveries.keys import SHARDS
-    from projections.deliveries.store import CONSUMER, DeliveryStore
+    from projections.deliveries.store import CONSUMER
     from workers.deliveries.disabling import Disabling
-    from workers.deliveries.retention import Retention
     from workers.deliveries.sender import Sender
     from workers.deliveries.wakeup import SenderWakeup
 
@@ -120,7 +123,7 @@ def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
         rng=SystemRandom(),
     )
     shared.get(SenderWakeup, SenderWakeup).connect(sender.wake)
-    return [sender, Retention(DeliveryStore(context.database, member=leases.member), clock=context.clock)]
+    return [sender]
 
 
 WEBHOOK = Room(
@@ -130,5 +133,9 @@ WEBHOOK = Room(
     routes=_routes,
     services=_services,
     past_states=_past_states,
+    day_tables=(
+        DayTable("finished_deliveries", "finished_at", "delivery_days"),
+        DayTable("delivery_attempts", "started_at", "delivery_days", longer=_DAYS_OF_ATTEMPTS),
+    ),
     worker_roles=(WorkerRole("webhooks", _webhooks), WorkerRole("deliveries", _deliveries)),
 )

@@ -72,7 +72,7 @@ async def test_queues_count_workers_and_waiting_work(engine: httpx.AsyncClient, 
     await submit(engine, sempahore_url="https://semaphore.test/")
     await inner.database.execute("UPDATE job_view SET run_at = '2020-01-01' WHERE state = 5")
     await inner.database.execute(
-        "INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at)"
+        "INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at)"
         " SELECT gen_random_uuid(), n, CASE WHEN n < 3 THEN 'job:1' ELSE 'x' END, (n < 3)::int, 0, '{}', now(), now()"
         " FROM generate_series(0, 9) AS n"
     )

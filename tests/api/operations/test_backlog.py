@@ -56,7 +56,7 @@ async def test_deliveries_are_counted(http: httpx.AsyncClient, inner: Core) -> N
     shown = await numbers(http)
     assert {shown[f"deliveries_{name}"] for name in ("pending", "due", "in_flight", "oldest_seconds")} == {"0.0"}
     await Deliveries(inner, HOOK).make(1, 2)
-    await inner.database.execute("UPDATE deliveries SET due_at = now() + interval '1 day' WHERE position = 1")
+    await inner.database.execute("UPDATE pending_deliveries SET due_at = now() + interval '1 day' WHERE position = 1")
     await consumer(inner, "deliveries", 0)
     await inner.database.execute("UPDATE consumer_members SET seen_at = now()")
     shown = await numbers(http)

@@ -21,6 +21,7 @@ from projections.deliveries.queries import callback_backlog
 from projections.job.history import JobHistory
 from tests.api.media.webhook.callbacks_given import add_callback, sealed
 from tests.conftest import HandClock
+from tests.projections.deliveries.finishing import finishing
 from tests.workers.callbacks.consuming import consuming
 from tests.workers.callbacks.jobs_given import accept, complete, start
 from tests.workers.callbacks.jobs_given import callback as job_callback
@@ -115,5 +116,5 @@ async def test_the_callback_backlog_counts_pending_deliveries_of_jobs_only(inner
     sending.put(UUID(callback), (1, "job:17"), (2, "job:17"), source=Source.CALLBACKS)
     sending.put(uuid4(), (3, str(uuid4())))
     assert await callback_backlog(inner.database) == 2
-    sending.rows("UPDATE deliveries SET state = 1 WHERE position = 1 RETURNING 1")
+    sending.rows(finishing("position = 1") + " RETURNING 1")
     assert await callback_backlog(inner.database) == 1

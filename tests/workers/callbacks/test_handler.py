@@ -138,7 +138,7 @@ async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: F
     await fan.feed()
     everything = await rows(inner.database)
     late = next(record for record in await read(inner.database, 0) if record.topic == "job.task_started")
-    await inner.database.execute("DELETE FROM deliveries WHERE position = %s", (late.position,))
+    await inner.database.execute("DELETE FROM pending_deliveries WHERE position = %s", (late.position,))
     async with inner.database.connection() as listener:
         await listener.execute(f"LISTEN {CHANNEL}".encode())
         await fan.take([late])

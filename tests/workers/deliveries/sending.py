@@ -141,7 +141,7 @@ class Sending:
             for position, ordering_key in rows:
                 payload = f'{{"lane":"{ordering_key}","position":{position}}}'
                 connection.execute(
-                    "INSERT INTO deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at) "
+                    "INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at) "
                     "VALUES (%s, %s, %s, %s, %s, %s, now(), now())",
                     (webhook, position, ordering_key, int(source), shard_of(webhook), payload),
                 )
@@ -151,8 +151,9 @@ class Sending:
         """Resend as the API does: pending, due now, sender notified."""
         with psycopg.connect(self.url) as connection:
             connection.execute(
-                f"UPDATE deliveries SET state = 0, attempts = 0, due_at = now(), finished_at = NULL, error = NULL "
-                f"WHERE webhook = %s AND {condition}",
+                f"WITH taken AS (DELETE FROM finished_deliveries WHERE webhook = %s AND {condition} RETURNING *) "
+                "INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at) "
+                "SELECT webhook, position, ordering_key, source, shard, payload, now(), created_at FROM taken",
                 (webhook,),
             )
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(webhook)))
@@ -160,7 +161,7 @@ class Sending:
     def due(self, webhook: UUID) -> None:
         """Let all retries be due now."""
         with psycopg.connect(self.url) as connection:
-            connection.execute("UPDATE deliveries SET due_at = now() WHERE webhook = %s AND state = 0", (webhook,))
+            connection.execute("UPDATE pending_deliveries SET due_at = now() WHERE webhook = %s", (webhook,))
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, str(webhook)))
 
     def rows(self, question: str, *parameters: Any) -> list[tuple[Any, ...]]:

@@ -132,7 +132,7 @@ async def test_the_state_is_that_after_the_write_even_when_read_late(inner: Core
     for start, form in ((50, b""), (110, b""), (110, bytes(16))):
         if form:  # that of another build: the whole stream is read
             await inner.database.execute("UPDATE snapshots SET form = %s", (form,))
-        await inner.database.execute("DELETE FROM deliveries")
+        await inner.database.execute("DELETE FROM pending_deliveries")
         await fan.begin(start)
         await fan.feed()
         found = await inner.database.rows("SELECT payload::json->>'referenceId' FROM deliveries ORDER BY position")
@@ -155,7 +155,7 @@ async def test_repeated_feeding_in_any_batches_makes_the_same_rows(inner: Core, 
     for start in range(await head(inner.database)):
         for size in (1, 3, 1000):
             again = fed(inner, most=3000)
-            await inner.database.execute("DELETE FROM deliveries WHERE position > %s", (start + 2,))
+            await inner.database.execute("DELETE FROM pending_deliveries WHERE position > %s", (start + 2,))
             await again.begin(start)
             await again.feed(writes_at_once=size)
             assert await rows(inner.database) == once, (start, size)

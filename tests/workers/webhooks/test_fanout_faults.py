@@ -21,6 +21,7 @@ from domain.records.record import AmendRecord
 from projections.deliveries.keys import CHANNEL
 from projections.log.reader import head, read
 from tests.conftest import NOON
+from tests.projections.deliveries.finishing import finishing
 from tests.projections.feeding import as_superuser, do, event, record
 from tests.workers.webhooks.feeding import ALL, ONE, Fed, amend, fed, rows, told, webhook
 
@@ -97,7 +98,7 @@ async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: F
     everything = await rows(inner.database)
     assert await heard(listener) == [""]
     late = next(record for record in await read(inner.database, 0) if record.topic == "event.notification_forced")
-    await inner.database.execute("DELETE FROM deliveries WHERE position = %s", (late.position,))
+    await inner.database.execute("DELETE FROM pending_deliveries WHERE position = %s", (late.position,))
     await fan.take([late])
     assert await rows(inner.database) == everything
     assert await heard(listener) == [str(ALL)], "senders look again through the deliveries of this webhook"
@@ -119,7 +120,7 @@ async def test_an_event_with_parked_records_is_shown_as_in_the_log(inner: Core, 
 
 async def test_existing_rows_stay_unchanged_and_wake_no_sender(inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]) -> None:
     await fan.feed()
-    await inner.database.execute("UPDATE deliveries SET state = 1, attempts = 3")
+    await inner.database.execute(finishing(attempts="3"))
     before = await inner.database.rows("SELECT * FROM deliveries ORDER BY position")
     assert await heard(listener) == [""]
     await fan.begin(0)

@@ -13,6 +13,7 @@ from domain.media_event.values import EventDetails
 from projections.deliveries.fanout import NewDelivery, insert
 from projections.deliveries.keys import Source, delivery_id
 from tests.conftest import NOON
+from tests.projections.deliveries.finishing import finishing
 from workers.webhooks.payload import payload
 from workers.webhooks.policy import Action, Change, Effect
 
@@ -51,8 +52,8 @@ class Deliveries:
 
     async def finish(self, position: int, error: str | None = None) -> None:
         await self._database.execute(
-            "UPDATE deliveries SET state = %s, attempts = 1, finished_at = %s, error = %s WHERE webhook = %s AND position = %s",
-            (1 if error is None else 2, NOON, error, self.webhook, position),
+            finishing("webhook = %s AND position = %s", state="%s", attempts="1", finished_at="created_at", error="%s"),
+            (self.webhook, position, 1 if error is None else 2, error),
         )
 
     async def attempt(self, position: int, *, status: int | None = 200, error: str | None = None, event: UUID = FINAL) -> None:

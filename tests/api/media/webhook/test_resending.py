@@ -76,10 +76,10 @@ async def test_everything_that_failed_since_then_becomes_pending(http: httpx.Asy
     answer = await recover(http, given, "2031-01-02T13:00:03.000+01:00")
     assert (answer.status_code, answer.json()) == (200, {"requeued": 2})
     assert await given.rows() == [
-        (1, 2, 1, ANSWERED, True, True),
+        (1, 2, 1, ANSWERED, True, False),
         (2, *AGAIN),
         (3, *AGAIN),
-        (4, 1, 1, None, True, True),
+        (4, 1, 1, None, True, False),
         (5, *AGAIN),
     ]
     assert [row[1] for row in await another.rows()] == [2, 0, 2, 1, 2]
