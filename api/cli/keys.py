@@ -5,6 +5,7 @@ It needs the master key file: without it nothing in the vault can be decrypted.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from argparse import Namespace
@@ -15,15 +16,14 @@ from api.cli.open_vault import open_vault
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run
 from api.speke.key_document import InvalidKeyDocument, document_of, keys_of
-from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from api.wiring.workers import prepared
 from domain.client.aggregate import Client
-from domain.content_key.aggregate import ContentKey
+from domain.content_key.aggregate import ContentKey, Usage
+from domain.content_key.commands import RecordUsage
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
-from domain.content_key.usage import KeyUse
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import DomainError, NotFound
 from domain.kernel.ports import Invocation
@@ -77,10 +77,9 @@ async def _export(args: Namespace, settings: Settings) -> int:
         requests = [KeyRequest(row.client, row.content_id, row.period, row.kid) for row in page.results]
         keys = await _handlers(wired, vault).issue(requests, invocation=invocation)
         write_secret_file(args.output, document_of(args.content_id, keys).decode().rstrip("\n"))
-        usage, cause = UsageRecorder(wired.executor, wired.clock), invocation.cause
-        for key in keys:
-            usage.add(KeyUse(key.id, cause.actor, (), _EXPORTED, cause.correlation_id))
-        await usage.stop()
+        now = wired.clock()
+        exported = [RecordUsage(key.id, Usage(1, now, now, (), (_EXPORTED,))) for key in keys]
+        await asyncio.gather(*(wired.executor.execute(command, invocation=invocation) for command in exported))
     print(f"{len(keys)} keys, in the clear: {args.output}")
     return 0
 

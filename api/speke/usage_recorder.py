@@ -1,24 +1,26 @@
-"""The usage recorder: writes to the log how often content keys were used.
+"""The usage recorder: writes how often content keys were used.
 
-A response does not wait for it, and a key that is requested often does not cause an event per request. Uses are totalled in
-memory; once per interval each key that was used gets one `content_key.delivered` with a count. A stop writes the rest. A process
-that is killed loses the counts and times since the last interval began, or since the database was last available; never a key.
+A response does not wait for it, and a key that is requested often does not cause an event per request. Uses are totalled in memory;
+once per interval the totals are added to a table, and each key whose last event was written more than an hour ago gets one
+`content_key.delivered` with a count. So the first use after a quiet hour is in the log at once, and a stream grows by at most 24
+events a day. A stop adds the rest to the table. A process that is killed loses the counts and times since the last interval began,
+or since the database was last available; never a key.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from domain.content_key.commands import RecordUsage
+from domain.content_key.commands import RecordCountedUsage
 from domain.content_key.usage import KeyUse, UsageTotal, UsageTotals
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.ports import Executor, Invocation
+from projections.content_keys.usage import DueUsage, UsageCounts
 from projections.kernel.background_task import run_forever
 
 _log = logging.getLogger(__name__)
@@ -31,12 +33,17 @@ _TOGETHER = 128
 class UsageRecorder:
     """Records the usage of at most `most` keys per interval. Uses of further keys are counted in the log of the service."""
 
-    def __init__(self, executor: Executor, clock: Clock, *, every: float = EVERY, most: int = MOST_KEYS) -> None:
+    def __init__(
+        self, executor: Executor, counts: UsageCounts, *, clock: Clock, every: float = EVERY, most: int = MOST_KEYS
+    ) -> None:
         self._executor = executor
+        self._counts = counts
         self._clock = clock
         self._every = every
         self._most = most
         self._totals = UsageTotals(most)
+        self._batch: Mapping[UUID, UsageTotal] = {}
+        self._batches = 0
         self._wake = asyncio.Event()
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
@@ -50,9 +57,11 @@ class UsageRecorder:
         self._wake.set()
         if self._task is not None:
             await self._task
-        await self.flush()
-        if self._totals:
-            _log.warning("the usage of %d content keys was not recorded", len(self._totals))
+        try:
+            await self.flush()
+            await self._counts.leave()
+        except Unavailable:
+            _log.warning("the usage of %d content keys was not recorded", len({*self._batch, *self._totals.take()}))
 
     def add(self, use: KeyUse) -> None:
         before = len(self._totals)
@@ -61,32 +70,38 @@ class UsageRecorder:
             self._wake.set()
 
     async def flush(self) -> None:
-        """Record all totals, each with its own event and many in one commit. Stops at the first sign that the database is away."""
+        """Add all totals to the table, and write the events that are due. Raises `Unavailable`; nothing is lost then."""
         if self._totals.dropped:
             _log.warning("%d uses of content keys were not recorded: too many keys at once", self._totals.dropped)
             self._totals.dropped = 0
-        left = deque(self._totals.take().items())
-        while left:
-            chunk = [left.popleft() for _ in range(min(_TOGETHER, len(left)))]
-            errors = await asyncio.gather(*(self._record(key, total) for key, total in chunk))
-            self._keep_unwritten(chunk, errors)
-            if any(isinstance(error, Unavailable) for error in errors):
-                for key, total in left:
-                    self._totals.put_back(key, total)
-                return
+        await self._add_batch()  # the one before, if it failed: it may have been added, and keeps its number
+        self._batch, self._batches = self._totals.take(), self._batches + 1
+        await self._add_batch()
+        while due := await self._counts.take(_TOGETHER):
+            await self._tell(due)
 
-    def _keep_unwritten(self, chunk: Sequence[tuple[UUID, UsageTotal]], errors: Sequence[Exception | None]) -> None:
+    async def _add_batch(self) -> None:
+        if self._batch:
+            await self._counts.add(self._batches, self._batch)
+            self._batch = {}
+
+    async def _tell(self, due: Sequence[DueUsage]) -> None:
         """Without a database or after lost races it is tried again. What the domain refuses would be refused every time."""
-        for (key, total), error in zip(chunk, errors, strict=True):
+        failed: list[DueUsage] = []
+        for one, error in zip(due, await asyncio.gather(*map(self._record, due)), strict=True):
             if isinstance(error, Unavailable | Conflict):
-                self._totals.put_back(key, total)
+                failed.append(one)
             elif error is not None:
-                _log.error("the usage of the content key %s was not recorded", key, exc_info=error)
+                _log.error("the usage of the content key %s was not recorded", one.key, exc_info=error)
+        await self._counts.told([one for one in due if one not in failed])
+        if failed:
+            await self._counts.put_back(failed)
+            raise Unavailable(f"the usage of {len(failed)} content keys could not be written")
 
-    async def _record(self, key: UUID, total: UsageTotal) -> Exception | None:
-        invocation = Invocation.by(total.client, correlation_id=total.correlation_id)
+    async def _record(self, due: DueUsage) -> Exception | None:
+        invocation = Invocation.by(due.total.client, correlation_id=due.total.correlation_id)
         try:
-            await self._executor.execute(RecordUsage(key, total.usage), invocation=invocation)
+            await self._executor.execute(RecordCountedUsage(due.key, due.total.usage), invocation=invocation)
         except Exception as error:
             return error
         return None

@@ -6,7 +6,7 @@ An issued key never changes. Its usage is kept as totals, so the aggregate does 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Self
 from uuid import UUID
@@ -80,9 +80,12 @@ class ContentKey(AggregateRoot):
     sealed_key: SecretRef
     imported: bool
     usage: Usage | None
+    counted: int
+    """How many of the uses were counted beside the log."""
 
     def begin(self) -> None:
         self.usage = None
+        self.counted = 0
 
     # --- deciding
 
@@ -106,7 +109,13 @@ class ContentKey(AggregateRoot):
         if content_id != self.purpose.content_id:
             raise KidTaken(self.purpose.kid)
 
-    def record_usage(self, usage: Usage, *, at: datetime) -> None:
+    def record_counted_usage(self, usage: Usage, *, at: datetime) -> None:
+        """The count of `usage` is of all counted uses; those that are recorded already are left out."""
+        count = usage.count - self.counted
+        if count > 0:
+            self.record_usage(replace(usage, count=count), at=at, total=usage.count)
+
+    def record_usage(self, usage: Usage, *, at: datetime, total: int = 0) -> None:
         self._trigger(
             events.Delivered,
             at=at,
@@ -118,6 +127,7 @@ class ContentKey(AggregateRoot):
             count=usage.count,
             first_at=usage.first_at,
             last_at=usage.last_at,
+            **({"total": total} if total else {}),
         )
 
     # --- applying
@@ -131,6 +141,7 @@ class ContentKey(AggregateRoot):
     def _when_delivered(self, event: events.Delivered) -> None:
         usage = Usage(event.count, event.first_at, event.last_at, event.systems, event.speke_versions)
         self.usage = usage if self.usage is None else self.usage + usage
+        self.counted = max(self.counted, event.total)
 
     # --- holding
 
@@ -146,6 +157,7 @@ class ContentKey(AggregateRoot):
             "iv": self.iv,
             "sealed_key": self.sealed_key.model_dump(mode="json"),
             "imported": self.imported,
+            "counted": self.counted,
             "usage": usage
             and (
                 usage.count,
@@ -162,6 +174,7 @@ class ContentKey(AggregateRoot):
         self.iv = details["iv"]
         self.sealed_key = SecretRef.model_validate(details["sealed_key"])
         self.imported = details["imported"]
+        self.counted = details["counted"]
         if details["usage"] is not None:
             count, first, last, systems, versions = details["usage"]
             moment = datetime.fromisoformat

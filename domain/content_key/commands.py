@@ -54,9 +54,20 @@ class IssueContentKey(_ContentKeyCommand):
 
 @dataclass(frozen=True)
 class RecordUsage(_ContentKeyCommand):
-    """Record the uses of a key since the last record."""
+    """Record uses of a key that nobody counts."""
 
     usage: Usage
 
     def act(self, root: ContentKey, *, at: datetime) -> None:
         root.record_usage(self.usage, at=at)
+
+
+@dataclass(frozen=True)
+class RecordCountedUsage(_ContentKeyCommand):
+    """Record the counted uses of a key that no event tells yet. The count of `usage` is of all counted uses ever, so a repeat
+    changes nothing."""
+
+    usage: Usage
+
+    def act(self, root: ContentKey, *, at: datetime) -> None:
+        root.record_counted_usage(self.usage, at=at)

@@ -25,7 +25,8 @@ class Issued(FirstEvent):
 
 
 class Delivered(DomainEvent):
-    """The key was given out `count` times within some seconds, for these DRM systems, by these versions of SPEKE."""
+    """The key was given out `count` times since the last such event, for these DRM systems, by these versions of SPEKE. `total` is
+    the number of all counted uses up to this event; 0 where these were not counted: the first use, and an export."""
 
     TOPIC: ClassVar[str] = "content_key.delivered"
 
@@ -37,6 +38,7 @@ class Delivered(DomainEvent):
     count: int
     first_at: datetime
     last_at: datetime
+    total: int = 0
 
 
 EVENTS: tuple[type[DomainEvent], ...] = (Issued, Delivered)

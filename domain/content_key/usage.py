@@ -1,4 +1,4 @@
-"""Usage of content keys, totalled in memory: one event for many uses of a key."""
+"""Usage of content keys, totalled in memory: one write for many uses of a key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class KeyUse:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """The uses of one key since the last event. `client` and `correlation_id` are those of the first use."""
+    """The uses of one key within an interval. `client` and `correlation_id` are those of the first use."""
 
     client: str
     correlation_id: str
@@ -55,8 +55,3 @@ class UsageTotals:
         """All totals; none are left."""
         totals, self._totals = self._totals, {}
         return totals
-
-    def put_back(self, key: UUID, total: UsageTotal) -> None:
-        """A total that could not be recorded; uses since then are added to it."""
-        later = self._totals.get(key)
-        self._totals[key] = total if later is None else total + later

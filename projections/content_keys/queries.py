@@ -19,8 +19,11 @@ from projections.kernel.database import Database
 from projections.kernel.page import FIRST_PAGE, Page, Window
 from projections.kernel.where import where
 
+# With the uses that no event tells yet.
 _COLUMNS = """
-systems, speke_versions, id, client, content_id, period, kid, iv, imported, issued_at, answers, first_answered_at, last_answered_at
+k.systems, k.speke_versions, coalesce(u.systems, '{}'), coalesce(u.speke_versions, '{}'), k.id, k.client, k.content_id, k.period,
+k.kid, k.iv, k.imported, k.issued_at, k.answers + greatest(coalesce(u.count, 0) - k.counted, 0),
+least(k.first_answered_at, u.first_at), greatest(k.last_answered_at, u.last_at)
 """
 _STORED = """
 SELECT k.id, k.content_id, k.kid, k.iv, v.reference, v.key_id, v.fingerprint, v.nonce, v.ciphertext
@@ -80,12 +83,13 @@ class ContentKeyQueries:
     async def of_content(self, content_id: str, *, client: str | None = None, window: Window = FIRST_PAGE) -> Page[ContentKeyRow]:
         """The keys of a content id, of one client or of all, client by client in the order in which they were issued."""
         conditions, parameters = where(
-            [("content_id", content_id, "content_id = %(content_id)s"), ("client", client, "client = %(client)s")]
+            [("content_id", content_id, "k.content_id = %(content_id)s"), ("client", client, "k.client = %(client)s")]
         )
-        matching = f"FROM content_key_view WHERE {' AND '.join(conditions)}"
+        matching = f"WHERE {' AND '.join(conditions)}"
         rows, total = await self._database.lists.page(
-            f"SELECT {_COLUMNS} {matching} ORDER BY client, issued_at, id LIMIT %(limit)s OFFSET %(offset)s",
-            f"SELECT count(*) {matching}",
+            f"SELECT {_COLUMNS} FROM content_key_view k LEFT JOIN content_key_usage u ON u.key = k.id {matching}"
+            " ORDER BY k.client, k.issued_at, k.id LIMIT %(limit)s OFFSET %(offset)s",
+            f"SELECT count(*) FROM content_key_view k {matching}",
             parameters={**parameters, "limit": window.limit, "offset": window.offset},
         )
         return Page(window.limit, total, [_row(*values) for values in rows])
@@ -99,5 +103,7 @@ class ContentKeyQueries:
         }
 
 
-def _row(systems: str, speke_versions: str, *plain: Any) -> ContentKeyRow:
-    return ContentKeyRow(tuple(from_json(systems)), tuple(from_json(speke_versions)), *plain)
+def _row(systems: str, speke_versions: str, later_systems: list[str], later_versions: list[str], *plain: Any) -> ContentKeyRow:
+    return ContentKeyRow(
+        tuple(sorted({*from_json(systems), *later_systems})), tuple(sorted({*from_json(speke_versions), *later_versions})), *plain
+    )

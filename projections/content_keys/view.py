@@ -27,6 +27,7 @@ def row(content_key: ContentKey) -> tuple[Any, ...]:
         content_key.imported,
         content_key.created_on,
         *_usage(content_key),
+        content_key.counted,
     )
 
 
@@ -57,6 +58,7 @@ CONTENT_KEY_VIEW = View(
         Column("last_answered_at", "timestamptz"),
         Column("systems", "text"),
         Column("speke_versions", "text"),
+        Column("counted", "bigint"),
     ),
     row=row,
     key=("id",),

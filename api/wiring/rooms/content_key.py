@@ -13,6 +13,7 @@ from domain.content_key.handlers import ContentKeyHandlers
 from projections.content_keys.queries import ContentKeyQueries, ContentKeyRow
 from projections.content_keys.view import CONTENT_KEY_VIEW
 from projections.kernel.database import Database
+from projections.kernel.migrate import Migration
 from projections.log.executor import CommandExecutor
 from projections.vault.vault import Vault
 
@@ -50,6 +51,7 @@ CONTENT_KEY = Room(
     name="content_key",
     aggregates=(ContentKey,),
     views=(CONTENT_KEY_VIEW,),
+    migrations=(Migration.read("0011 usage of content keys", "content_keys/schema.sql"),),
     routes=_routes,
     services=_services,
     past_states=_past_states,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
+from projections.content_keys.usage import UsageCounts
+from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def _services(services: Services) -> Providers:
     return {
         RateLimit: lambda: RateLimit(surroundings.siblings.take_token, per_second=surroundings.siblings.per_second),
         ResponseCache: ResponseCache,
-        UsageRecorder: lambda: UsageRecorder(get(CommandExecutor), surroundings.clock),
+        UsageRecorder: lambda: UsageRecorder(get(CommandExecutor), UsageCounts(get(Database)), clock=surroundings.clock),
     }
 
 

@@ -10,9 +10,10 @@ from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from domain.content_key.handlers import ImportedKey
 from domain.content_key.usage import KeyUse
+from projections.content_keys.usage import UsageCounts
 from tests.api.media.test_configuration_secrecy import tables
 from tests.conftest import HandClock
-from tests.projections.content_keys.issuing import KID, SYSTEM, handlers_on, issue, key_request
+from tests.projections.content_keys.issuing import KID, SYSTEM, handlers_on, issue, key_request, let_an_hour_pass
 
 
 def spellings(key: bytes) -> list[str]:
@@ -35,11 +36,12 @@ async def test_no_table_and_no_log_line_holds_a_key(
     issued = await issue(
         keys, key_request(), key_request(kid=KID, iv=bytes(16)), key_request(client="other", kid=KID), key_request("imported")
     )
-    recorder = UsageRecorder(inner.executor, clock)
+    recorder = UsageRecorder(inner.executor, UsageCounts(inner.database), clock=clock)
     for _ in range(120):  # past a snapshot
         for key in issued:
             recorder.add(KeyUse(key.id, "studio", ("WIDEVINE",), "1", "t-1"))
         await recorder.flush()
+        await let_an_hour_pass(inner)
     await inner.executor.stop()
 
     dumped = tables(database_url)
