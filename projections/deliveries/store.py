@@ -18,11 +18,11 @@ from psycopg.rows import TupleRow
 from domain.job.aggregate import Job
 from domain.job.values import Severity
 from projections.deliveries.keys import ENDPOINTS
-from projections.job.line_order import line_locks
 from projections.kernel.arrays import PackedArray, bigints, instants, texts, uuids
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database, unavailable
 from projections.kernel.distinct import distinct
+from projections.kernel.line_order import line_locks
 
 CONSUMER: Final = "deliveries"
 CALLBACK_PROGRAM: Final = "callback"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from projections.job.line_order import line_locks
 from projections.job.queue import Run
 from projections.kernel.arrays import bigints, instants, texts
 from projections.kernel.database import Database
+from projections.kernel.line_order import line_locks
 
 LONGEST_LINE: Final = 8_000
 _WRITE = f"""

@@ -1,7 +1,7 @@
-"""The order of the lines of a job: one that is committed later has a higher number.
+"""The order of the lines of a log, such as a job's: one that is committed later has a higher number.
 
 Readers go on after the highest number that they have seen: a line that is committed after it with a lower number would be lost to
-them. Whoever inserts lines locks the jobs first, until its commit; numbers are drawn after that.
+them. Whoever inserts lines locks their jobs first, until its commit; numbers are drawn after that.
 """
 
 from __future__ import annotations
