@@ -7,7 +7,22 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 
-from bench import append, append_beside, consumers, cores, deliveries, feeds, framework, jobs, links, reads, replays, speke, writes
+from bench import (
+    append,
+    append_beside,
+    consumers,
+    cores,
+    deliveries,
+    feeds,
+    framework,
+    jobs,
+    links,
+    lists,
+    reads,
+    replays,
+    speke,
+    writes,
+)
 from bench.ground import Effort, Ground, ground
 from bench.report import Result, show_targets, write
 
@@ -18,6 +33,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "losers": append_beside.losers,
     "reads": reads.reads,
     "links": links.links,
+    "lists": lists.lists,
     "rebuild": replays.rebuilds,
     "twin": writes.twin,
     "verify": replays.verification,

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.values import JobState, Semaphore
+from projections.job.search import JOB_SEARCH
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
 from projections.kernel.where import Part, where
@@ -23,6 +24,7 @@ _ROW: Final = "id, version, client, workflow, state, failed, priority, run_at, c
 WHOLE: Final = f"{_ROW}, semaphore, parameters"
 SUMMARY: Final = f"{_ROW}, NULL::text AS semaphore, NULL::text AS parameters"
 
+_TESTED: Final = 20_000
 _RANKED = (
     "LEFT JOIN (SELECT id, row_number() OVER (PARTITION BY client ORDER BY priority, id) AS place"
     f" FROM job_view WHERE state = {JobState.QUEUED}) AS ranked USING (id)"
@@ -41,6 +43,7 @@ ORDERS: Final[Mapping[str, str]] = {
     "queue_state": f"(ARRAY[{_STATE_NAMES}])[state + 1]",
     "failed": "failed",
 }
+
 """SQL expressions by the name of the field in the API."""
 
 
@@ -133,6 +136,9 @@ class JobQueries:
         if wanted.order_by != "id":
             order = f"{ORDERS[wanted.order_by]} {direction} NULLS LAST, {order}"
         ranked = _RANKED if wanted.order_by == "position" else ""
+        if wanted.search and await JOB_SEARCH.narrows(self._database.lists, wanted.search.lower(), most=_TESTED):
+            conditions.append(JOB_SEARCH.condition("id"))
+            named |= JOB_SEARCH.parameters(wanted.search.lower())
         asked = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         turn = f"row_number() OVER (ORDER BY {order}) AS turn"
         page = f"SELECT {WHOLE}, {turn} FROM job_view {ranked} {asked} ORDER BY {order} LIMIT %(limit)s"

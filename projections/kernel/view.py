@@ -12,7 +12,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.ids import new_id
 from projections.kernel.arrays import PACKERS, PackedArray
+from projections.kernel.tallies import Tally, triggers
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class View:
     of such rows, and an aggregate that once had a row keeps it.
     `indexes` are CREATE INDEX tails with `{table}` for the table's name, keyed by the index's own name. `fixed` are columns that
     keep the value of the first row: later changes make and send only the values of the others, which `changing` gives.
+    `tallies` are the totals that are kept; such a view has a column `deleted`.
 
     `earlier` is the version that the release before had. It is written and read as long as a build of that release lives, and until
     this version is built. Queries know this version only: `from_earlier` has an SQL expression, over the columns of the earlier
@@ -60,6 +63,7 @@ class View:
     many_rows: bool = False
     fixed: tuple[str, ...] = ()
     changing: Callable[[Any], tuple[Any, ...]] | None = None
+    tallies: tuple[Tally, ...] = ()
     earlier: View | None = None
     from_earlier: Mapping[str, str] = field(default_factory=dict)
 
@@ -85,10 +89,12 @@ class View:
         return f"CREATE TABLE public.{table} ({columns})"
 
     def complete(self, table: str) -> Sequence[str]:
-        """Key and indexes, made after a bulk load."""
+        """Key, indexes and totals, made after a bulk load."""
         key = ", ".join(self.key)
         made = [f"ALTER TABLE public.{table} ADD CONSTRAINT {table}_key PRIMARY KEY ({key})"]
         made += [f"CREATE INDEX {table}_{name} ON {tail.format(table=f'public.{table}')}" for name, tail in self.indexes.items()]
+        if self.tallies:
+            made += triggers(self.tallies, view=self.name, version=self.version, table=table, generation=new_id())
         return made
 
     def rename(self, table: str) -> Sequence[str]:

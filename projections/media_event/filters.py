@@ -14,6 +14,7 @@ from uuid import UUID
 from domain.media_event.values import EventState, ProvisionState
 from projections.kernel.page import FIRST_PAGE, Window
 from projections.kernel.where import Part, where
+from projections.media_event.search import EVENT_SEARCH
 
 ORDER_COLUMNS: dict[str, str] = {
     "Title": "e.title",
@@ -107,22 +108,27 @@ def _values(value: str | Sequence[str] | None) -> Sequence[str]:
     return (value,) if isinstance(value, str) else value or ()
 
 
-def list_query(filter_: EventFilter, ids: Ids) -> ListQuery:
+def list_query(filter_: EventFilter, ids: Ids, *, indexed: bool = False) -> ListQuery:
+    """`indexed`: only what the search index finds is tested for the search term."""
     conditions, parameters = _conditions(filter_, ids)
+    if indexed and filter_.search:
+        conditions.insert(0, EVENT_SEARCH.condition("e.id"))
+        parameters |= EVENT_SEARCH.parameters(filter_.search.lower())
     all_of = " AND ".join(conditions)
     joins, order = _order(filter_)
     columns = "e.id, e.shown_version, e.document, e.date_created, e.date_modified"
     # PostgreSQL estimates that every third row contains a substring. Without other filters it would read the index of the order row
     # by row until the page is full; OFFSET 0 makes it filter first and sort then.
     fenced = f"(SELECT * FROM event_view e WHERE {all_of} OFFSET 0) e{joins}"
-    source = fenced if _searches_only(filter_) else f"event_view e{joins} WHERE {all_of}"
+    source = fenced if searches_only(filter_) else f"event_view e{joins} WHERE {all_of}"
     page = f"SELECT {columns} FROM {source} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
     parameters |= {"limit": filter_.window.limit, "offset": filter_.window.offset}
     prepare = False if "tags" in ids or "categories" in ids else None
     return ListQuery(page, f"SELECT count(*) FROM event_view e WHERE {all_of}", parameters, prepare)
 
 
-def _searches_only(filter_: EventFilter) -> bool:
+def searches_only(filter_: EventFilter) -> bool:
+    """Whether no other part of the filter has an index."""
     f = filter_
     times = (f.scheduled_from, f.scheduled_to, f.modified_from, f.modified_to)
     names = (f.room, f.event_type, f.channel, *f.tags, *f.categories)

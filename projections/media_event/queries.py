@@ -11,9 +11,13 @@ from domain.media_event.values import EventDetails
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 from projections.kernel.page import Page
-from projections.media_event.filters import EventFilter, ids_of, list_query, names_query
+from projections.media_event.filters import EventFilter, ids_of, list_query, names_query, searches_only
+from projections.media_event.search import EVENT_SEARCH
+from projections.media_event.totals import tallied
 
 _COLUMNS = "SELECT id, shown_version, document, date_created, date_modified FROM event_view "
+_TESTED = 20_000
+_TESTED_BESIDE_OTHERS = 1_000
 _LATEST = " ORDER BY date_created DESC, id DESC LIMIT 1"
 
 
@@ -49,9 +53,22 @@ class EventQueries:
         ids = ids_of(filter_, await self._database.lists.rows(*names)) if names is not None else {}
         if not all(ids.values()):
             return Page(filter_.window.limit, 0, [])
-        query = list_query(filter_, ids)
-        rows, total = await self._database.lists.page(query.page, query.count, parameters=query.parameters, prepare=query.prepare)
+        query = list_query(filter_, ids, indexed=await self._is_indexed(filter_))
+        expression, parameters = tallied(filter_, ids) or ("NULL", {})
+        rows, total = await self._database.lists.page(
+            query.page,
+            f"SELECT coalesce({expression}, ({query.count}))",
+            parameters={**query.parameters, **parameters},
+            prepare=query.prepare,
+        )
         return Page(filter_.window.limit, total, [_row(row) for row in rows])
+
+    async def _is_indexed(self, filter_: EventFilter) -> bool:
+        """Whether the search index finds so few Events that testing them is less work than what the other filters leave."""
+        if not filter_.search:
+            return False
+        most = _TESTED if searches_only(filter_) else _TESTED_BESIDE_OTHERS
+        return await EVENT_SEARCH.narrows(self._database.lists, filter_.search.lower(), most=most)
 
 
 def _row(row: Sequence[Any]) -> EventRow:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.values import EventDetails
+from projections.kernel.tallies import Tally
 from projections.kernel.view import Column, View
 
 SEPARATOR = "\x1f"
@@ -104,4 +105,15 @@ EVENT_VIEW = View(
         "modified": "{table} (date_modified, id) WHERE NOT deleted",
         "deleted": "{table} (scheduled_start, id) WHERE deleted",
     },
+    tallies=(
+        Tally("all"),
+        Tally("state", "v.state"),
+        Tally("day", "v.state", day="v.scheduled_start"),
+        Tally("room", "v.room_id"),
+        Tally("event_type", "v.event_type_id"),
+        Tally("channel", "v.channel_id"),
+        Tally("flow", "CASE WHEN v.flow_id IS NOT NULL THEN '' END"),
+        Tally("category", "v.category_ids", each=True),
+        Tally("tag", "v.tag_ids", each=True),
+    ),
 )

@@ -13,6 +13,7 @@ from api.wiring.rooms.content_key import CONTENT_KEY
 from api.wiring.rooms.event import EVENT
 from api.wiring.rooms.health import HEALTH
 from api.wiring.rooms.job import JOB
+from api.wiring.rooms.lists import LISTS
 from api.wiring.rooms.log import LOG
 from api.wiring.rooms.log_store import LOG_STORE
 from api.wiring.rooms.operations import OPERATIONS
@@ -35,5 +36,6 @@ ROOMS: tuple[Room, ...] = (
     AUDIT,
     SPEKE,
     JOB,
+    LISTS,
     OPERATIONS,
 )

@@ -1,0 +1,96 @@
+"""Search index: finds the rows of a view whose text has a substring, without looking at every row.
+
+The index is a table beside the view, with the hashed 3-grams of each text, and a consumer of the log fills it. It only narrows
+down: a query tests the text of what it finds, and of everything that the consumer has not reached yet. So the result is that of a
+scan, and a client finds what it has just written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from zlib import crc32
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from projections.kernel.arrays import PACKERS
+from projections.kernel.database import Database, Pool
+
+CONSUMER: Final = "search"
+SHORTEST: Final = 3
+"""Characters of the shortest term that the index can find."""
+
+_LONGEST: Final = 10_000
+"""3-grams of one text. A longer text is found with every term, and tested."""
+_TERM: Final = 64
+_BEHIND: Final = 10_000
+"""Positions of the log. A consumer that is further behind is not waited for: the view is scanned."""
+
+
+def grams(text: str) -> set[int]:
+    """The hashes of all sequences of three characters, as PostgreSQL's `integer`."""
+    hashes = {crc32(text[at : at + SHORTEST].encode()) for at in range(len(text) - SHORTEST + 1)}
+    return {number - 0x1_0000_0000 if number & 0x8000_0000 else number for number in hashes}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchIndex:
+    """The index `table` of the texts in the column `search_text` of a view, in lower case. `kind` is that of the aggregates, `key`
+    the type of their ids in the view. `fixed`: the text of an aggregate never changes after its first event."""
+
+    table: str
+    view: str
+    kind: str
+    key: str
+    fixed: bool = False
+
+    async def texts(self, database: Database, keys: Sequence[str]) -> list[tuple[Any, str]]:
+        """The ids and texts that the view has now."""
+        question = f"SELECT id, coalesce(search_text, '') FROM {self.view} WHERE id = ANY(%s::text[]::{self.key}[])"
+        return [(key, text) for key, text in await database.rows(question, (list(keys),))]
+
+    async def write(self, connection: AsyncConnection[TupleRow], texts: Mapping[Any, set[int]]) -> None:
+        statement = (
+            f"INSERT INTO {self.table} (id, grams) SELECT id::{self.key}, grams::integer[] "
+            "FROM unnest(%s::text[], %s::text[]) AS v(id, grams) "
+            f"ON CONFLICT (id) DO UPDATE SET grams = excluded.grams WHERE {self.table}.grams IS DISTINCT FROM excluded.grams"
+        )
+        pack = PACKERS["text"]
+        stored = [f"{{{','.join(map(str, sorted(found)))}}}" if len(found) <= _LONGEST else None for found in texts.values()]
+        await connection.execute(statement, (pack([str(key) for key in texts]), pack(stored)), binary=True)
+
+    async def narrows(self, pool: Pool, term: str, *, most: int) -> bool:
+        """Whether the index finds at most so many rows to test, and the consumer is near enough to the end of the log."""
+        if len(term) < SHORTEST:
+            return False
+        question = f"""
+SELECT CASE WHEN (SELECT coalesce(max(last_position), 0) FROM commits) - ({_CHECKPOINT}) <= {_BEHIND}
+    THEN (SELECT count(*) FROM (SELECT FROM ({self._found}) AS found LIMIT %(most)s + 1) AS first) <= %(most)s ELSE false END
+"""
+        row = await pool.row(question, {**self.parameters(term), "most": most})
+        return bool(row and row[0])
+
+    def condition(self, column: str) -> str:
+        """Holds for every row whose text may contain the term."""
+        return f"{column} = ANY(ARRAY({self._found}))"
+
+    def parameters(self, term: str) -> dict[str, list[int]]:
+        return {"grams": sorted(grams(term))[:_TERM]}
+
+    @property
+    def _found(self) -> str:
+        begin = len(self.kind) + 2
+        first = " AND originator_version = 1" if self.fixed else ""
+        return f"""
+SELECT id FROM {self.table} WHERE grams @> %(grams)s::integer[]
+UNION SELECT id FROM {self.table} WHERE grams IS NULL
+UNION SELECT substr(originator_id, {begin})::{self.key} FROM events
+    WHERE position > ({_CHECKPOINT}) AND starts_with(originator_id, '{self.kind}:'){first}
+UNION SELECT substr(stream, {begin})::{self.key} FROM parked_records
+    WHERE consumer = '{CONSUMER}' AND starts_with(stream, '{self.kind}:')
+"""
+
+
+_CHECKPOINT: Final = f"SELECT coalesce((SELECT position FROM consumer_shards WHERE consumer = '{CONSUMER}' AND shard = 0), 0)"

@@ -1,0 +1,142 @@
+"""Tallies: exact totals of a view for some of its filters, kept by triggers.
+
+A count looks at every row that matches. A tally is written in the transaction that changes the view, as a row that says by how much
+the total changes; `Tallies` adds these rows up from time to time. A total is what is added up plus what is not yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from projections.kernel.database import Database, unavailable
+
+_COUNTED = 50_000
+_ANY_DAY: Final = "'-infinity'::date"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Totals by the value of an SQL expression over the row `v`; rows without a value are not in it. With `each` the expression is
+    an array, and a row counts once for each of its elements. `day` is a timestamp: totals by its day, in UTC."""
+
+    dimension: str
+    value: str = "''"
+    each: bool = False
+    day: str | None = None
+
+    @property
+    def selection(self) -> str:
+        """A query for the dimension, value and day of the row `v`."""
+        day = _ANY_DAY if self.day is None else f"({self.day} AT TIME ZONE 'UTC')::date"
+        if self.each:
+            return f"SELECT DISTINCT '{self.dimension}', u.value::text, {day} FROM unnest({self.value}) AS u(value)"
+        return f"SELECT '{self.dimension}', ({self.value})::text, {day} WHERE {self.day or self.value} IS NOT NULL"
+
+
+def triggers(tallies: Sequence[Tally], *, view: str, version: int, table: str, generation: UUID) -> list[str]:
+    """What a filled table without other writers needs: triggers that keep its totals, and then the totals of its rows."""
+    inserted = _changes(tallies, "count(*)", rows="inserted AS v")
+    both = "(SELECT 1 AS sign, * FROM updated UNION ALL SELECT -1, * FROM previous) AS v"
+    updated = _changes(tallies, "sum(v.sign)", rows=both) + " HAVING sum(v.sign) <> 0"
+    function = f"public.tally_{view}_{version}"
+    each = f"FOR EACH STATEMENT EXECUTE FUNCTION {function}"
+    return [
+        _FUNCTION.format(name=f"{function}_inserted", rows="inserted", insert=inserted.format(generation="TG_ARGV[0]")),
+        _FUNCTION.format(name=f"{function}_updated", rows="updated", insert=updated.format(generation="TG_ARGV[0]")),
+        f"CREATE TRIGGER tally_inserted_{version} AFTER INSERT ON public.{table} REFERENCING NEW TABLE AS inserted "
+        f"{each}_inserted('{generation}')",
+        f"CREATE TRIGGER tally_updated_{version} AFTER UPDATE ON public.{table} "
+        f"REFERENCING NEW TABLE AS updated OLD TABLE AS previous {each}_updated('{generation}')",
+        _changes(tallies, "count(*)", rows=f"public.{table} AS v").format(generation=f"'{generation}'"),
+    ]
+
+
+def _changes(tallies: Sequence[Tally], change: str, *, rows: str) -> str:
+    dimensions = " UNION ALL ".join(tally.selection for tally in tallies)
+    return (
+        "INSERT INTO public.view_tally_changes (generation, dimension, deleted, day, value, change) "
+        f"SELECT {{generation}}::uuid, t.dimension, coalesce(v.deleted, false), t.day, t.value, {change} "
+        f"FROM {rows} CROSS JOIN LATERAL ({dimensions}) AS t(dimension, value, day) GROUP BY 1, 2, 3, 4, 5"
+    )
+
+
+_FUNCTION = """
+CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM {rows}) THEN
+        {insert};
+    END IF;
+    RETURN NULL;
+END $$
+"""
+
+
+def total(view: str, version: int, condition: str) -> str:
+    """An SQL expression for the total of all tallies that match a condition on `dimension`, `deleted`, `day` and `value`. NULL for
+    a table of another version of the view, which may have other tallies."""
+    generation = f"(SELECT view_generation('public.{view}', {version}))"  # computed once, not for each row
+    matching = f"generation = {generation} AND {condition}"
+    progress = f"coalesce((SELECT through FROM view_tally_progress WHERE generation = {generation}), 0)"
+    return (
+        f"CASE WHEN {generation} IS NOT NULL THEN ((SELECT coalesce(sum(total), 0) FROM view_tallies WHERE {matching})"
+        f" + (SELECT coalesce(sum(change), 0) FROM view_tally_changes WHERE id > {progress} AND {matching}))::bigint END"
+    )
+
+
+_GENERATIONS = """
+SELECT DISTINCT encode(substring(tgargs FROM 1 FOR 36), 'escape')::uuid FROM pg_trigger WHERE starts_with(tgname, 'tally_inserted_')
+"""
+_BEGIN = "INSERT INTO view_tally_progress (generation) VALUES (%s) ON CONFLICT DO NOTHING"
+_LOCK = "SELECT through FROM view_tally_progress WHERE generation = %s FOR UPDATE"
+_LAST = """
+SELECT count(*), max(id) FROM (
+    SELECT id FROM view_tally_changes WHERE id > %s AND generation = %s ORDER BY id LIMIT %s
+) AS next
+"""
+_ADD = """
+INSERT INTO view_tallies (generation, dimension, deleted, day, value, total)
+SELECT generation, dimension, deleted, day, value, sum(change) FROM view_tally_changes
+WHERE id > %(after)s AND id <= %(last)s AND generation = %(generation)s GROUP BY 1, 2, 3, 4, 5
+ON CONFLICT (generation, dimension, deleted, day, value) DO UPDATE SET total = view_tallies.total + excluded.total
+"""
+_REMOVE = "DELETE FROM view_tally_changes WHERE id > %(after)s AND id <= %(last)s AND generation = %(generation)s"
+_MOVE = "UPDATE view_tally_progress SET through = %(last)s WHERE generation = %(generation)s"
+_FORGET = [
+    f"DELETE FROM {table} WHERE generation NOT IN ({_GENERATIONS})"  # one statement: a table has its trigger before it has totals
+    for table in ("view_tallies", "view_tally_changes", "view_tally_progress")
+]
+
+
+class Tallies:
+    """Adds up the changes of all totals. Several processes may do it at once: one waits for the other."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add_up(self) -> bool:
+        """Add up some of the changes; whether there may be more."""
+        more = False
+        for (generation,) in await self._database.rows(_GENERATIONS):
+            more = await self._add_up(generation) or more
+        return more
+
+    async def _add_up(self, generation: UUID) -> bool:
+        with unavailable():
+            async with self._database.connection() as connection, connection.transaction():
+                await connection.execute("SET LOCAL idle_in_transaction_session_timeout = '5s'")
+                await connection.execute(_BEGIN, (generation,))
+                [after] = await (await connection.execute(_LOCK, (generation,))).fetchone() or (0,)
+                [count, last] = await (await connection.execute(_LAST, (after, generation, _COUNTED))).fetchone() or (0, None)
+                if count:
+                    changes = {"after": after, "last": last, "generation": generation}
+                    for statement in (_ADD, _REMOVE, _MOVE):
+                        await connection.execute(statement, changes)
+        return bool(count == _COUNTED)
+
+    async def forget(self) -> None:
+        """Delete the totals of tables that are gone."""
+        for statement in _FORGET:
+            await self._database.execute(statement)

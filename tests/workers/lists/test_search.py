@@ -1,0 +1,111 @@
+"""The search indexes, filled by the consumer while Events are written and searched."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+from api.wiring.core import Core
+from domain.media_event.commands import AddOrUpdateEvent
+from projections.consumers.leases import ShardLeases
+from projections.job.search import JOB_SEARCH
+from projections.kernel.search import CONSUMER, SHORTEST, grams
+from projections.log import reader
+from projections.log.log_watcher import LogWatcher
+from projections.media_event.filters import EventFilter
+from projections.media_event.queries import EventQueries
+from projections.media_event.search import EVENT_SEARCH
+from tests.projections.feeding import do, event
+from tests.projections.job.jobs_made import accept, started
+from tests.workers.deliveries.sending import until
+from workers.kernel.consumer import Consumer
+from workers.kernel.log_feed import LogFeed
+from workers.lists.search import SearchIndexer
+
+
+@asynccontextmanager
+async def indexing(inner: Core) -> AsyncIterator[None]:
+    handler, log_watcher = SearchIndexer(inner.database, (EVENT_SEARCH, JOB_SEARCH)), LogWatcher(inner.database)
+    leases = ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4())
+    consumer = Consumer(inner.database, leases, feed=LogFeed(inner.database, log_watcher, kinds=handler.kinds), handler=handler)
+    await consumer.start()
+    try:
+        yield
+    finally:
+        await consumer.stop()
+
+
+async def caught_up(inner: Core) -> None:
+    head = await reader.head(inner.database)
+
+    async def reached() -> bool:
+        found = await inner.database.row("SELECT position FROM consumer_shards WHERE consumer = %s", (CONSUMER,))
+        return found is not None and found[0] >= head
+
+    await until(reached)
+
+
+async def found(inner: Core, term: str) -> list[int]:
+    return [row.id.int for row in (await EventQueries(inner.database).page(EventFilter(search=term))).results]
+
+
+async def test_what_was_just_written_is_found_and_soon_the_index_has_it(inner: Core) -> None:
+    async with indexing(inner):
+        for number in range(1, 40):
+            await event(inner, number, title=f"Final {number}x")
+            assert await found(inner, f"INAL {number}X") == [number]
+            await do(inner, AddOrUpdateEvent(UUID(int=number), {"title": f"Replay {number}x"}))
+            assert await found(inner, f"final {number}x") == []
+        await caught_up(inner)
+    assert await inner.database.rows("SELECT count(*) FROM event_search") == [(39,)]
+    assert await found(inner, "replay 7x") == [7]
+
+
+async def test_a_parked_event_is_found(inner: Core) -> None:
+    key = await event(inner, 1, title="Never indexed")
+    await inner.database.execute("INSERT INTO consumer_shards (consumer, shard, position) VALUES (%s, 0, 1)", (CONSUMER,))
+    assert await found(inner, "never") == []
+    await inner.database.execute(
+        "INSERT INTO parked_records (consumer, position, stream, topic, error) VALUES (%s, 1, %s, 'event.registered', 'x')",
+        (CONSUMER, f"event:{key}"),
+    )
+    assert await found(inner, "never") == [1]
+
+
+async def test_a_text_with_very_many_sequences_is_found_with_every_term(inner: Core) -> None:
+    await event(inner, 1, description="".join(map(chr, range(0x4E00, 0x4E00 + 12_000))))
+    async with indexing(inner):
+        await caught_up(inner)
+    assert await inner.database.rows("SELECT grams FROM event_search") == [(None,)]
+    assert await found(inner, "\u4e10\u4e11\u4e12") == [1]
+    assert await found(inner, "\u4e10\u4e11\u4e13") == []
+
+
+async def test_a_job_is_indexed_once(inner: Core) -> None:
+    await accept(inner, 1, content_id="Clip")
+    await started(inner, 2, content_id="Clip")
+    async with indexing(inner):
+        await caught_up(inner)
+    rows = await inner.database.rows("SELECT id, grams FROM job_search ORDER BY id")
+    assert [(key, set(kept)) for key, kept in rows] == [(1, grams("clip\x1fany")), (2, grams("clip\x1fany"))]
+
+
+class TestNarrowing:
+    async def test_short_terms_many_results_and_a_consumer_far_behind_are_left_to_a_scan(self, inner: Core) -> None:
+        for number in (1, 2, 3):
+            await event(inner, number, title=f"Final {number}")
+        async with indexing(inner):
+            await caught_up(inner)
+        assert not await EVENT_SEARCH.narrows(inner.database, "final"[: SHORTEST - 1], most=10)
+        assert await EVENT_SEARCH.narrows(inner.database, "final", most=3)
+        assert not await EVENT_SEARCH.narrows(inner.database, "final", most=2)
+        await inner.database.execute("UPDATE consumer_shards SET position = -10001 WHERE consumer = %s", (CONSUMER,))
+        assert not await EVENT_SEARCH.narrows(inner.database, "final", most=3)
+
+
+def test_sequences_are_of_characters_and_fit_an_integer() -> None:
+    assert grams("ab") == set()
+    assert len(grams("東京都大")) == 2
+    assert grams("abc") == grams("abcabc"[:3])
+    assert all(-(2**31) <= number < 2**31 for number in grams("".join(map(chr, range(32, 500)))))
