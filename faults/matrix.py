@@ -94,7 +94,7 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
         repeated=load.repeated,
         unlogged=sum(transaction not in known and transaction not in load.lost for transaction in load.acknowledged),
         logged=len(all_notifications),
-        found=[findings(one, notices if one is callback else all_notifications, given_up=scene.promoted) for one in receivers],
+        found=[findings(one, notices if one is callback else all_notifications, given_up=scene.given_up) for one in receivers],
         settled=settled([one for one in receivers if _prompt(one) and one is not callback], all_notifications, since=over),
         recovered=settled([one for one in receivers if not _prompt(one)], all_notifications, since=over),
         parked=await stage.parked(),

@@ -49,8 +49,8 @@ class Scene:
     effort: Effort
     receivers: Sequence[Receiver]
     notes: list[str] = field(default_factory=list)
-    promoted: float | None = None
-    """When a standby was promoted that lacked commits."""
+    given_up: float | None = None
+    """When the leases of before a promotion had run out. Until then senders may send what they had read of the former primary."""
 
     async def chosen(self, role: str) -> Supervised:
         """One that is at work, as soon as there is one."""
@@ -202,8 +202,8 @@ async def standby_behind(scene: Scene) -> None:
     await scene.load.hush()
     head = await stage.relayed()
     written = await stage.transactions()
-    scene.promoted = time.time()
     await asyncio.to_thread(servers.switch, accident=True)
+    scene.given_up = time.time() + LEASE
     kept = await stage.head()
     scene.load.go_on(lost={transaction for position, transaction in written if position > kept})
     since = await stage.told_to_restore()
