@@ -74,7 +74,7 @@ END $$
 """
 
 
-def total(view: str, version: int, condition: str) -> str:
+def total(view: str, version: int, *, condition: str) -> str:
     """An SQL expression for the total of all tallies that match a condition on `dimension`, `deleted`, `day` and `value`. NULL for
     a table of another version of the view, which may have other tallies."""
     generation = f"(SELECT view_generation('public.{view}', {version}))"  # computed once, not for each row

@@ -52,7 +52,7 @@ _DIMENSIONS: Final = {
 
 def _of(filter_: EventFilter, dimension: str, values: Sequence[object]) -> Total:
     condition = "dimension = %(dimension)s AND deleted = %(deleted)s AND value = ANY(%(values)s)"
-    return total(EVENT_VIEW.name, EVENT_VIEW.version, condition), {
+    return total(EVENT_VIEW.name, EVENT_VIEW.version, condition=condition), {
         "dimension": dimension,
         "deleted": filter_.deleted,
         "values": [str(value) for value in values],
@@ -85,7 +85,7 @@ def _of_days(filter_: EventFilter, states: list[int]) -> Total | None:
         condition += " AND day < %(after_last)s"
         counts.append(_count(f"{listed} AND e.scheduled_start >= %(last_midnight)s AND e.scheduled_start <= %(end)s"))
         parameters |= {"after_last": after_last.date(), "end": end, "last_midnight": after_last}
-    return " + ".join([total(EVENT_VIEW.name, EVENT_VIEW.version, condition), *counts]), parameters
+    return " + ".join([total(EVENT_VIEW.name, EVENT_VIEW.version, condition=condition), *counts]), parameters
 
 
 def _count(condition: str) -> str:
