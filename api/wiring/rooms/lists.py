@@ -32,8 +32,8 @@ def _lists(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
 LISTS = Room(
     name="lists",
     migrations=(
-        Migration.read("0011 search of events", "media_event/search.sql"),
-        Migration.read("0012 search of jobs", "job/search.sql"),
+        Migration.read("0012 search of events", "media_event/search.sql"),
+        Migration.read("0013 search of jobs", "job/search.sql"),
     ),
     worker_roles=(WorkerRole("lists", _lists),),
 )
