@@ -14,7 +14,6 @@ from uuid import UUID
 
 from domain.job.state import jobs_of
 from domain.webhook.callback import Callback
-from projections.deliveries.store import PENDING
 from projections.kernel.arrays import texts, uuids
 from projections.kernel.database import Database
 from projections.log.reader import HEAD
@@ -30,9 +29,9 @@ WHERE r.kind = '{Callback.KIND}' AND NOT r.deleted AND r.label < %(before)s AND 
 ORDER BY r.label, r.id LIMIT {AT_ONCE}
 """
 _READ_TO = "SELECT coalesce(min(position), 0) FROM consumer_shards WHERE consumer = %s"
-_WITHOUT_PENDING = f"""
+_WITHOUT_PENDING = """
 SELECT asked.webhook FROM unnest(%s::uuid[]) AS asked (webhook)
-WHERE NOT EXISTS (SELECT FROM deliveries d WHERE d.webhook = asked.webhook AND d.state = {PENDING})
+WHERE NOT EXISTS (SELECT FROM pending_deliveries d WHERE d.webhook = asked.webhook)
 """
 _FORGET = f"""
 WITH forgotten AS (
