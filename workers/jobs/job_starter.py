@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -71,8 +72,8 @@ class JobStarter:
         self._admission = Admission(database)
         self.waker = waker
         self._places: dict[str, Places] = {}
-        self._others = WaitingLong[int]()
-        self._borrowed = float("-inf")
+        self._others = defaultdict[str, WaitingLong[int]](WaitingLong)
+        self._borrowed = defaultdict[str, float](lambda: float("-inf"))
         self._room = Waker()
         self.line = False
         self.starting = 0
@@ -110,11 +111,11 @@ class JobStarter:
     async def borrow(self, places: Places) -> None:
         """Start jobs that have had a slot for a while, whoever they belong to, in free places."""
         now = time.monotonic()
-        if now - self._borrowed < BORROWED_AFTER:
+        if now - self._borrowed[places.name] < BORROWED_AFTER:
             return
-        self._borrowed = now
+        self._borrowed[places.name] = now
         found = [one for one in await self._proposed(None, begin=0.5) if one.queued.queue == places.name]
-        waiting = self._others.seen((one.queued.job for one in found), now=time.monotonic())
+        waiting = self._others[places.name].seen((one.queued.job for one in found), now=time.monotonic())
         late = [one for one in found if one.queued.job in waiting]
         await self._start([(one, places) for one in late[: places.reserve(len(late))]])
 
