@@ -42,6 +42,9 @@ class Backlog:
         self._failing = of_consumer(
             "consumer_failing_seconds", "For how long the work of a consumer has only failed, in the worst of its processes"
         )
+        self._notification_queue = Gauge(
+            "medialedger_notification_queue_usage", "Part of PostgreSQL's queue of notifications in use, up to 1", registry=registry
+        )
         self._pending = of_deliveries("pending", f"Deliveries that are not finished, {_BOUNDED}")
         self._due = of_deliveries("due", f"Deliveries among the first {MOST_COUNTED} pending ones that should be sent by now")
         self._in_flight = of_deliveries("in_flight", "Deliveries that are being sent, by all processes")
@@ -57,6 +60,7 @@ class Backlog:
 
     async def _refresh(self) -> None:
         await self._refresh_consumers()
+        self._notification_queue.set(await self._consumers.notification_queue_usage())
         await self._refresh_deliveries()
 
     async def _refresh_consumers(self) -> None:

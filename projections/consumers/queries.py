@@ -74,6 +74,12 @@ class ConsumerQueries:
             for name, shards, position, *rest in await self._database.lists.rows(_ALL)
         ]
 
+    async def notification_queue_usage(self) -> float:
+        """The part of PostgreSQL's queue of notifications that is in use, up to 1: then commits with a notification fail. A session
+        that listens and does not read keeps it from shrinking."""
+        row = await self._database.lists.row("SELECT pg_notification_queue_usage()")
+        return 0.0 if row is None else float(row[0])
+
     async def members(self) -> dict[str, list[Member]]:
         """By consumer. A process that crashed is shown for a while."""
         by_consumer: defaultdict[str, list[Member]] = defaultdict(list)

@@ -64,6 +64,18 @@ async def test_deliveries_are_counted(http: httpx.AsyncClient, inner: Core) -> N
     assert 0 < float(shown["deliveries_oldest_seconds"]) < 60
 
 
+async def test_a_session_that_listens_and_does_not_read_is_seen_in_the_queue(http: httpx.AsyncClient, inner: Core) -> None:
+    async with inner.database.connection() as frozen:
+        await frozen.execute("LISTEN frozen")
+        async with frozen.transaction():
+            await frozen.execute("SELECT 1")
+            for number in range(5):
+                await inner.database.execute("SELECT pg_notify('frozen', repeat('x', 7000) || %s)", (str(number),))
+            assert 0 < float((await numbers(http))["notification_queue_usage"]) < 1
+        await frozen.execute("UNLISTEN *")
+    assert float((await numbers(http))["notification_queue_usage"]) < 1
+
+
 async def test_without_a_database_there_are_still_metrics(http: httpx.AsyncClient, inner: Core) -> None:
     await inner.database.close()
     answer = await http.get("/metrics")
