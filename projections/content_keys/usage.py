@@ -15,7 +15,8 @@ from projections.kernel.database import Database
 PAUSE: Final = "1 hour"
 """At least this time is between two events of one key."""
 
-# In the order of the keys, against deadlocks. Another batch of the same number was added already.
+# All statements lock rows in the order of the keys, against deadlocks; the one that takes some waits for none. A batch of a number
+# that was added already is left out.
 _ADD = """
 WITH turn AS (
     INSERT INTO content_key_recorders (recorder, batch) VALUES (%(recorder)s, %(batch)s)
@@ -45,15 +46,20 @@ WHERE key = ANY(ARRAY(
 ))
 RETURNING key, count, first_at, last_at, systems, speke_versions, client, correlation_id
 """
+_LOCKED = """locked AS MATERIALIZED (
+    SELECT key FROM content_key_usage WHERE key = ANY(%(keys)s::uuid[]) ORDER BY key FOR UPDATE
+)"""
 # Uses that were counted meanwhile wait for the next event.
-_TOLD = """
+_TOLD = f"""
+WITH {_LOCKED}
 UPDATE content_key_usage u SET
     first_at = CASE WHEN u.count > t.count THEN t.last_at END, last_at = CASE WHEN u.count > t.count THEN u.last_at END,
-    systems = CASE WHEN u.count > t.count THEN u.systems ELSE '{}' END,
-    speke_versions = CASE WHEN u.count > t.count THEN u.speke_versions ELSE '{}' END
-FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[]) AS t (key, count, last_at) WHERE u.key = t.key
+    systems = CASE WHEN u.count > t.count THEN u.systems ELSE '{{}}' END,
+    speke_versions = CASE WHEN u.count > t.count THEN u.speke_versions ELSE '{{}}' END
+FROM locked, unnest(%(keys)s::uuid[], %(counts)s::bigint[], %(lasts)s::timestamptz[]) AS t (key, count, last_at)
+WHERE u.key = locked.key AND u.key = t.key
 """
-_PUT_BACK = "UPDATE content_key_usage SET due_at = '-infinity' WHERE key = ANY(%s::uuid[])"
+_PUT_BACK = f"WITH {_LOCKED} UPDATE content_key_usage u SET due_at = '-infinity' FROM locked WHERE u.key = locked.key"
 _LEAVE = "DELETE FROM content_key_recorders WHERE recorder = %s OR written_at < clock_timestamp() - interval '1 day'"
 
 
@@ -100,12 +106,16 @@ class UsageCounts:
     async def told(self, those: Sequence[DueUsage]) -> None:
         """The log has these uses now."""
         usages = [one.total.usage for one in those]
-        columns = (uuids([one.key for one in those]), bigints([usage.count for usage in usages]))
-        await self._database.execute(_TOLD, (*columns, instants([usage.last_at for usage in usages])))
+        named = {
+            "keys": uuids([one.key for one in those]),
+            "counts": bigints([usage.count for usage in usages]),
+            "lasts": instants([usage.last_at for usage in usages]),
+        }
+        await self._database.execute(_TOLD, named)
 
     async def put_back(self, those: Sequence[DueUsage]) -> None:
         """The events could not be written; they are due again at once."""
-        await self._database.execute(_PUT_BACK, (uuids([one.key for one in those]),))
+        await self._database.execute(_PUT_BACK, {"keys": uuids([one.key for one in those])})
 
     async def leave(self) -> None:
         """Nothing more is added, and no batch is under way."""
