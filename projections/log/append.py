@@ -310,7 +310,7 @@ class Appender:
         return self._connection
 
     async def _connect(self) -> Connection:
-        """The server never stops the statement itself: a commit that it stops while it waits for a standby counts as done."""
+        """The server limits the wait for the lock of the log, the client that for the answer. A standby may take longer."""
         connection = await self._database.connect("appender", seconds=None, settings=_SESSION)
         connection.patience = self._limits.patience
         await connection.execute(_DURABLE)

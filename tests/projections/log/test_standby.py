@@ -77,7 +77,7 @@ async def test_with_a_synchronous_standby_nothing_is_lost(
 
 @pytest.mark.parametrize("servers", [True], indirect=True)
 async def test_a_write_that_the_standby_lacks_is_not_acknowledged(servers: Replicated, wired: Core) -> None:
-    """The server's own limit of a statement would end the wait with success."""
+    """The client gives up waiting; the server does not, and shows the write to nobody until the standby has it."""
     await register(wired, "r")
     await asyncio.to_thread(servers.freeze)
     with pytest.raises(OutcomeUnknown):
