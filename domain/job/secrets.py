@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.ports import CheckedJob
-from domain.job.values import JobCallback, Semaphore, Submission
+from domain.job.values import NamedCallback, Semaphore, Submission
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.masking import masked
 from domain.kernel.ports import Vault
@@ -26,9 +26,9 @@ class JobSecrets:
         """`shown` is the URL without user info and query."""
         return Semaphore(url=shown, sealed_url=None if shown == url else self._encrypt(url))
 
-    def callback(self, key: UUID, url: str, *, shown: str) -> JobCallback:
+    def callback(self, key: UUID, url: str, *, shown: str) -> NamedCallback:
         """`shown` is the URL without user info and query."""
-        return JobCallback(id=key, url=shown, sealed_url=None if shown == url else self._encrypt(url))
+        return NamedCallback(id=key, url=shown, sealed_url=None if shown == url else self._encrypt(url))
 
     def submission(self, client: str, checked: CheckedJob) -> Submission:
         """What the event log stores of a request, without its callbacks."""

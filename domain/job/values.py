@@ -89,9 +89,9 @@ class Result(Value):
     metadata: dict[str, Any] = {}
 
 
-class JobCallback(Value):
-    """A callback that is notified of the job: `url` is its address as it is shown, `sealed_url` the secret of the whole address, if
-    that has more."""
+class NamedCallback(Value):
+    """A callback that a job names, and that is notified of it. `url` is its address as it is shown, `sealed_url` the secret of the
+    whole address, if that has more."""
 
     id: UUID
     url: str
@@ -107,7 +107,7 @@ class Submission(Value):
     parameters: dict[str, Any]
     tasks: Annotated[tuple[TaskPlan, ...], Field(min_length=1)]
     sealed_parameters: SecretRef | None = None
-    callbacks: tuple[JobCallback, ...] = ()
+    callbacks: tuple[NamedCallback, ...] = ()
 
 
 class Semaphore(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -87,6 +87,7 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
     **_OF_TYPE,
     "<class 'str'>": names,
     "<class 'uuid.UUID'>": keys,
+    "<class 'datetime.date'>": st.dates(date(2001, 1, 1), date(2099, 1, 1)),
     "<class 'datetime.datetime'>": moments,
     "tuple[str, ...]": st.lists(st.sampled_from(["HLS", "DASH"]), unique=True).map(tuple),
 }

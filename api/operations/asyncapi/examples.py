@@ -7,6 +7,7 @@ from typing import Any, Final
 
 _REF: Final = "#/components/schemas/"
 _FORMATS: Final = {
+    "date": "2031-01-02",
     "uuid": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
     "date-time": "2031-01-02T03:04:05.000Z",
     "binary": "AAAA",

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from domain.job import events
 from domain.job.aggregate import Job, Retries
-from domain.job.values import JobCallback, JobState, Output, Result, Semaphore, Submission, TaskPlan
+from domain.job.values import JobState, NamedCallback, Output, Result, Semaphore, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
@@ -20,7 +20,9 @@ SOON = NOW + timedelta(hours=1)
 SEMAPHORE = Semaphore(url="https://semaphore.test/open")
 ELSEWHERE = Semaphore(url="https://other.test/", sealed_url=SecretRef(reference=UUID(int=8), fingerprint="f8"))
 SEALED = SecretRef(reference=UUID(int=7), fingerprint="f7")
-CALLBACK = JobCallback(id=UUID(int=1), url="https://hooks.test/a", sealed_url=SecretRef(reference=UUID(int=10), fingerprint="f10"))
+CALLBACK = NamedCallback(
+    id=UUID(int=1), url="https://hooks.test/a", sealed_url=SecretRef(reference=UUID(int=10), fingerprint="f10")
+)
 FETCH = TaskPlan(id=1, name="fetch")
 STORE = TaskPlan(id=2, name="store", after=(1,))
 LINE = (FETCH, STORE)

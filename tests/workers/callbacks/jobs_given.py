@@ -9,7 +9,7 @@ from uuid import UUID
 from api.wiring.core import Core
 from domain.job import commands
 from domain.job.aggregate import Retries
-from domain.job.values import JobCallback, Output, Result, Submission, TaskPlan
+from domain.job.values import NamedCallback, Output, Result, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
 from tests.projections.feeding import do
 
@@ -20,12 +20,12 @@ FETCHED = Result(message="2 files", files=FILES, metadata={"bytes": 7})
 OUTPUTS = tuple(Output(path=name, name=name, size=1, sha256="00") for name in FILES)
 
 
-def callback(key: UUID, sealed_url: UUID | None = None) -> JobCallback:
+def callback(key: UUID, sealed_url: UUID | None = None) -> NamedCallback:
     secret = None if sealed_url is None else SecretRef(reference=sealed_url, fingerprint="")
-    return JobCallback(id=key, url="https://hooks.test/job", sealed_url=secret)
+    return NamedCallback(id=key, url="https://hooks.test/job", sealed_url=secret)
 
 
-def submission(*callbacks: UUID | JobCallback, **parameters: Any) -> Submission:
+def submission(*callbacks: UUID | NamedCallback, **parameters: Any) -> Submission:
     return Submission(
         client="studio",
         workflow="http_fetch_verify",
@@ -36,7 +36,7 @@ def submission(*callbacks: UUID | JobCallback, **parameters: Any) -> Submission:
     )
 
 
-async def accept(inner: Core, number: int, *callbacks: UUID | JobCallback, **parameters: Any) -> None:
+async def accept(inner: Core, number: int, *callbacks: UUID | NamedCallback, **parameters: Any) -> None:
     await do(inner, commands.AcceptJob(number, submission(*callbacks, **parameters)))
 
 
@@ -52,7 +52,7 @@ async def complete_task(inner: Core, number: int, task: int, *, run: int = 1, **
     await do(inner, commands.CompleteTask(number, task, run, Result(**result)))
 
 
-async def complete(inner: Core, number: int, *callbacks: UUID | JobCallback, slot: int = 1, **parameters: Any) -> None:
+async def complete(inner: Core, number: int, *callbacks: UUID | NamedCallback, slot: int = 1, **parameters: Any) -> None:
     """A job from its first event to its last."""
     await accept(inner, number, *callbacks, **parameters)
     await start(inner, number, slot=slot)
