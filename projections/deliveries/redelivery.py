@@ -16,11 +16,10 @@ from projections.kernel.database import Database
 
 _RESEND = """
 WITH chosen AS MATERIALIZED (
-    SELECT webhook, position, ordering_key, finished_at FROM finished_deliveries WHERE webhook = %(webhook)s AND {condition}
+    SELECT tableoid AS part, ctid AS place FROM finished_deliveries WHERE webhook = %(webhook)s AND {condition}
     ORDER BY position, ordering_key LIMIT {most} FOR UPDATE
 ), taken AS (
-    DELETE FROM finished_deliveries f USING chosen c
-    WHERE f.webhook = c.webhook AND f.position = c.position AND f.ordering_key = c.ordering_key AND f.finished_at = c.finished_at
+    DELETE FROM finished_deliveries f USING chosen c WHERE f.ctid = c.place AND f.tableoid = c.part
     RETURNING f.*
 )
 INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, sealed_url, due_at, created_at)
