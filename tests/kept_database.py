@@ -65,6 +65,7 @@ class KeptDatabase(Database):
             await super().open()
             self._opened = True
         await self._pool.check()
+        await self.lists._pool.check()
 
     async def close(self) -> None:
         if not self.stays_open:
