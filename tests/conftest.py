@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from api.http.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
-from api.wiring.core import Core
+from api.wiring.core import Core, core
 from api.wiring.services import ROUTES, authenticate, services
 from domain.client.commands import NewKey, RegisterClient
 from domain.kernel.encryption import KeyedHash, SecretCipher
@@ -123,6 +123,17 @@ async def inner(database_url: str, kept_databases: KeptDatabases, clock: HandClo
     """The log and everything around it, without a web."""
     async with kept_databases.core(clock) as wired:
         yield wired
+
+
+@pytest.fixture
+async def second(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
+    """Another process on the same log."""
+    wired = core(database_url, role=migrated[1], clock=clock)
+    await wired.start()
+    try:
+        yield wired
+    finally:
+        await wired.stop()
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,14 @@ cost. Tests of crashes start a server of their own, as the product does.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import LiteralString
 
 import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import prepare
 from projections.log.partitions import EVENTS_PER_PARTITION, MAKE_ROOM
@@ -60,6 +63,19 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
     finally:
         server.stop()
+
+
+@contextmanager
+def new_database(postgres: str, name: str) -> Iterator[str]:
+    """The address of a database without a table, for a test that changes what others share."""
+    identifier = sql.Identifier(name)
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(identifier))
+    try:
+        yield make_conninfo(postgres, dbname=name)
+    finally:
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
 
 
 @pytest.fixture(scope="session")

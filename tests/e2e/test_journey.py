@@ -12,10 +12,10 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from tests.e2e.product import Product, Products, client, products
 from tests.platform.waiting import until
+from tests.postgres import new_database
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-these-tests"
@@ -139,13 +139,8 @@ def _asked(product: Product) -> int:
 
 @pytest.fixture
 def own_database(postgres: str) -> Iterator[str]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE twins")
-    try:
-        yield make_conninfo(postgres, dbname="twins")
-    finally:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute("DROP DATABASE twins WITH (FORCE)")
+    with new_database(postgres, "twins") as url:
+        yield url
 
 
 def test_two_api_processes_on_one_database_are_as_one(started: Products, own_database: str, tmp_path: Path) -> None:

@@ -12,29 +12,23 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from projections.kernel.builds import BUILD
 from projections.media_event.view import EVENT_VIEW
 from tests.e2e.newer_build import newer_build
 from tests.e2e.product import Product, Products, client
 from tests.platform.waiting import until
+from tests.postgres import new_database
 
 KEY = "a-key-of-an-operator"
 JSON_PATCH = {"content-type": "application/json-patch+json"}
-NAME = "upgraded"
 VERSION = "SELECT version FROM view_versions WHERE name = 'event_view'"
 
 
 @pytest.fixture
 def database(postgres: str) -> Iterator[str]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {NAME}".encode())
-    try:
-        yield make_conninfo(postgres, dbname=NAME)
-    finally:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {NAME} WITH (FORCE)".encode())
+    with new_database(postgres, "upgraded") as url:
+        yield url
 
 
 class Traffic:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.wiring.core import Core, core
+from api.wiring.core import Core
 from domain.kernel.command import Command
 from domain.media_event.values import EventState
 from projections.kernel.database import Database
@@ -22,7 +22,6 @@ from projections.log.rebuild import Rebuilder
 from projections.media_event.filters import EventFilter, Ids, list_query
 from projections.media_event.totals import tallied
 from projections.media_event.view import EVENT_VIEW
-from tests.conftest import HandClock
 from tests.properties.histories import moments
 from tests.properties.test_views import KEYS, LIVE, afresh, carried_out, traffic
 
@@ -36,15 +35,6 @@ ALONE = [
     *(replace(NO_FILTER, **parts) for parts in PARTS),
 ]
 NAMED = [(part, [key]) for part, key in product(["room", "event_type", "channel", "tags", "categories"], KEYS)] + [("room", KEYS)]
-
-
-@pytest.fixture
-async def second(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
-    """Another process on the same database."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    yield wired
-    await wired.stop()
 
 
 @pytest.fixture

@@ -8,26 +8,18 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from api.wiring.core import Core, core
+from api.wiring.core import Core
 from tests.api.asking import add, assert_problem, logged, new_id, put_tag, topics
 from tests.api.serving import serving
-from tests.conftest import HandClock
 
 CALLERS = 20
 
 
 @pytest.fixture
-async def other(
-    http: httpx.AsyncClient, database_url: str, migrated: tuple[str, str | None], clock: HandClock
-) -> AsyncIterator[httpx.AsyncClient]:
+async def other(http: httpx.AsyncClient, second: Core, database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a second process on the same database."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    try:
-        async with serving(wired, database_url, lambda known: {}) as client:
-            yield client
-    finally:
-        await wired.stop()
+    async with serving(second, database_url, lambda known: {}) as client:
+        yield client
 
 
 async def names(inner: Core) -> list[str]:

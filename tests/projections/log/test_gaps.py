@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import prepare
 from projections.kernel.database import Database
 from projections.log.append import send_events
 from projections.log.statement import WriteSet, statement
+from tests.postgres import new_database
 from tests.projections.log.conftest import Figures
 from tests.projections.log.helpers import event, logged, rows, until, whole
 from tests.projections.log.writers import writers
@@ -106,15 +106,9 @@ async def gap_test(
 @pytest.fixture
 async def scratch(postgres: str) -> AsyncIterator[str]:
     """A database of its own, with the product's schema: what is broken there is broken nowhere else."""
-    url = make_conninfo(postgres, dbname="gaps")
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE gaps")
-    try:
+    with new_database(postgres, "gaps") as url:
         await prepare(url)
         yield url
-    finally:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute("DROP DATABASE gaps WITH (FORCE)")
 
 
 async def test_no_event_is_ever_skipped(database_url: str, tmp_path: Path, figures: Figures) -> None:

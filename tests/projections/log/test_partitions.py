@@ -9,7 +9,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import Core, core, prepare
 from domain.kernel.errors import ConcurrencyConflict
@@ -23,6 +22,7 @@ from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.statement import WriteSet
 from projections.media_event.view import EVENT_VIEW
+from tests.postgres import new_database
 from tests.projections.feeding import as_superuser, do, event, table
 from tests.projections.log.helpers import event as row
 from tests.projections.log.helpers import logged, one, rows, until, whole
@@ -40,16 +40,10 @@ def partitions(url: str) -> list[tuple[int, int, int]]:
 @pytest.fixture
 async def small(postgres: str) -> AsyncIterator[str]:
     """The address of a database of its own, whose log has one partition of 7 positions."""
-    url = make_conninfo(postgres, dbname="partitions")
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE partitions")
-    try:
+    with new_database(postgres, "partitions") as url:
         await prepare(url)
         as_superuser(url, f"SELECT log_make_partitions({SIZE}, {SIZE})")
         yield url
-    finally:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute("DROP DATABASE partitions WITH (FORCE)")
 
 
 @pytest.fixture
@@ -106,15 +100,9 @@ async def test_the_first_append_to_a_log_without_partitions_makes_one(scratch: s
 @pytest.fixture
 async def scratch(postgres: str) -> AsyncIterator[str]:
     """A database of its own, whose log has no partition."""
-    url = make_conninfo(postgres, dbname="no_partitions")
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE no_partitions")
-    try:
+    with new_database(postgres, "no_partitions") as url:
         await prepare(url)
         yield url
-    finally:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute("DROP DATABASE no_partitions WITH (FORCE)")
 
 
 async def test_a_version_exists_once_in_all_partitions(wired: Core, small: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
-from api.wiring.core import Core, core
+from api.wiring.core import Core
 from domain.job import commands
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Invocation, Plan
@@ -28,17 +27,6 @@ from tests.workers.deliveries.sending import Receiver, Sending
 from workers.callbacks.removal import CONSUMER, CallbackRemoval
 
 URL = "https://hooks.test/job"
-
-
-@pytest.fixture
-async def second(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
-    """Another process on the same log."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    try:
-        yield wired
-    finally:
-        await wired.stop()
 
 
 def removal(inner: Core) -> CallbackRemoval:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
 
-from api.wiring.core import Core, core
+from api.wiring.core import Core
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskPlan, TaskState
 from projections.consumers.leases import shard_of
@@ -41,17 +40,6 @@ class ByHand:
     def use_place(self, job: Job | None, *, worker: str) -> None:
         assert worker == self.worker
         self.used.append(job)
-
-
-@pytest.fixture
-async def other(database_url: str, migrated: tuple[str, str | None], clock: HandClock) -> AsyncIterator[Core]:
-    """Another process."""
-    wired = core(database_url, role=migrated[1], clock=clock)
-    await wired.start()
-    try:
-        yield wired
-    finally:
-        await wired.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -133,13 +121,13 @@ async def test_only_the_jobs_of_its_shards(inner: Core) -> None:
     assert await starter(inner).start(()) == 0
 
 
-async def test_a_place_is_given_back_when_the_job_does_not_start(inner: Core, other: Core) -> None:
+async def test_a_place_is_given_back_when_the_job_does_not_start(inner: Core, second: Core) -> None:
     """Another process has started it meanwhile, and this one decides on what it knows from before."""
     await accept(inner, 1)
     worker, rival = ByHand(), ByHand(worker="there 2")
     made = starter(inner, worker)
     proposed = await made._proposed(ALL, begin=0.0)
-    await starter(other, rival).start(ALL)
+    await starter(second, rival).start(ALL)
     await made._start([(one, worker) for one in proposed])
     [used] = worker.used
     assert used is None or used.tasks[1].worker == "there 2"
