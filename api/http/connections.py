@@ -29,7 +29,10 @@ _CHECKED_EVERY: Final = 10
 _LINGER: Final = 2.0
 """Seconds in which what a refused client still sends is read and dropped. Without it the client would see a reset connection
 instead of the answer."""
-_TITLES: Final = {414: "URI Too Long", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
+_WRONG_HOST: Final = {
+    400: "The header Host must be a host name or an address, with or without a port.",
+    421: "This server does not answer to the name in the header Host; MEDIALEDGER_PUBLIC_URL sets its name.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +206,8 @@ class LimitedConnection(HttpToolsProtocol):
             raise _Refusal(400, "The header Host came twice.")
         self._host = value
         status = self._connections.hosts.status(value)
-        if status == 421:
-            raise _Refusal(421, "This server does not answer to the name in the header Host; MEDIALEDGER_PUBLIC_URL sets its name.")
-        if status == 400:
-            raise _Refusal(400, "The header Host must be a host name or an address, with or without a port.")
+        if status in _WRONG_HOST:
+            raise _Refusal(status, _WRONG_HOST[status])
 
     def on_headers_complete(self) -> None:
         if self._host is None and self.parser.get_http_version() == "1.1":
@@ -237,9 +238,8 @@ class LimitedConnection(HttpToolsProtocol):
         elif self._refused_at is not None:
             if now - self._refused_at > _LINGER:
                 self.transport.close()
-        elif self._head_since is not None and now - self._head_since > limits.head_seconds:
-            if self._idle:
-                self._refuse(408, f"The head of the request was not complete within {limits.head_seconds:g} s.")
+        elif self._head_since is not None and self._idle and now - self._head_since > limits.head_seconds:
+            self._refuse(408, f"The head of the request was not complete within {limits.head_seconds:g} s.")
         elif self._in_body and self._body_is_late(now):
             self._refuse(408, "The body of the request came too slowly.")
 
@@ -285,7 +285,7 @@ class LimitedConnection(HttpToolsProtocol):
 
 
 def _response(status: int, detail: str) -> bytes:
-    title = _TITLES.get(status) or HTTPStatus(status).phrase
+    title = "URI Too Long" if status == 414 else HTTPStatus(status).phrase  # Python 3.11 has the name of an older RFC
     body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()
     head = [
         f"HTTP/1.1 {status} {title}",
