@@ -14,6 +14,7 @@ from projections.deliveries.queries import Delivery
 from projections.deliveries.store import FAILED
 from projections.kernel.database import Database
 
+# By their places, since a finished delivery is never updated: a row that another statement had moved by an update would be missed.
 _RESEND = """
 WITH chosen AS MATERIALIZED (
     SELECT tableoid AS part, ctid AS place FROM finished_deliveries WHERE webhook = %(webhook)s AND {condition}
