@@ -21,7 +21,7 @@ from projections.kernel.database import Database, unavailable
 LEASE = 5.0
 
 _MAKE = """
-INSERT INTO consumer_shards (consumer, shard) SELECT %s, generate_series(0, %s - 1) ON CONFLICT DO NOTHING
+INSERT INTO consumer_shards (consumer, shard, position) SELECT %s, generate_series(0, %s - 1), %s::bigint ON CONFLICT DO NOTHING
 """
 _THAWED_IN_TIME = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 _SEEN = """
@@ -34,7 +34,7 @@ _FORGET = "DELETE FROM consumer_members WHERE consumer = %s AND seen_at < clock_
 _ALIVE = "SELECT count(*) FROM consumer_members WHERE consumer = %s AND seen_at > clock_timestamp() - make_interval(secs => %s)"
 _RENEW = """
 UPDATE consumer_shards SET held_until = clock_timestamp() + make_interval(secs => %s)
-WHERE consumer = %s AND owner = %s RETURNING shard, epoch, position
+WHERE consumer = %s AND owner = %s RETURNING shard, epoch, coalesce(position, 0)
 """
 _TAKE = """
 UPDATE consumer_shards s SET owner = %s, epoch = epoch + 1, held_until = clock_timestamp() + make_interval(secs => %s)
@@ -43,7 +43,7 @@ FROM (
     WHERE consumer = %s AND (owner IS NULL OR held_until < clock_timestamp())
     ORDER BY shard LIMIT %s FOR UPDATE SKIP LOCKED
 ) free
-WHERE s.consumer = free.consumer AND s.shard = free.shard RETURNING s.shard, s.epoch, s.position
+WHERE s.consumer = free.consumer AND s.shard = free.shard RETURNING s.shard, s.epoch, coalesce(s.position, 0)
 """
 _RELEASE = """
 UPDATE consumer_shards SET owner = NULL, held_until = '-infinity' WHERE consumer = %s AND owner = %s AND shard = ANY(%s::bigint[])
@@ -62,7 +62,7 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ShardLease:
-    """A lease on a shard. Everything up to `position` has been processed."""
+    """A lease on a shard. Everything up to `position` has been processed; 0 where the consumer does not read the log."""
 
     epoch: int
     position: int
@@ -90,10 +90,18 @@ class Fault:
 
 
 class ShardLeases:
-    """The leases of one member in one consumer."""
+    """The leases of one member in one consumer. `reads_log`: it keeps positions in the log, and has a lag."""
 
     def __init__(
-        self, database: Database, consumer: str, *, shards: int, member: UUID, host: str = "", lease: float = LEASE
+        self,
+        database: Database,
+        consumer: str,
+        *,
+        shards: int,
+        member: UUID,
+        host: str = "",
+        lease: float = LEASE,
+        reads_log: bool = True,
     ) -> None:
         self._database = database
         self.consumer = consumer
@@ -101,6 +109,7 @@ class ShardLeases:
         self.member = member
         self.lease = lease
         self._host = host
+        self._first = 0 if reads_log else None
 
     @property
     def timeline(self) -> int:
@@ -108,7 +117,7 @@ class ShardLeases:
         return self._database.timeline
 
     async def start(self) -> None:
-        await self._database.execute(_MAKE, (self.consumer, self.shards))
+        await self._database.execute(_MAKE, (self.consumer, self.shards, self._first))
 
     async def renew(self, *, busy: int = 0, fault: Fault | None = None) -> Assignment:
         """Renew the leases that are held, and take no others."""

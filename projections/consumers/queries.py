@@ -6,15 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 from uuid import UUID
 
-from projections.deliveries import store
 from projections.deliveries.queries import MOST_COUNTED
 from projections.kernel.database import Database
 from projections.log.reader import HEAD
 
-_WITHOUT_POSITION: Final = (store.CONSUMER,)
 _ALL = f"""
 SELECT c.consumer, c.shards, c.position, log.position, few.counted, few.oldest
 FROM (SELECT consumer, count(*) AS shards, min(position) AS position FROM consumer_shards GROUP BY consumer) AS c
@@ -69,10 +66,7 @@ class ConsumerQueries:
 
     async def all(self) -> Sequence[ConsumerStatus]:
         """By name."""
-        return [
-            ConsumerStatus(name, shards, None if name in _WITHOUT_POSITION else position, *rest)
-            for name, shards, position, *rest in await self._database.lists.rows(_ALL)
-        ]
+        return [ConsumerStatus(*row) for row in await self._database.lists.rows(_ALL)]
 
     async def notification_queue_usage(self) -> float:
         """The part of PostgreSQL's queue of notifications that is in use, up to 1: then commits with a notification fail. A session

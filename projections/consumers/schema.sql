@@ -1,4 +1,5 @@
--- Consumers that several processes share: the processes (members), the shards with their owners, and the position of each shard.
+-- Consumers that several processes share: the processes (members), the shards with their owners, and the position of each shard; none
+-- for a consumer that reads a table and not the log.
 -- All times are those of the database. The epoch is increased with each change of owner, so a former owner cannot write any more.
 CREATE TABLE consumer_members (
     consumer text        COLLATE "C" NOT NULL,
@@ -14,7 +15,7 @@ CREATE TABLE consumer_members (
 CREATE TABLE consumer_shards (
     consumer   text        COLLATE "C" NOT NULL,
     shard      smallint    NOT NULL,
-    position   bigint      NOT NULL DEFAULT 0,
+    position   bigint,
     epoch      bigint      NOT NULL DEFAULT 0,
     owner      uuid,
     held_until timestamptz NOT NULL DEFAULT '-infinity',

@@ -22,7 +22,8 @@ _BEGUN: Final = "SELECT epoch, since_position FROM log_epochs ORDER BY epoch"
 _LOCK: Final = "LOCK TABLE log_epochs IN SHARE ROW EXCLUSIVE MODE"
 _BEGIN: Final = f"INSERT INTO log_epochs (epoch, since_position, reason) VALUES (({EPOCH}) + 1, %s, %s) RETURNING epoch"
 _SET_BACK: Final = """
-UPDATE consumer_shards SET position = least(position, %s), epoch = epoch + 1, owner = NULL, held_until = '-infinity'
+UPDATE consumer_shards SET position = CASE WHEN position IS NOT NULL THEN least(position, %s) END, epoch = epoch + 1, owner = NULL,
+    held_until = '-infinity'
 """
 
 

@@ -55,6 +55,21 @@ def scraped(product: Product) -> str:
     return httpx.get(f"{product.address}/metrics", timeout=30, verify=False).text
 
 
+def test_what_reads_no_log_has_no_lag(product: Product, key: str) -> None:
+    def told() -> dict[str, object]:
+        answer = httpx.get(f"{product.address}/api/consumer/", headers={"API-KEY": key}, timeout=30, verify=False)
+        return {each["name"]: each["lag"] for each in answer.json()}
+
+    reads_no_log = {"controller", "deliveries", "scheduler", "windows_capture", "work"}
+    until(lambda: len(told()) == len(reads_no_log) + 3)
+    lags = told()
+    assert {name for name, lag in lags.items() if lag is None} == reads_no_log, lags
+    assert (
+        set(re.findall(r'^medialedger_consumer_lag_events{consumer="(\w+)"}', scraped(product), re.MULTILINE))
+        <= lags.keys() - reads_no_log
+    )
+
+
 def test_a_write_through_one_process_is_seen_through_the_other(callers: list[Caller]) -> None:
     one, other = callers
     for number in range(20):

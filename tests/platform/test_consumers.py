@@ -33,7 +33,7 @@ def call(
 async def test_consumers_are_listed(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
     assert await call("list") == (0, "", "")
     await consumer(inner, "webhooks", 0)
-    await consumer(inner, "deliveries", 0, 0)
+    await consumer(inner, "deliveries", None, None)
     await park(inner, "webhooks", (1, EVENT))
     member = f"  {MEMBER}  on studio-1  busy 2  seen 2031-01-02T12:00:00.000Z\n"
     assert await call("list") == (

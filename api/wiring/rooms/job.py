@@ -143,7 +143,7 @@ def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker
         outbound=context.outbound,
         vault=context.vault,
         settings=EngineSettingsQueries(context.database),
-        leases=ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host),
+        leases=ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False),
         waker=_wakeups(context, shared).waker(),
         clock=context.clock,
     )
@@ -154,7 +154,7 @@ def _controller(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
     from projections.consumers.leases import ShardLeases
     from workers.jobs.controller import CONSUMER, Controller
 
-    leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host)
+    leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False)
     return [Controller(_starter(context, shared), leases=leases)]
 
 
@@ -187,7 +187,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             executor,
             starter=_starter(context, shared),
             lease=lease,
-            shards=ShardLeases(context.database, queue_name, shards=SHARDS, member=new_id(), host=context.host),
+            shards=ShardLeases(context.database, queue_name, shards=SHARDS, member=new_id(), host=context.host, reads_log=False),
             waker=wakeups.waker(),
             asked_to_end=processes.drain,
             steps=context.steps,

@@ -110,7 +110,7 @@ def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
     from workers.deliveries.wakeup import SenderWakeup
 
     handlers = _handlers(context.executor, context.records, events=EventQueries(context.database), vault=context.vault)
-    leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host)
+    leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False)
     sender = Sender(
         context.database,
         context.outbound,

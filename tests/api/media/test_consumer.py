@@ -35,7 +35,7 @@ async def test_consumers_are_listed_with_their_lag_members_and_parked_records(ht
     await add_room(http)
     head = await last(inner)
     await consumer(inner, "webhooks", head - 1)
-    await consumer(inner, "deliveries", 0, 0)
+    await consumer(inner, "deliveries", None, None)
     await consumer(inner, "b", head, 1, head)
     await inner.database.execute("DELETE FROM consumer_members WHERE consumer = 'b'")
     await park(inner, "b", (2, A), (1, A))

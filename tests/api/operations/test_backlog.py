@@ -34,7 +34,7 @@ async def test_metrics_of_consumers_have_their_name(http: httpx.AsyncClient, inn
     await add_room(http)
     head = await last(inner)
     await consumer(inner, "webhooks", head, head - 1)
-    await consumer(inner, "deliveries", 0)
+    await consumer(inner, "deliveries", None)
     await park(inner, "webhooks", (1, "room:a"), (2, "room:a"))
     shown = await numbers(http)
     assert {name: value for name, value in shown.items() if "consumer" in name} == {
@@ -57,7 +57,7 @@ async def test_deliveries_are_counted(http: httpx.AsyncClient, inner: Core) -> N
     assert {shown[f"deliveries_{name}"] for name in ("pending", "due", "in_flight", "oldest_seconds")} == {"0.0"}
     await Deliveries(inner, HOOK).make(1, 2)
     await inner.database.execute("UPDATE pending_deliveries SET due_at = now() + interval '1 day' WHERE position = 1")
-    await consumer(inner, "deliveries", 0)
+    await consumer(inner, "deliveries", None)
     await inner.database.execute("UPDATE consumer_members SET seen_at = now()")
     shown = await numbers(http)
     assert [shown[f"deliveries_{name}"] for name in ("pending", "due", "in_flight")] == ["2.0", "1.0", "2.0"]

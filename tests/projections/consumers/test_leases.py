@@ -6,9 +6,11 @@ import time
 from uuid import UUID
 
 import pytest
+from psycopg import AsyncConnection
 
 from api.wiring.core import Core
 from projections.consumers.leases import Fault, LeaseLost, ShardLease, ShardLeases, shard_of
+from projections.consumers.timeline import begin_epoch
 from tests.projections.log.helpers import rows
 
 
@@ -116,3 +118,17 @@ async def test_a_renewal_keeps_what_is_held_and_takes_nothing(inner: Core, datab
     assert (renewed.leases, renewed.until >= held.until) == (held.leases, True)
     assert (await other.renew()).leases == {}
     assert rows(database_url, "SELECT count(*) FROM consumer_members WHERE fault = 'away' AND failing_since < now()") == [(1,)]
+
+
+async def test_what_does_not_read_the_log_gets_no_position(inner: Core, database_url: str) -> None:
+    """Not even by a new epoch of the log, which sets positions back."""
+    reader = ShardLeases(inner.database, "reader", shards=1, member=UUID(int=1))
+    other = ShardLeases(inner.database, "other", shards=1, member=UUID(int=2), reads_log=False)
+    for each in (reader, other):
+        await each.start()
+        await each.start()
+    assert (await other.hold()).leases == {0: ShardLease(epoch=1, position=0)}
+    async with await AsyncConnection.connect(database_url) as connection:
+        await connection.execute("UPDATE consumer_shards SET position = 9 WHERE consumer = 'reader'")
+        await begin_epoch(connection, since=0, reason="test")
+    assert rows(database_url, "SELECT consumer, position FROM consumer_shards ORDER BY 1") == [("other", None), ("reader", 0)]

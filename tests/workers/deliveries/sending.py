@@ -187,7 +187,13 @@ class Sending:
             records=self.records,
             vault=self.vault,
             leases=ShardLeases(
-                self.core.database, "deliveries", shards=16, member=UUID(bytes=os.urandom(16)), host="test", lease=lease
+                self.core.database,
+                "deliveries",
+                shards=16,
+                member=UUID(bytes=os.urandom(16)),
+                host="test",
+                lease=lease,
+                reads_log=False,
             ),
             disable=self.disable,
             version="0.0.0",
