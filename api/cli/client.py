@@ -6,6 +6,7 @@ from argparse import Namespace
 from dataclasses import asdict, fields
 from datetime import datetime
 
+from api.cli import shell
 from api.cli.open_core import open_core
 from api.kernel.api_keys import new_api_key
 from api.wiring.core import Core
@@ -16,7 +17,6 @@ from domain.client.handlers import API_KEY, ClientHandlers
 from domain.drm.settings import DrmSettings
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError, NotFound
-from domain.kernel.ports import Invocation
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -29,13 +29,13 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 async def _add(wired: Core, args: Namespace) -> None:
-    outcome = await _handlers(wired).register(args.name, args.roles, key=new_api_key(), invocation=Invocation.by("system"))
+    outcome = await _handlers(wired).register(args.name, args.roles, key=new_api_key(), invocation=shell.invocation())
     print(outcome.secrets[API_KEY])
 
 
 async def _rotate(wired: Core, args: Namespace) -> None:
     outcome = await _handlers(wired).issue_key(
-        args.name, key=new_api_key(), expire_others_after=args.expire_others_after, invocation=Invocation.by("system")
+        args.name, key=new_api_key(), expire_others_after=args.expire_others_after, invocation=shell.invocation()
     )
     print(outcome.secrets[API_KEY])
 
@@ -43,9 +43,9 @@ async def _rotate(wired: Core, args: Namespace) -> None:
 async def _revoke(wired: Core, args: Namespace) -> None:
     """Without a key id, delete the client."""
     if args.key_id is None:
-        await _handlers(wired).delete(args.name, invocation=Invocation.by("system"))
+        await _handlers(wired).delete(args.name, invocation=shell.invocation())
     else:
-        await _handlers(wired).revoke_key(args.name, args.key_id, invocation=Invocation.by("system"))
+        await _handlers(wired).revoke_key(args.name, args.key_id, invocation=shell.invocation())
     print("revoked")
 
 
@@ -73,7 +73,7 @@ async def _drm(wired: Core, args: Namespace) -> None:
     given = {field.name: getattr(args, field.name) for field in fields(DrmSettings)}
     changes = {name: value if value != "" else None for name, value in given.items() if value is not None}
     if changes:
-        await _handlers(wired).configure_drm(args.name, changes, invocation=Invocation.by("system"))
+        await _handlers(wired).configure_drm(args.name, changes, invocation=shell.invocation())
     client = await wired.directory.find(args.name)
     if client is None:
         raise NotFound(Client.KIND, args.name)

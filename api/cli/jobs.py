@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from functools import partial
 
+from api.cli import shell
 from api.cli.job_progress import progress_text, state_of, watch
 from api.cli.open_core import open_core
 from api.cli.open_vault import open_vault
@@ -25,7 +26,6 @@ from domain.job.task import Task
 from domain.job.values import JobState
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError, NotFound
-from domain.kernel.ports import Invocation
 from projections.job.board import BoardQueries, TaskProgress
 from projections.job.history import BEGINNING, JobHistory, LogEvent, LogLine
 from projections.job.queries import JobFilter, JobQueries, JobRow
@@ -184,7 +184,7 @@ async def _break(wired: Core, args: Namespace) -> None:
 
 
 async def _execute(wired: Core, command: JobCommand) -> None:
-    job = (await wired.executor.execute(command, invocation=Invocation.by("system"))).aggregate
+    job = (await wired.executor.execute(command, invocation=shell.invocation())).aggregate
     print(f"job {job.number} is {job.state.name.lower()}")
 
 
@@ -195,7 +195,7 @@ async def _rerun(args: Namespace, settings: Settings) -> None:
         handlers = job_handlers(
             wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock
         )
-        outcome = await handlers.rerun_job(args.id, invocation=Invocation.by("system"))
+        outcome = await handlers.rerun_job(args.id, invocation=shell.invocation())
         number = outcome.aggregates[0].number
     print(f"job {args.id} is run again as job {number}")
 

@@ -11,6 +11,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from api.cli import shell
 from api.cli.database import open_database
 from api.cli.open_vault import open_vault
 from api.speke.cpix.errors import SpekeError
@@ -26,7 +27,6 @@ from domain.content_key.commands import RecordUsage
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import DomainError, NotFound
-from domain.kernel.ports import Invocation
 from projections.content_keys.queries import ContentKeyQueries
 from projections.kernel.database import Database
 from projections.kernel.page import LARGEST, Window
@@ -60,7 +60,7 @@ async def _import(args: Namespace, settings: Settings) -> int:
     async with open_vault(settings) as (wired, vault):
         if await wired.directory.find(args.client) is None:
             raise NotFound(Client.KIND, args.client)
-        new = await _handlers(wired, vault).import_keys(keys, invocation=Invocation.by("system"))
+        new = await _handlers(wired, vault).import_keys(keys, invocation=shell.invocation())
     print(f"{new} of {len(keys)} keys are new")
     return 0
 
@@ -73,7 +73,7 @@ async def _export(args: Namespace, settings: Settings) -> int:
             raise NotFound(ContentKey.KIND, f"of the content {args.content_id} for the client {args.client}")
         if page.total > len(page.results):
             raise StartError(f"the content has {page.total} keys; at most {LARGEST} can be exported")
-        invocation = Invocation.by("system")
+        invocation = shell.invocation()
         requests = [KeyRequest(row.client, row.content_id, row.period, row.kid) for row in page.results]
         keys = await _handlers(wired, vault).issue(requests, invocation=invocation)
         write_secret_file(args.output, document_of(args.content_id, keys).decode().rstrip("\n"))

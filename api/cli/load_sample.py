@@ -11,7 +11,7 @@ from uuid import UUID
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli import sample
+from api.cli import sample, shell
 from api.cli.open_core import open_core
 from api.cli.sample import SampleEvent
 from api.wiring.catalogue import RECORDS
@@ -83,4 +83,4 @@ class _Loader:
 
 
 def _invocation() -> Invocation:
-    return Invocation.by("system", correlation_id="load-sample")
+    return shell.invocation(correlation_id="load-sample")

@@ -10,8 +10,8 @@ from domain.kernel.ids import new_id
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`actor` is a client's name or `system`; `correlation_id` the request's X-Transaction-ID; `causation_id` the id of the
-    domain event that led to the command, if one did; `command_id` makes the ids of the events that the command causes."""
+    """`actor` is a client's name, `shell:<user>` or `system`; `correlation_id` the request's X-Transaction-ID; `causation_id` the
+    id of the domain event that led to the command, if one did; `command_id` makes the ids of the events that the command causes."""
 
     actor: str
     correlation_id: str

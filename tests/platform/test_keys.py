@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from api.cli import shell
 from api.cli.main import main
 from api.wiring.core import Core, core
 from tests.api.asking import logged
@@ -81,7 +82,9 @@ async def test_who_takes_keys_out_leaves_a_trace(call: Call, tmp_path: Path, inn
     assert (await call("keys import in.xml --client packager"))[0] == 0
     assert (await call("keys export --client packager --content-id match-17 --output out.xml"))[0] == 0
     traces = [event for event in await logged(inner) if event.topic == "content_key.delivered"]
-    assert [(event.cause["actor"], event.data["speke_versions"]) for event in traces] == [("system", ["export"])] * 2
+    assert [(event.cause["actor"], event.data["speke_versions"]) for event in traces] == [
+        (shell.invocation().cause.actor, ["export"])
+    ] * 2
 
 
 @pytest.mark.parametrize(
