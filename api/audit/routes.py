@@ -24,7 +24,7 @@ from domain.kernel.clock import iso
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
-from projections.audit.queries import AuditQueries, Entry, EntryFilter
+from projections.audit.queries import AuditQueries, Entry, EntryFilter, Lifetime
 from projections.audit.verify import Verification
 from projections.kernel.page import LARGEST
 
@@ -44,7 +44,9 @@ class AuditEntry(Wire):
     version: int = Field(description="The place in the history of the aggregate, from 1.")
     type: str = Field(description="What happened, such as event.state_changed.")
     recorded_at: Instant = Field(description="When the log recorded it.")
-    actor: str = Field(description="The client whose request caused it; system for the product itself.")
+    actor: str = Field(
+        description="The client whose request caused it; shell:<user> for a command in a shell; system for the product itself."
+    )
     transaction_id: str = Field(description="The X-Transaction-ID of the request that caused it.")
     causation_id: UUID | None = Field(description="The id of the event that caused it; null when a request did.")
     data: dict[str, Any] = Field(
@@ -117,7 +119,7 @@ class AuditEntriesQuery(Wire):
     aggregate: str | None = Field(None, description="The kind of aggregate; all by default.")
     id: str | None = Field(None, description="The id of an aggregate; all by default.")
     type: str | None = Field(None, description="The type of event, such as event.state_changed; all by default.")
-    actor: str | None = Field(None, description="The client, or system; all by default.")
+    actor: str | None = Field(None, description="The client, shell:<user>, or system; all by default.")
     transaction_id: str | None = Field(None, description="The X-Transaction-ID; all by default.")
     recorded_from: Annotated[Instant | None, Field(alias="from")] = Field(None, description="Recorded at this time or later.")
     recorded_to: Annotated[Instant | None, Field(alias="to")] = Field(None, description="Recorded at this time or earlier.")
@@ -202,10 +204,12 @@ async def get_audit_state(
     """An aggregate as a GET showed it at a version or at a time of the past."""
     if query.version is not None and query.at is not None:
         raise Malformed.at("at", "give a version or a time, not both")
-    at = _whole_millisecond(query.at)
-    found = await audit.past_state(aggregate, _key(aggregate, id, catalogue), version=query.version, at=at)
+    at, key = _whole_millisecond(query.at), _key(aggregate, id, catalogue)
+    found = await audit.past_state(aggregate, key, version=query.version, at=at)
     if found is None:
-        raise NotFound(aggregate, id)
+        raise NotFound(
+            aggregate, id, sentence=_never(query, await audit.lifetime(aggregate, key), f"The {aggregate.replace('_', ' ')} {id}")
+        )
     position = found.position if query.version is not None else await audit.position_at(at)
     shown = AggregateState.model_construct(
         aggregate=aggregate,
@@ -218,9 +222,18 @@ async def get_audit_state(
     return Response(200, shown)
 
 
+def _never(query: PastStateQuery, lifetime: Lifetime | None, name: str) -> str:
+    """What there is instead of the version or the time that was requested; nothing for what never existed."""
+    if lifetime is None:
+        return ""
+    if query.version is not None:
+        return f"{name} has no version {query.version}; the newest is {lifetime.newest}."
+    return f"{name} did not exist before {iso(lifetime.since)}."
+
+
 def _key(aggregate: str, key: str, catalogue: Catalogue) -> str:
     if aggregate not in catalogue.aggregates:
-        raise NotFound(aggregate, key)
+        raise NotFound(aggregate, key, sentence=f"There is no kind {aggregate}; there are {', '.join(catalogue.aggregates)}.")
     return key if aggregate == Client.KIND else canonical(key)  # a client's name may look like a GUID
 
 

@@ -16,7 +16,7 @@ def _malformed(error: Malformed) -> Failure:
 
 
 def _not_found(error: NotFound) -> Failure:
-    return Failure(404, f"There is no {error.kind.replace('_', ' ')} {error.key}.", "not-found")
+    return Failure(404, error.sentence or f"There is no {error.kind.replace('_', ' ')} {error.key}.", "not-found")
 
 
 def _unavailable(error: Unavailable) -> Failure:

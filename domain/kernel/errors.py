@@ -33,12 +33,14 @@ class Malformed(DomainError):
 
 
 class NotFound(DomainError):
-    """There is no such aggregate. `kind` is its name (`event`, `room`), `key` the key that was requested."""
+    """There is no such aggregate. `kind` is its name (`event`, `room`), `key` the key that was requested. `sentence`, where
+    it is given, says more exactly what there is not, and what there is instead."""
 
-    def __init__(self, kind: str, key: str) -> None:
+    def __init__(self, kind: str, key: str, *, sentence: str = "") -> None:
         super().__init__(f"no {kind} {key}")
         self.kind = kind
         self.key = key
+        self.sentence = sentence
 
 
 class Refused(DomainError):

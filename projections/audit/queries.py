@@ -24,6 +24,12 @@ from projections.log.streams import Streams
 _COLUMNS = "position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt"
 _SCANNED = 50_000
 _MOST_SCANNED = 1_000_000
+_LIFETIME = """
+SELECT
+    (SELECT recorded_at FROM stream_events WHERE stream = stream_key(%(stream)s) ORDER BY version LIMIT 1) AS since,
+    newest.version
+FROM (SELECT version FROM stream_events WHERE stream = stream_key(%(stream)s) ORDER BY version DESC LIMIT 1) AS newest
+"""
 _STREAMS = """
 SELECT found.* FROM unnest(%(streams)s::text[]) AS s (name) CROSS JOIN LATERAL (
     SELECT {columns} FROM stream_events WHERE stream = stream_key(s.name) AND {conditions}
@@ -57,6 +63,14 @@ class PastState:
     root: AggregateRoot
     position: int
     recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """When an aggregate was first recorded, and its newest version."""
+
+    since: datetime
+    newest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +191,11 @@ class AuditQueries:
         )
         root = await self._streams.at_version(stream, version) if row is not None else None
         return None if row is None or root is None else PastState(root, *row)
+
+    async def lifetime(self, aggregate: str, key: str) -> Lifetime | None:
+        """None if it never existed."""
+        row = await self._pool.row(_LIFETIME, {"stream": f"{aggregate}:{key}"})
+        return None if row is None else Lifetime(*row)
 
     async def position_at(self, at: datetime | None) -> int:
         """The last position of the log at a time, or now."""

@@ -205,6 +205,10 @@ async def test_the_history_of_an_unknown_aggregate_is_404(http: httpx.AsyncClien
     ):
         for tail in ("", "/", "/state"):
             assert (await http.get(f"/api/audit/{path}{tail}")).status_code == 404, path
+    for tail in ("", "/state"):
+        told = (await http.get(f"/api/audit/nothing/{key}{tail}")).json()["detail"]
+        kinds = told.removeprefix("There is no kind nothing; there are ").removesuffix(".").split(", ")
+        assert {"event", "room", "job", "client"} <= set(kinds)
     for path in ("event/%ff", "%ff/x", "event/%00"):
         assert (await http.get(f"/api/audit/{path}")).status_code == 400, path
 

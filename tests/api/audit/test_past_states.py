@@ -91,14 +91,20 @@ async def test_a_deleted_room_has_no_name_any_more(http: httpx.AsyncClient) -> N
 async def test_an_aggregate_is_404_before_its_first_event(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http))["id"]
     created = await recorded(inner, await last(inner))
-    for asked in (
-        {"at": iso(created - timedelta(milliseconds=1))},
-        {"at": "0001-01-01"},
-        {"version": "2"},
-        {"version": str(2**63 - 1)},
+    for asked, told in (
+        ({"at": iso(created - timedelta(milliseconds=1))}, f"The event {key} did not exist before {iso(created)}."),
+        ({"at": "0001-01-01"}, f"The event {key} did not exist before {iso(created)}."),
+        ({"version": "2"}, f"The event {key} has no version 2; the newest is 1."),
+        ({"version": str(2**63 - 1)}, f"The event {key} has no version {2**63 - 1}; the newest is 1."),
     ):
-        assert_problem(await http.get(f"/api/audit/event/{key}/state", params=asked), 404)
-    assert_problem(await http.get(f"/api/audit/event/{new_id()}/state"), 404)
+        answer = await http.get(f"/api/audit/event/{key}/state", params=asked)
+        assert_problem(answer, 404)
+        assert answer.json()["detail"] == told
+    never = new_id()
+    for query in ("", "?version=1", "?at=2031-01-01"):
+        answer = await http.get(f"/api/audit/event/{never}/state{query}")
+        assert_problem(answer, 404)
+        assert answer.json()["detail"] == f"There is no event {never}."
 
 
 async def test_a_version_together_with_a_time_and_invalid_values_are_400(http: httpx.AsyncClient) -> None:
