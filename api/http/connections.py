@@ -155,12 +155,18 @@ class LimitedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
-        if self._refused_at is not None or self.transport.is_closing():
-            return
-        if not self._in_body:
-            self._head_bytes += len(data)
-            if self._head_since is None:
-                self._head_since = self.loop.time()
+        while data and self._refused_at is None and not self.transport.is_closing():
+            if self._in_body:
+                piece, data = data, b""
+            else:  # a body may come along with its head, and is not counted with it
+                room = self._limits.head + 1 - self._head_bytes
+                piece, data = data[:room], data[room:]
+                self._head_bytes += len(piece)
+                if self._head_since is None:
+                    self._head_since = self.loop.time()
+            self._feed(piece)
+
+    def _feed(self, data: bytes) -> None:
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -192,14 +198,14 @@ class LimitedConnection(HttpToolsProtocol):
         """Trailers, which come after a chunked body, are dropped: they are not headers (RFC 9110, section 6.5.1)."""
         if self._in_body:
             self._head_bytes += len(name) + len(value)
+            if self._head_bytes > self._limits.head:
+                raise _Refusal(431, self._too_large())
         else:
             super().on_header(name, value)
             if len(self.headers) > self._limits.headers:
                 raise _Refusal(431, f"A request has at most {self._limits.headers} headers.")
             if self.headers[-1][0] == b"host":
                 self._take_host(value)
-        if self._head_bytes > self._limits.head:
-            raise _Refusal(431, self._too_large())
 
     def _take_host(self, value: bytes) -> None:
         if self._host is not None:

@@ -96,6 +96,18 @@ async def test_a_head_that_is_no_head_or_too_large_is_refused(server: Listening,
     writer.close()
 
 
+@pytest.mark.parametrize("framing", ["Content-Length: 600012", "Transfer-Encoding: chunked"])
+async def test_a_large_body_may_come_along_with_its_head(server: Listening, framing: str) -> None:
+    """As a proxy sends it, which has read all of it before."""
+    body = b'{"title":"' + b"x" * 600_000 + b'"}'
+    sent = body if "Length" in framing else b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    reader, writer = await server.connect()
+    for _ in range(2):
+        writer.write(b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\n%s%s\r\n\r\n" % (KEY, framing.encode()) + sent)
+        assert (await _answer(reader))[0] == 201
+    writer.close()
+
+
 async def test_a_trailer_is_not_a_header(server: Listening) -> None:
     reader, writer = await server.connect()
     writer.write(b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n%s\r\n" % KEY)
