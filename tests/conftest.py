@@ -39,6 +39,7 @@ from tests.listed_statuses import ListedStatuses
 from tests.postgres import database_url as database_url
 from tests.postgres import migrated as migrated
 from tests.postgres import postgres as postgres
+from tests.programs import pytest_terminal_summary as pytest_terminal_summary
 from workers.adapters.outbound_http import GuardedClient
 
 _OWN_FOLDER = pytest.StashKey[str]()

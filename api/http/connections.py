@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from api.http.hosts import Hosts
+from api.http.proxies import Proxies, forwarded_scheme
 
 _CHECKED_EVERY: Final = 10
 """Ticks of uvicorn's main loop, which are 0.1 s apart."""
@@ -53,29 +54,46 @@ class ConnectionLimits:
     """What a client takes at least of a response within `pause_seconds`."""
     connections: int = 10_000
     per_address: int = 2_000
-    """A proxy has one address for all its clients."""
+    """Connections, and requests under way that trusted proxies have passed on for the address."""
 
 
 class Connections(Collector):
     """The open connections of a server, and their limits. Also a source of metrics: `<prefix>_connections` and
     `<prefix>_connections_refused_total` by status."""
 
-    def __init__(self, limits: ConnectionLimits | None = None, *, hosts: Hosts | None = None, prefix: str = "http") -> None:
+    def __init__(
+        self,
+        limits: ConnectionLimits | None = None,
+        *,
+        hosts: Hosts | None = None,
+        proxies: Proxies | None = None,
+        prefix: str = "http",
+    ) -> None:
         self.limits = limits or ConnectionLimits()
         self.hosts = hosts or Hosts()
+        self.proxies = proxies or Proxies()
         self._prefix = prefix
         self._open = 0
         self._by_address: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
 
     def add(self, address: str) -> bool:
-        """Whether there was room for one more. It is counted either way."""
+        """Whether there was room for one more. It is counted either way; that of a trusted proxy by its requests."""
         self._open += 1
-        self._by_address[address] += 1
-        return self._open <= self.limits.connections and self._by_address[address] <= self.limits.per_address
+        room = self.proxies.trusted(address) or self.enter(address)
+        return room and self._open <= self.limits.connections
 
     def remove(self, address: str) -> None:
         self._open -= 1
+        if not self.proxies.trusted(address):
+            self.leave(address)
+
+    def enter(self, address: str) -> bool:
+        """Whether the address may have one more. It is counted either way, until `leave`."""
+        self._by_address[address] += 1
+        return self._by_address[address] <= self.limits.per_address
+
+    def leave(self, address: str) -> None:
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
@@ -97,7 +115,7 @@ class Connections(Collector):
 
 class LimitedConfig(uvicorn.Config):
     def __init__(self, app: Any, connections: Connections, **options: Any) -> None:
-        super().__init__(app, http=LimitedConnection, **options)
+        super().__init__(app, http=LimitedConnection, proxy_headers=False, **options)
         self.connections = connections
 
 
@@ -142,6 +160,8 @@ class LimitedConnection(HttpToolsProtocol):
         self._unsent_since: float | None = None
         self._refused_at: float | None = None
         self._host: bytes | None = None
+        self._forwarded: deque[str] = deque()
+        """The clients of the requests under way that a trusted proxy has passed on."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -151,6 +171,8 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.remove(self._address)
+        while self._forwarded:
+            self._connections.leave(self._forwarded.popleft())
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -218,11 +240,29 @@ class LimitedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self._host is None and self.parser.get_http_version() == "1.1":
             raise _Refusal(400, "A request needs the header Host.")
+        if self._connections.proxies.trusted(self._address):
+            self._pass_on()
         self._in_body = True
         self._head_since = None
         self._head_bytes = 0
         self._body_since = self._data_at = self.loop.time()
         super().on_headers_complete()
+
+    def _pass_on(self) -> None:
+        """A trusted proxy tells whose request it is: the application and the limit see that client."""
+        client = self._connections.proxies.client(self._address, self.headers)
+        self._forwarded.append(client)
+        if not self._connections.enter(client):
+            raise _Refusal(503, "Too many requests from this address are under way.")
+        self.scope["client"] = (client, 0)
+        scheme = forwarded_scheme(self.headers)
+        if scheme is not None:
+            self.scope["scheme"] = scheme
+
+    def on_response_complete(self) -> None:
+        if self._forwarded:
+            self._connections.leave(self._forwarded.popleft())
+        super().on_response_complete()
 
     def on_body(self, body: bytes) -> None:
         self._data_at = self.loop.time()

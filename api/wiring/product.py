@@ -15,6 +15,7 @@ from typing import Any
 from api.http.app import Application
 from api.http.connections import ConnectionLimits, Connections
 from api.http.hosts import Hosts, host_name
+from api.http.proxies import Proxies
 from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
@@ -207,7 +208,9 @@ async def build(
         version=product_version(),
         public_url=settings.public_url or "",
     )
-    connections = Connections(connection_limits(settings), hosts=hosts(settings), prefix="medialedger_http")
+    connections = Connections(
+        connection_limits(settings), hosts=hosts(settings), proxies=Proxies(settings.trusted_proxies), prefix="medialedger_http"
+    )
     core.registry.register(connections)
     return Product(
         core,

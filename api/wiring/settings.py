@@ -170,7 +170,10 @@ class Settings(BaseSettings):
         10_000, description="open connections of clients to a process of the API; further ones get 503"
     )
     connections_per_address: Annotated[int, _stripped(_whole_number(1, 1_000_000))] = Field(
-        2_000, description="of these from one address; a proxy has one address for all its clients"
+        2_000, description="of these from one address; and requests under way that MEDIALEDGER_TRUSTED_PROXIES pass on for it"
+    )
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, _stripped(_networks)] = Field(
+        (), description="networks of the proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed, comma-separated"
     )
     database_url: Annotated[SecretStr | None, _stripped(_database_url)] = Field(
         None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"

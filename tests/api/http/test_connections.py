@@ -11,6 +11,7 @@ import pytest
 
 from api.http.connections import ConnectionLimits, Connections, LimitedConfig, LimitedConnection, LimitedServer
 from api.http.hosts import Hosts
+from api.http.proxies import Proxies
 from tests.api.http.toy import ID, SECRET, Toy
 
 KEY = f"API-KEY: {SECRET}\r\n".encode()
@@ -20,8 +21,8 @@ Server = Callable[[ConnectionLimits], Awaitable["Listening"]]
 
 
 class Listening(LimitedServer):
-    def __init__(self, toy: Toy, limits: ConnectionLimits) -> None:
-        self.counted = Connections(limits)
+    def __init__(self, toy: Toy, limits: ConnectionLimits, *, proxies: Proxies | None = None) -> None:
+        self.counted = Connections(limits, proxies=proxies)
         super().__init__(LimitedConfig(toy.app, self.counted, port=0, lifespan="off", log_level="critical", access_log=False))
         self.ready = asyncio.Event()
 

@@ -1,0 +1,210 @@
+"""The examples in deploy/proxy, as nginx and Caddy really read them, in front of a running product."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.e2e.product import Product, products
+from tests.platform.waiting import ROOT, until
+from tests.programs import program
+
+NAME = "media.example"
+EXAMPLES = ROOT / "deploy" / "proxy"
+PER_ADDRESS = 3
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with products() as started:
+        home = tmp_path_factory.mktemp("behind a proxy") / "home"
+        yield started.start(
+            home, public_url=f"https://{NAME}", trusted_proxies="127.0.0.1", connections_per_address=str(PER_ADDRESS)
+        ).until_ready()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with fullchain.pem and privkey.pem."""
+    folder = tmp_path_factory.mktemp("certificate")
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAME)])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+    signed = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False).sign(key, hashes.SHA256())
+    (folder / "fullchain.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    encoded = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "privkey.pem").write_bytes(key.private_bytes(*encoded))
+    return folder
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def adapted(name: str, **changes: str) -> str:
+    """The example with the places of this machine. Each text that is changed must be there."""
+    text = (EXAMPLES / name).read_text()
+    for old, new in changes.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def nginx(product: Product, certificate: Path, folder: Path, port: int) -> list[str]:
+    changes = {
+        "listen 443": f"listen 127.0.0.1:{port}",
+        "127.0.0.1:8080": product.address.removeprefix("http://"),
+        "/etc/ssl/medialedger": str(certificate),
+        "client_header_timeout 10s": "client_header_timeout 1s",
+    }
+    (folder / "medialedger.conf").write_text(adapted("nginx.conf", **changes))
+    own = "".join(f"{each}_temp_path {folder}/{each};\n" for each in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    user = "user root;\n" if os.geteuid() == 0 else ""  # the folder is closed to others
+    (folder / "nginx.conf").write_text(
+        f"{user}pid {folder}/pid;\ndaemon off;\nerror_log stderr;\nevents {{}}\n"
+        f"http {{\naccess_log off;\n{own}include {folder}/medialedger.conf;\n}}\n"
+    )
+    return [program("nginx"), "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
+
+
+def caddy(product: Product, certificate: Path, folder: Path, port: int) -> list[str]:
+    files = (f"{certificate}/fullchain.pem", f"{certificate}/privkey.pem")
+    changes = {
+        "{\n\tservers {": "{\n\tadmin off\n\tauto_https disable_redirects\n\tservers {",
+        f"\n{NAME} {{\n": f"\nhttps://{NAME}:{port} {{\n\tbind 127.0.0.1\n\ttls {' '.join(files)}\n",
+        "127.0.0.1:8080": product.address.removeprefix("http://"),
+        "read_header 10s": "read_header 1s",
+    }
+    (folder / "Caddyfile").write_text(adapted("Caddyfile", **changes))
+    return [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+
+
+@dataclass
+class Front:
+    """A proxy that listens, and the product behind it."""
+
+    port: int
+    key: str
+
+    def client(self, *, address: str = "127.0.0.1", name: str = NAME) -> httpx.Client:
+        """From an address of this machine."""
+        transport = httpx.HTTPTransport(verify=False, local_address=address)
+        base = f"https://127.0.0.1:{self.port}"
+        return httpx.Client(transport=transport, base_url=base, headers={"Host": name, "API-KEY": self.key}, timeout=60)
+
+    def connect(self) -> ssl.SSLSocket:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context.wrap_socket(socket.create_connection(("127.0.0.1", self.port), timeout=60), server_hostname=NAME)
+
+
+SNI: dict[str, Any] = {"extensions": {"sni_hostname": NAME}}
+Prepared = Callable[[Product, Path, Path, int], list[str]]
+
+
+@contextmanager
+def running(command: list[str], folder: Path, port: int) -> Iterator[None]:
+    environment = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+    try:
+
+        def listens() -> bool:
+            assert process.poll() is None, (folder / "output").read_text()
+            with socket.socket() as sock:
+                return sock.connect_ex(("127.0.0.1", port)) == 0
+
+        until(listens)
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module", params=[nginx, caddy], ids=["nginx", "caddy"])
+def front(
+    product: Product, certificate: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Front]:
+    prepared: Prepared = request.param
+    folder, port = tmp_path_factory.mktemp(prepared.__name__), free_port()
+    command = prepared(product, certificate, folder, port)
+    with running(command, folder, port):
+        yield Front(port, (product.home / "admin-api-key").read_text().strip())
+
+
+def test_a_write_and_a_read_pass_with_their_path_as_sent(front: Front) -> None:
+    with front.client() as client:
+        made = client.post("/api/event/", json={"title": "behind a proxy"}, **SNI)
+        assert (made.status_code, made.headers["strict-transport-security"]) == (200, "max-age=31536000")
+        seen = client.get(f"/api/event/{made.json()['id']}", **SNI)
+        assert (seen.status_code, seen.json()["title"]) == (200, "behind a proxy")
+        assert seen.headers["etag"]
+        odd = client.get("/api/audit/setting/a%2Fb%3Ac/?pageSize=1", **SNI)
+        assert (odd.status_code, odd.json()["detail"]) == (404, "There is no setting a/b:c."), "the escaped slash stays escaped"
+
+
+def test_an_event_stream_arrives_while_it_goes_on(front: Front) -> None:
+    with front.client() as client, client.stream("GET", "/engine/dashboard/stream", **SNI) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert next(stream.iter_bytes()).startswith(b"data: ")
+
+
+def test_a_body_that_is_too_large_is_refused(front: Front) -> None:
+    with front.client() as client:
+        assert client.post("/api/event/", content=b" " * (2**20 + 1), **SNI).status_code == 413
+        assert client.post("/api/event/", json={"title": "x", "description": "x" * 900_000}, **SNI).status_code == 200
+    with front.connect() as connection:
+        connection.sendall(f"POST /api/event/ HTTP/1.1\r\nHost: {NAME}\r\nContent-Length: 10000000\r\n\r\n".encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_host_that_is_wrong_does_not_reach_the_product(front: Front) -> None:
+    for name in ("attacker.example", "127.0.0.1"):
+        with front.client(name=name) as client:
+            answer = client.get("/api/event/", **SNI)
+            assert (answer.status_code, "x-transaction-id" in answer.headers) == (421, False)
+
+
+def test_a_head_that_does_not_end_is_given_up(front: Front) -> None:
+    with front.connect() as connection:
+        connection.sendall(f"GET /livez HTTP/1.1\r\nHost: {NAME}\r\n".encode())
+        assert b" 200 " not in connection.recv(4096)
+
+
+def test_metrics_are_not_for_those_outside(front: Front) -> None:
+    with front.client() as client:
+        for path in ("/metrics", "/metrics/", "/%6Detrics", "//metrics", "/./metrics"):
+            answer = client.get(path, **SNI)
+            assert (answer.status_code, b"medialedger_" in answer.content) == (404, False), path
+
+
+def test_each_client_of_the_proxy_has_a_limit_of_its_own(front: Front) -> None:
+    """Whatever it says in X-Forwarded-For."""
+    with ExitStack() as stack:
+        first = stack.enter_context(front.client(address="127.0.0.2"))
+        for _ in range(PER_ADDRESS):
+            assert stack.enter_context(first.stream("GET", "/engine/dashboard/stream", **SNI)).status_code == 200
+        for claim in ({}, {"X-Forwarded-For": "203.0.113.9"}, {"Forwarded": "for=203.0.113.9"}):
+            answer = first.get("/api/event/?pageSize=1", headers=claim, **SNI)
+            assert (answer.status_code, "retry-after" in answer.headers) == (503, True), claim
+        other = stack.enter_context(front.client(address="127.0.0.3"))
+        assert other.get("/api/event/?pageSize=1", **SNI).status_code == 200
+    with front.client(address="127.0.0.2") as again:
+        until(lambda: again.get("/api/event/?pageSize=1", **SNI).status_code == 200)

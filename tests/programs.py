@@ -1,0 +1,28 @@
+"""Programs that some tests need and that are not installed with the product. Where one is missing, its tests are not run, and the
+last lines of the run say so."""
+
+from __future__ import annotations
+
+from shutil import which
+from typing import Final
+
+import pytest
+
+_PACKAGES: Final = {"nginx": "nginx-light", "caddy": "caddy", "prometheus": "prometheus", "promtool": "prometheus"}
+"""Of Debian and Ubuntu, by program."""
+_MISSING: Final = "not found: "
+
+
+def program(name: str) -> str:
+    """Its path. Ends the test where it is not installed."""
+    found = which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin") or which(name)
+    if found is None:
+        pytest.skip(f"{_MISSING}{name} (apt-get install {_PACKAGES[name]})")
+    return found
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.stats.get("skipped", [])
+    missing = [str(each.longrepr[2]).removeprefix("Skipped: ") for each in reports if isinstance(each.longrepr, tuple)]
+    for reason in sorted({reason for reason in missing if reason.startswith(_MISSING)}):
+        terminalreporter.write_line(f"{missing.count(reason)} tests were not run. {reason}", yellow=True)
