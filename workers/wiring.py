@@ -22,6 +22,7 @@ from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.outbound_guard import Network
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
+from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import Outbound
 
@@ -54,6 +55,7 @@ class WorkerContext:
     logbook: Logbook
     outbound: Outbound
     clock: Clock
+    metrics: WorkerMetrics
     kafka: KafkaConnection | None
     """The Kafka brokers; None without Kafka."""
     kinds: frozenset[str]

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from prometheus_client import CollectorRegistry, ProcessCollector
+
 from api.http.seats import OwnSeats
-from api.operations.metrics import Snapshot, total, without_gauges
+from api.operations.metrics import Snapshot, of_process, snapshot, total, without_gauges
 from api.speke.rate import TokenBuckets
 from projections.clients.changes import MOST_PROCESSES, SIZE
 
@@ -61,6 +63,8 @@ class Shared:
         self.changes = os.memfd_create("medialedger-client-changes")
         os.truncate(self.changes, SIZE)
         self._of_ended: Snapshot = ()
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
 
     def close(self) -> None:
         os.close(self.changes)
@@ -83,4 +87,5 @@ class Shared:
         return [
             [processes, "Processes that run", "gauge", [[processes, {"kind": kind}, count] for kind, count in kinds.items()]],
             [restarts, "Processes that ended and were started again", "counter", [[f"{restarts}_total", {}, self.restarts]]],
+            *of_process(snapshot(self._registry), "supervisor"),
         ]

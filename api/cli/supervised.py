@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from api.cli.channel import Channel, ChannelClosed
 from api.cli.shared import Place, Shared
-from api.operations.metrics import Snapshot
+from api.operations.metrics import Snapshot, of_process
 from api.wiring.startup import StartError
 
 _SCRAPE_SECONDS: Final = 1.0
@@ -112,7 +112,7 @@ class Supervised:
     async def scrape(self) -> None:
         """Ask for its metrics. One that does not answer keeps the numbers that it gave before."""
         with suppress(ChannelClosed, TimeoutError):
-            self.snapshot = await self.channel.ask("metrics", seconds=_SCRAPE_SECONDS)
+            self._counted(await self.channel.ask("metrics", seconds=_SCRAPE_SECONDS))
 
     async def _token(self, client: str) -> int:
         return self._shared.buckets.take(client)
@@ -131,7 +131,7 @@ class Supervised:
         return await self._shared.metrics()
 
     def _counted(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+        self.snapshot = of_process(snapshot, str(self.place))
 
     def _is_ready(self, summary: Summary) -> None:
         if not self._ready.done():

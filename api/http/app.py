@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Gauge
 
 from api.http.api_description import ApiDescription
 from api.http.body import Disconnected, Receive
@@ -83,9 +83,14 @@ def build(
     for router in (*routers, documentation.router(fallback), docs_router(fallback, title=title)):
         for spec in router.specs:
             binder.add(spec)
+    streams = OpenStreams()
+    Gauge(f"{title}_http_streams", "Responses that are sent piece by piece, such as event streams", registry=registry).set_function(
+        lambda: streams.open
+    )
     surfaces = {router.surface.prefix: router.surface for router in routers if router.surface.prefix}
     return Application(
         *binder.finish([*surfaces.values(), fallback]),
+        streams=streams,
         conventions=conventions,
         request_log=request_log,
         on_start=on_start,
@@ -135,6 +140,7 @@ class Application:
         paths: PathTrie[ByMethod],
         unknown: Sequence[tuple[bytes, _ErrorEndpoint]],
         *,
+        streams: OpenStreams,
         conventions: Conventions,
         request_log: RequestLog,
         on_start: Sequence[Hook],
@@ -148,7 +154,7 @@ class Application:
         self._log = request_log
         self._on_start = on_start
         self._on_stop = on_stop
-        self._streams = OpenStreams()
+        self._streams = streams
         self._draining = False
 
     def drain(self) -> None:

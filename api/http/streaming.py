@@ -28,12 +28,14 @@ class OpenStreams:
 
     def __init__(self) -> None:
         self._ended = asyncio.Event()
+        self.open = 0
 
     def end(self) -> None:
         self._ended.set()
 
     async def send(self, answer: Response, request: Request, *, receive: Receive, send: Send) -> None:
         """A fault within a stream cannot be answered any more: it closes the connection."""
+        self.open += 1
         sending = asyncio.create_task(_pump(answer.body, send), name="stream")
         others = [asyncio.create_task(_gone(receive), name="caller gone")]
         if answer.media_type == EVENT_STREAM:
@@ -41,6 +43,7 @@ class OpenStreams:
         try:
             await asyncio.wait((sending, *others), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self.open -= 1
             await _cancelled(sending, *others)
             await _close(answer.body)
         fault = None if sending.cancelled() else sending.exception()

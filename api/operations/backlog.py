@@ -1,4 +1,4 @@
-"""Metrics of pending work: the lag of consumers and the pending deliveries.
+"""Metrics of pending work: the lag of consumers, the pending deliveries, and the jobs.
 
 They are read from the database, so every process shows the same values. A scrape within some seconds of another one shows the
 values of that one: they are counted, and `/metrics` needs no key.
@@ -12,6 +12,7 @@ from time import monotonic
 
 from prometheus_client import CollectorRegistry, Gauge
 
+from api.operations.job_backlog import JobBacklog
 from domain.kernel.errors import Unavailable
 from projections.consumers.queries import ConsumerQueries
 from projections.deliveries.queries import MOST_COUNTED, DeliveryQueries
@@ -24,11 +25,14 @@ class Backlog:
 
     fresh: float = 5.0
 
-    def __init__(self, consumers: ConsumerQueries, deliveries: DeliveryQueries, *, registry: CollectorRegistry) -> None:
+    def __init__(
+        self, consumers: ConsumerQueries, deliveries: DeliveryQueries, *, jobs: JobBacklog, registry: CollectorRegistry
+    ) -> None:
         self._consumers = consumers
         self._reading = asyncio.Lock()
         self._read_at = float("-inf")
         self._deliveries = deliveries
+        self._jobs = jobs
 
         def of_consumer(name: str, meaning: str) -> Gauge:
             return Gauge(f"medialedger_{name}", meaning, ("consumer",), registry=registry)
@@ -42,6 +46,8 @@ class Backlog:
         self._failing = of_consumer(
             "consumer_failing_seconds", "For how long the work of a consumer has only failed, in the worst of its processes"
         )
+        self._shards = of_consumer("consumer_shards", "Parts that the work of a consumer is divided into")
+        self._held = of_consumer("consumer_shards_held", "Those of them that a process has a valid lease on")
         self._notification_queue = Gauge(
             "medialedger_notification_queue_usage", "Part of PostgreSQL's queue of notifications in use, up to 1", registry=registry
         )
@@ -62,16 +68,19 @@ class Backlog:
         await self._refresh_consumers()
         self._notification_queue.set(await self._consumers.notification_queue_usage())
         await self._refresh_deliveries()
+        await self._jobs.refresh()
 
     async def _refresh_consumers(self) -> None:
         consumers = await self._consumers.all()
         members = await self._consumers.members()
-        for gauge in (self._position, self._lag, self._parked, self._failing):
+        for gauge in (self._position, self._lag, self._parked, self._failing, self._shards, self._held):
             gauge.clear()
         for name, processes in members.items():
             self._failing.labels(name).set(max(member.failing or 0.0 for member in processes))
         for consumer in consumers:
             self._parked.labels(consumer.name).set(consumer.parked)
+            self._shards.labels(consumer.name).set(consumer.shards)
+            self._held.labels(consumer.name).set(consumer.held)
             if consumer.position is not None and consumer.lag is not None:
                 self._position.labels(consumer.name).set(consumer.position)
                 self._lag.labels(consumer.name).set(consumer.lag)

@@ -1,7 +1,8 @@
 """Metrics of several processes: a snapshot of each as plain data, their sum, and the text for Prometheus.
 
-Counters and histograms are added up. A gauge shows the largest value of any process. Values that every process reads from the
-database are not part of a snapshot (`DatabaseMetrics`).
+Counters and histograms are added up, and so are gauges that say how many there are. Of one that says how long, or what there is for
+all, the largest value is shown. What the operating system says of a process is labelled with the process. Values that every process
+reads from the database are not part of a snapshot (`DatabaseMetrics`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ Snapshot = Sequence[Any]
 """Of each metric: name, help, type, samples; of each sample: name, labels, value. It survives JSON."""
 
 _CREATED = "_created"
+_LARGEST = ("_seconds", "_info", "_free")
+"""Ends of names of gauges that are not added up."""
+_OF_A_PROCESS = "process_"
 
 
 class DatabaseMetrics(CollectorRegistry):
@@ -30,6 +34,16 @@ def snapshot(registry: CollectorRegistry) -> Snapshot:
     ]
 
 
+def of_process(one: Snapshot, process: str) -> Snapshot:
+    """With the process as a label of what the operating system says of it."""
+    return [
+        [name, meaning, kind, [[sample, {**labels, "process": process}, value] for sample, labels, value in samples]]
+        if name.startswith(_OF_A_PROCESS)
+        else [name, meaning, kind, samples]
+        for name, meaning, kind, samples in one
+    ]
+
+
 def total(snapshots: Iterable[Snapshot]) -> Snapshot:
     """One snapshot of several."""
     metrics: dict[str, tuple[str, str, dict[Any, list[Any]]]] = {}
@@ -37,11 +51,11 @@ def total(snapshots: Iterable[Snapshot]) -> Snapshot:
         for name, meaning, kind, samples in one:
             _, _, known = metrics.setdefault(name, (meaning, kind, {}))
             for sample in samples:
-                _add(known, sample, kind)
+                _add(known, sample, largest=kind == "gauge" and name.endswith(_LARGEST))
     return [[name, meaning, kind, list(samples.values())] for name, (meaning, kind, samples) in metrics.items()]
 
 
-def _add(known: dict[Any, list[Any]], sample: Sequence[Any], kind: str) -> None:
+def _add(known: dict[Any, list[Any]], sample: Sequence[Any], *, largest: bool) -> None:
     name, labels, value = sample
     key = (name, *sorted(labels.items()))
     before = known.get(key)
@@ -50,7 +64,7 @@ def _add(known: dict[Any, list[Any]], sample: Sequence[Any], kind: str) -> None:
     elif name.endswith(_CREATED):
         before[2] = min(before[2], value)
     else:
-        before[2] = max(before[2], value) if kind == "gauge" else before[2] + value
+        before[2] = max(before[2], value) if largest else before[2] + value
 
 
 def without_gauges(one: Snapshot) -> Snapshot:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge
 
+from api.kernel.version import product_version
+from api.operations.database_metrics import AppendMetrics, LostRaces, PoolMetrics
+from api.operations.process_metrics import LoopDelay, register_process
 from api.wiring.catalogue import DAY_TABLES, catalogue, grants, migrations, views
 from api.wiring.startup import StartError
 from domain.kernel.clock import Clock, system_clock
@@ -52,6 +54,7 @@ class Core:
     log_watcher: LogWatcher
     clock: Clock
     running_build: RunningBuild
+    loop_delay: LoopDelay
 
     async def start(self) -> None:
         """Raises `BuildTooOld`."""
@@ -61,8 +64,10 @@ class Core:
         await self.views.refresh()
         await self.appender.start()
         await self.commit_notifier.start()
+        await self.loop_delay.start()
 
     async def stop(self) -> None:
+        await self.loop_delay.stop()
         await self.appender.stop()
         await self.partitions.stop()
         await self.executor.stop()
@@ -105,8 +110,12 @@ def core_on(
         log_watcher.grew()
         commit_notifier.announce(position)
 
-    observe = _append_metrics(registry)
-    appender = Appender(database, limits=limits.appends, observe=observe, announce=announce, views=shown)
+    appends, loop_delay = AppendMetrics(registry), LoopDelay(registry)
+    register_process(registry, version=product_version())
+    PoolMetrics({"main": database, "lists": database.lists}, registry)
+    appender = Appender(
+        database, limits=limits.appends, observe=appends.taken, written=appends.written, announce=announce, views=shown
+    )
     Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
         lambda: appender.oldest
     )
@@ -122,6 +131,7 @@ def core_on(
     executor = CommandExecutor(
         appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock, cache=limits.cache
     )
+    LostRaces(executor, registry)
     directory = ClientDirectory(database, clock, changes=changes)
     return Core(
         database,
@@ -138,28 +148,8 @@ def core_on(
         log_watcher,
         clock,
         RunningBuild(database),
+        loop_delay,
     )
-
-
-def _append_metrics(registry: CollectorRegistry) -> Callable[[int, float], None]:
-    sizes = Histogram(
-        "medialedger_append_batch_events",
-        "Domain events in one commit",
-        buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
-        registry=registry,
-    )
-    waits = Histogram(
-        "medialedger_append_wait_seconds",
-        "How long the first change of a commit had waited",
-        buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5),
-        registry=registry,
-    )
-
-    def observe(events: int, waited: float) -> None:
-        sizes.observe(events)
-        waits.observe(waited)
-
-    return observe
 
 
 async def prepare(conninfo: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry
 
 from api.http.seats import OwnSeats, Seats
-from api.operations.metrics import Snapshot, snapshot
+from api.operations.metrics import Snapshot, of_process, snapshot
 from api.speke.rate import PER_SECOND, TokenBuckets
 
 
@@ -45,4 +45,4 @@ class Alone:
         return self._buckets.take(client)
 
     async def metrics(self) -> Snapshot:
-        return snapshot(self._registry)
+        return of_process(snapshot(self._registry), "api 1")

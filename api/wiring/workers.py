@@ -20,6 +20,7 @@ from projections.records.queries import RecordQueries
 from projections.vault.master_keys import master_key_fits
 from projections.vault.vault import Vault
 from workers.adapters.keyfiles import fingerprint
+from workers.kernel.metrics import WorkerMetrics
 from workers.ports import Outbound
 from workers.retention import Retention
 from workers.wiring import WorkerContext, Workers
@@ -56,6 +57,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         logbook=Logbook(core.database, core.clock, machine=gethostname()),
         outbound=outbound,
         clock=core.clock,
+        metrics=WorkerMetrics(core.registry),
         kafka=settings.kafka,
         kinds=frozenset(kind.KIND for kind in AGGREGATES),
         relayed=RELAYED,

@@ -13,8 +13,12 @@ from projections.kernel.database import Database
 from projections.log.reader import HEAD
 
 _ALL = f"""
-SELECT c.consumer, c.shards, c.position, log.position, few.counted, few.oldest
-FROM (SELECT consumer, count(*) AS shards, min(position) AS position FROM consumer_shards GROUP BY consumer) AS c
+SELECT c.consumer, c.shards, c.held, c.position, log.position, few.counted, few.oldest
+FROM (
+    SELECT consumer, count(*) AS shards, min(position) AS position,
+        count(*) FILTER (WHERE owner IS NOT NULL AND held_until > clock_timestamp()) AS held
+    FROM consumer_shards GROUP BY consumer
+) AS c
 CROSS JOIN ({HEAD}) AS log (position)
 CROSS JOIN LATERAL (
     SELECT count(*) AS counted, min(parked_at) AS oldest
@@ -43,11 +47,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatus:
-    """The state of a consumer. `position` is that of its slowest shard; None for a consumer that reads a table and not the log.
-    `head` is the last position of the log. `parked` records are counted up to `MOST_COUNTED`."""
+    """The state of a consumer. `held` shards have a valid lease. `position` is that of its slowest shard; None for a consumer that
+    reads a table and not the log. `head` is the last position of the log. `parked` records are counted up to `MOST_COUNTED`."""
 
     name: str
     shards: int
+    held: int
     position: int | None
     head: int
     parked: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, Self
 
@@ -75,6 +75,10 @@ class Pool:
 
     async def close(self) -> None:
         await self._pool.close()
+
+    def stats(self) -> Mapping[str, int]:
+        """As psycopg_pool counts: sizes, and how often and how long there was no free connection."""
+        return self._pool.get_stats()
 
     async def _configure_pooled(self, connection: Connection) -> None:
         _adapt(connection)

@@ -79,6 +79,7 @@ class Appender:
         *,
         limits: AppendLimits = AppendLimits(),
         observe: Callable[[int, float], None] | None = None,
+        written: Callable[[float], None] | None = None,
         announce: Callable[[int], None] | None = None,
         views: StoredViews | None = None,
     ) -> None:
@@ -86,6 +87,7 @@ class Appender:
         self._views = views
         self._limits = limits
         self._observe = observe
+        self._written = written
         self._announce = announce
         self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
@@ -146,9 +148,11 @@ class Appender:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            batch = self._take()
+            batch, begun = self._take(), time.monotonic()
             try:
                 await self._write(batch)
+                if self._written is not None:
+                    self._written(time.monotonic() - begun)
             except BaseException as fault:
                 for waiting in batch:
                     _fail(waiting, fault if isinstance(fault, Exception) else Unavailable("shutting down"))

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Final, Protocol, TypeVar, overload
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import Clock
@@ -40,6 +40,9 @@ class Users(Protocol):
         ...
 
 
+_LOST: Final = {ConcurrencyConflict: "version", ClaimTaken: "claim", LinkBroken: "link", PlanOutdated: "plan"}
+
+
 class CommandExecutor:
     """Keeps the aggregates that were used last, so most commands read nothing before they write.
 
@@ -67,6 +70,8 @@ class CommandExecutor:
         self._locks = StreamLocks()
         self._snapshots: set[asyncio.Task[None]] = set()
         self._timeline = appender.timeline
+        self.lost_races: Counter[str] = Counter()
+        """How many changes another one was faster than, by what was lost."""
 
     async def stop(self) -> None:
         if self._snapshots:
@@ -87,6 +92,7 @@ class CommandExecutor:
             try:
                 return await self._try(plan, invocation, first=left == _TRIES - 1)
             except (ConcurrencyConflict, ClaimTaken, LinkBroken, PlanOutdated) as lost:
+                self.lost_races[_LOST[type(lost)]] += 1
                 if left and (repeats or isinstance(lost, ConcurrencyConflict)):
                     continue
                 if isinstance(lost, LinkBroken) and (users := await self._users_of(lost)):

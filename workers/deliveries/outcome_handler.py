@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 from projections.deliveries.store import DELIVERED, FAILED, PENDING, AttemptOutcome
 from workers.deliveries.attempt import AttemptResult
@@ -14,6 +14,9 @@ from workers.deliveries.endpoint import Endpoint
 from workers.deliveries.endpoint_state import Action, Failed
 from workers.deliveries.retries import Schedule
 from workers.deliveries.scheduler import DeliveryScheduler, PendingOutcome, ScheduledAttempt
+from workers.kernel.metrics import WorkerMetrics
+
+_OUTCOMES: Final = {DELIVERED: "delivered", PENDING: "to be retried", FAILED: "failed"}
 
 
 class OutcomeSink(Protocol):
@@ -28,13 +31,21 @@ class OutcomeHandler:
     """Handles results of attempts. `time` is the clock of the scheduler."""
 
     def __init__(
-        self, scheduler: DeliveryScheduler, sink: OutcomeSink, *, schedule: Schedule, rng: Random, time: Callable[[], float]
+        self,
+        scheduler: DeliveryScheduler,
+        sink: OutcomeSink,
+        *,
+        schedule: Schedule,
+        rng: Random,
+        time: Callable[[], float],
+        metrics: WorkerMetrics,
     ) -> None:
         self._scheduler = scheduler
         self._sink = sink
         self._schedule = schedule
         self._rng = rng
         self._time = time
+        self._metrics = metrics
 
     def handle(self, attempt: ScheduledAttempt, result: AttemptResult) -> None:
         endpoint, row, now = attempt.endpoint, attempt.row, self._time()
@@ -64,6 +75,7 @@ class OutcomeHandler:
             address=result.address,
             response=result.response,
         )
+        self._metrics.attempted(_OUTCOMES[outcome.state], status=result.status, seconds=result.seconds)
         pending_outcome = PendingOutcome(outcome, endpoint, now + outcome.wait)
         self._scheduler.add_outcome(pending_outcome)
         self._sink.add(pending_outcome)

@@ -80,6 +80,10 @@ class DeliveryScheduler:
                 self.mark_ready(endpoint)
         return endpoint
 
+    def in_phase(self, phase: Phase) -> int:
+        """How many endpoints are in this phase."""
+        return sum(endpoint.state.phase is phase for endpoint in self.endpoints.values())
+
     def mark_ready(self, endpoint: Endpoint) -> None:
         """The endpoint may have something to send or to read."""
         if endpoint.revoked:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
 from time import monotonic
 from typing import Final
@@ -29,13 +30,14 @@ from projections.vault.vault import Vault
 from workers.deliveries.attempt import SECONDS, DeliveryClient
 from workers.deliveries.config_check import ConfigCheck
 from workers.deliveries.endpoint_configs import EndpointConfigs
-from workers.deliveries.endpoint_state import Event, TimeCame
+from workers.deliveries.endpoint_state import Event, Phase, TimeCame
 from workers.deliveries.outcome_handler import OutcomeHandler
 from workers.deliveries.reader import Disable, Reader
 from workers.deliveries.retries import DELAYS, Schedule
 from workers.deliveries.scheduler import PLACES, DeliveryScheduler, ScheduledAttempt
 from workers.deliveries.writer import Writer
 from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import Waker
 from workers.ports import Outbound
 
@@ -61,6 +63,7 @@ class Sender(LeasedWorker):
         delays: Sequence[float] = DELAYS,
         seconds: float = SECONDS,
         places: int = PLACES,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         super().__init__(leases, Waker())
         self._database = database
@@ -71,7 +74,12 @@ class Sender(LeasedWorker):
         self._check = ConfigCheck(store, EndpointConfigs(records, vault, version=version), time=monotonic)
         self._reader = Reader(store, scheduler=self._scheduler, disable=disable, time=monotonic)
         self._writer = Writer(database, store, scheduler=self._scheduler, written=self._send)
-        self._outcome_handler = OutcomeHandler(self._scheduler, self._writer, schedule=Schedule(delays), rng=rng, time=monotonic)
+        metrics = metrics or WorkerMetrics()
+        for phase in Phase:
+            metrics.count_endpoints(phase.name.lower(), partial(self._scheduler.in_phase, phase))
+        self._outcome_handler = OutcomeHandler(
+            self._scheduler, self._writer, schedule=Schedule(delays), rng=rng, time=monotonic, metrics=metrics
+        )
         self._to_do = asyncio.Event()
         self._idle: list[asyncio.Future[ScheduledAttempt]] = []
         self._workers: list[asyncio.Task[None]] = []

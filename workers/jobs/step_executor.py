@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from pydantic_core import from_json
@@ -18,7 +19,7 @@ from pydantic_core import from_json
 from domain.job.aggregate import NO_WORKERS, Job, Retries
 from domain.job.commands import CommitOutputs, CompleteTask, FailTask, InterruptTask, JobCommand, StartTask
 from domain.job.task import Task
-from domain.job.values import Fenced, Result, TaskState
+from domain.job.values import Fenced, JobState, Result, TaskState
 from domain.kernel.encryption import DecryptionFailed
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.masking import secret_texts
@@ -33,6 +34,7 @@ from workers.jobs.protocol import Failed, StepOrder
 from workers.jobs.step_log import StepLogWriter, StepReporter
 from workers.jobs.step_processes import StepProcessPool
 from workers.jobs.workspaces import Workspaces
+from workers.kernel.metrics import WorkerMetrics
 
 T = TypeVar("T")
 _AGAIN: Final = 0.5
@@ -72,6 +74,7 @@ class StepExecutor:
         step_log: StepLogWriter,
         vault: Vault,
         settings: EngineSettingsQueries,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self._executor = executor
         self._processes = processes
@@ -80,6 +83,7 @@ class StepExecutor:
         self._step_log = step_log
         self._vault = vault
         self._settings = settings
+        self._metrics = metrics or WorkerMetrics()
         self._stepping: set[Run] = set()
 
     def is_stepping(self, run: Run) -> bool:
@@ -104,6 +108,8 @@ class StepExecutor:
         if task.state is TaskState.PUBLISHING and task.run == run.run:
             job = await self._publish(job, assigned)
         if job.ended:
+            outcome = "broken" if job.state is JobState.BROKEN else "failed" if job.failed else "completed"
+            self._metrics.job_ended(job.submission.workflow, outcome=outcome)
             await self._workspaces.remove([run.job])
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
@@ -116,6 +122,10 @@ class StepExecutor:
         invocation = Invocation.by("system", correlation_id=transaction_id)
         outcome = await _until_available(lambda: self._executor.execute(command, invocation=invocation))
         return outcome.aggregate
+
+    def lost(self, job: Job, run: Run) -> None:
+        """The run of a worker that was not heard of any more."""
+        self._metrics.run_ended(job.submission.workflow, job.tasks[run.task].plan.name, outcome="lost")
 
     async def _load(self, run: Run) -> Job:
         job = await _until_available(lambda: self._streams.load(Job.stream(run.job)))
@@ -132,10 +142,14 @@ class StepExecutor:
             self._step_log, run, secrets=secret_texts(dict(parameters)) if job.submission.sealed_parameters else frozenset()
         )
         self._stepping.add(run)
+        begun, outcome = perf_counter(), "stopped"
         try:
             end = await self._processes.run(_order(job, task, run, parameters), reporter)
+            outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
         finally:
             self._stepping.discard(run)
+            seconds = perf_counter() - begun
+            self._metrics.run_ended(job.submission.workflow, task.plan.name, outcome=outcome, seconds=seconds)
         await reporter.flush()
         if isinstance(end, Failed):
             return await self._step_failed(job, run, end, reporter)

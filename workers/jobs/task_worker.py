@@ -347,6 +347,7 @@ class TaskWorker(LeasedWorker):
         retries = await self._executor.retries(one.client)
         with suppress(NotFound):
             job = await self._executor.report(ExpireLease(*one.run, retries=retries), one.transaction_id)
+            self._executor.lost(job, one.run)
             task = job.tasks[one.run.task]
             if task.state is TaskState.PUBLISHING and one.run not in self._runs and task.worker == self._lease.worker:
                 self._begin(Assigned(one.run, task.worker, one.transaction_id, publishing=True, successors=self._successors))

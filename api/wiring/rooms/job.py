@@ -181,6 +181,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             step_log=step_log,
             vault=context.vault,
             settings=EngineSettingsQueries(context.database),
+            metrics=context.metrics,
         )
         worker = TaskWorker(
             queue,

@@ -9,6 +9,7 @@ from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from projections.consumers.queries import ConsumerQueries
 from projections.deliveries.queries import DeliveryQueries
+from projections.job.backlog import JobBacklogQueries
 from projections.kernel.database import Database
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def _routes() -> Sequence[Router]:
 
 def _services(services: Services) -> Providers:
     from api.operations.backlog import Backlog
+    from api.operations.job_backlog import JobBacklog
     from api.operations.metrics import DatabaseMetrics
     from api.operations.routes import AllMetrics, LogHead
 
@@ -31,7 +33,12 @@ def _services(services: Services) -> Providers:
         AllMetrics: lambda: AllMetrics(services.surroundings.siblings.metrics),
         DatabaseMetrics: DatabaseMetrics,
         LogHead: lambda: LogHead(get(Database).lists, get(DatabaseMetrics)),
-        Backlog: lambda: Backlog(get(ConsumerQueries), get(DeliveryQueries), registry=get(DatabaseMetrics)),
+        Backlog: lambda: Backlog(
+            get(ConsumerQueries),
+            get(DeliveryQueries),
+            jobs=JobBacklog(JobBacklogQueries(get(Database).lists), registry=get(DatabaseMetrics)),
+            registry=get(DatabaseMetrics),
+        ),
     }
 
 

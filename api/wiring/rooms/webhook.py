@@ -121,6 +121,7 @@ def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
         version=context.version,
         clock=context.clock,
         rng=SystemRandom(),
+        metrics=context.metrics,
     )
     shared.get(SenderWakeup, SenderWakeup).connect(sender.wake)
     return [sender]

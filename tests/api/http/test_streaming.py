@@ -21,13 +21,20 @@ async def follow(port: int, kind: str, body: bytes = b"") -> tuple[asyncio.Strea
     return reader, writer
 
 
+def streams(toy: Toy) -> float | None:
+    """As the metric says."""
+    return toy.registry.get_sample_value("medialedger_http_streams")
+
+
 async def test_a_caller_that_goes_away_closes_its_stream(port: int, toy: Toy, caplog: pytest.LogCaptureFixture) -> None:
     for body in (b"", b"x" * 300_000):
         _, writer = await follow(port, "event-stream", body)
         await toy.shelf.entered.wait()
         assert not toy.shelf.closed.is_set()
+        assert streams(toy) == 1
         writer.transport.abort()
         await toy.shelf.closed.wait()
+        assert streams(toy) == 0
         toy.shelf.closed.clear()
         toy.shelf.entered.clear()
     assert caplog.records == []

@@ -44,6 +44,10 @@ async def test_metrics_of_consumers_have_their_name(http: httpx.AsyncClient, inn
         'parked_records{consumer="deliveries"}': "0.0",
         'consumer_failing_seconds{consumer="webhooks"}': "0.0",
         'consumer_failing_seconds{consumer="deliveries"}': "0.0",
+        'consumer_shards{consumer="webhooks"}': "2.0",
+        'consumer_shards{consumer="deliveries"}': "1.0",
+        'consumer_shards_held{consumer="webhooks"}': "0.0",
+        'consumer_shards_held{consumer="deliveries"}': "0.0",
     }
     await inner.database.execute("UPDATE consumer_members SET failing_since = now() - interval '1 day', fault = 'away'")
     assert float((await numbers(http))['consumer_failing_seconds{consumer="webhooks"}']) >= 86_400

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from pydantic_core import from_json, to_json
 
 from api.http.metrics import RequestMetrics
-from api.operations.metrics import Snapshot, exposition, snapshot, total, without_gauges
+from api.operations.metrics import Snapshot, exposition, of_process, snapshot, total, without_gauges
 
 
 def process(requests: int, *, age: float) -> CollectorRegistry:
@@ -37,7 +37,7 @@ def test_one_process_is_shown_as_prometheus_itself_shows_it() -> None:
     assert exposition(sent(registry)) == generate_latest(registry)
 
 
-def test_counts_are_added_up_and_a_gauge_is_the_largest() -> None:
+def test_counts_are_added_up_and_a_time_is_the_longest() -> None:
     both = exposition(total([sent(process(3, age=1.5)), sent(process(12, age=0.5))]))
     assert {
         "age_seconds 1.5",
@@ -69,3 +69,32 @@ def test_a_total_changes_none_of_its_parts() -> None:
     before = to_json(one)
     assert total([total([one, one]), one]) != one
     assert to_json(one) == before
+
+
+def test_numbers_of_things_are_added_up_and_what_there_is_for_all_is_not() -> None:
+    def one(number: float) -> Snapshot:
+        registry = CollectorRegistry()
+        for name in ("connections", "wait_seconds", "build_info", "partitions_free"):
+            Gauge(name, name, registry=registry).set(number)
+        return sent(registry)
+
+    assert {"connections 5.0", "wait_seconds 3.0", "build_info 3.0", "partitions_free 3.0"} <= lines(
+        exposition(total([one(2), one(3)]))
+    )
+
+
+def test_processes_are_told_apart_by_what_the_system_says_of_them() -> None:
+    def one(name: str, number: float) -> Snapshot:
+        registry = CollectorRegistry()
+        Gauge("process_open_fds", "Open", registry=registry).set(number)
+        Counter("process_cpu_seconds", "CPU", registry=registry).inc(number)
+        Gauge("streams", "Streams", registry=registry).set(number)
+        return of_process(sent(registry), name)
+
+    text = lines(exposition(total([one("api 1", 2), one("api 2", 3), without_gauges(one("api 1", 9))])))
+    assert {
+        'process_open_fds{process="api 1"} 2.0',
+        'process_open_fds{process="api 2"} 3.0',
+        'process_cpu_seconds_total{process="api 1"} 11.0',
+        "streams 5.0",
+    } <= text

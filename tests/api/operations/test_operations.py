@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
+from api.operations.process_metrics import LoopDelay
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
-from tests.api.asking import add, assert_problem, last
+from tests.api.asking import add, add_room, assert_problem, last
 
 
 @pytest.fixture
@@ -85,3 +89,47 @@ async def test_the_documentation_lists_every_declared_route(anyone: httpx.AsyncC
     page = await anyone.get("/docs")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "/openapi.json" in page.text
+
+
+async def test_appends_and_lost_races_are_counted(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
+    before = await numbers(anyone)
+    await add_room(http, "Hall")
+    inner.executor.lost_races["claim"] += 2
+    after = await numbers(anyone)
+    assert after["medialedger_append_commit_seconds_count"] - before["medialedger_append_commit_seconds_count"] == 1
+    assert after['medialedger_append_conflicts_total{lost="claim"}'] == 2
+
+
+async def test_pools_of_connections_are_shown(anyone: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
+    async with inner.database.connection():
+        shown = await numbers(anyone)
+        assert shown['medialedger_database_pool_in_use{pool="main"}'] >= 1
+    for pool in ("main", "lists"):
+        assert (
+            0
+            < shown[f'medialedger_database_pool_size{{pool="{pool}"}}']
+            <= shown[f'medialedger_database_pool_max{{pool="{pool}"}}']
+        )
+    assert shown['medialedger_database_pool_requests_total{pool="lists"}'] > 0
+    assert {shown[f'medialedger_database_pool_timeouts_total{{pool="{pool}"}}'] for pool in ("main", "lists")} == {0}
+
+
+async def test_the_process_and_the_build_are_shown(anyone: httpx.AsyncClient) -> None:
+    shown = await numbers(anyone)
+    assert shown['process_resident_memory_bytes{process="api 1"}'] > 10_000_000
+    assert 0 < shown['process_open_fds{process="api 1"}'] < shown['process_max_fds{process="api 1"}']
+    assert [value for name, value in shown.items() if name.startswith("medialedger_build_info{")] == [1]
+
+
+async def test_what_keeps_the_loop_busy_is_seen() -> None:
+    registry = CollectorRegistry()
+    delay = LoopDelay(registry, every=0.01)
+    await delay.start()
+    try:
+        while True:
+            await asyncio.sleep(0)
+            time.sleep(0.2)  # noqa: ASYNC251 - as a long computation does
+            if (registry.get_sample_value("medialedger_event_loop_delay_seconds_sum") or 0) > 0.1:
+                break
+    finally:
+        await delay.stop()

@@ -119,8 +119,10 @@ class Rival:
 async def test_a_command_is_decided_again_three_times(inner: Core, other: Core, database_url: str) -> None:
     await do(inner, room("r", "Studio 1"))
     rival = Rival(other, times=3)
-    won = (await interrupted(inner, rival).execute(named("r", "ours"), invocation=Invocation(ME))).aggregate
+    ours = interrupted(inner, rival)
+    won = (await ours.execute(named("r", "ours"), invocation=Invocation(ME))).aggregate
     assert (won.details.name, won.version, rival.tried) == ("ours", 5, 4)
+    assert ours.lost_races == {"version": 3}
     assert versions(database_url, "room:r") == [1, 2, 3, 4, 5]
 
 

@@ -7,10 +7,12 @@ import json
 from uuid import UUID
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
 from projections.deliveries.keys import Source, delivery_id
 from projections.deliveries.queries import DeliveryFilter, DeliveryQueries
 from tests.workers.deliveries.sending import Got, Receiver, Sending, until
+from workers.kernel.metrics import WorkerMetrics
 
 
 def answers(status: int) -> web.Response:
@@ -178,3 +180,26 @@ async def test_late_rows_are_read_when_their_webhook_is_notified(sending: Sendin
         sending.put(webhook, (5, "a"))
         sending.resend(webhook, "false")
         await sending.finished(webhook, 2)
+
+
+async def test_attempts_and_open_breakers_are_counted(sending: Sending) -> None:
+    registry = CollectorRegistry()
+
+    def attempts(outcome: str, answer: str) -> float:
+        labels = {"outcome": outcome, "answer": answer}
+        return registry.get_sample_value("medialedger_delivery_attempts_total", labels) or 0
+
+    def receivers(phase: str) -> float | None:
+        return registry.get_sample_value("medialedger_delivery_endpoints", {"phase": phase})
+
+    async with Receiver() as good, Receiver(lambda _: answers(500)) as bad, sending.sender(metrics=WorkerMetrics(registry)):
+        fine, ill = await sending.webhook(good.url), await sending.webhook(bad.url)
+        sending.put(fine, (1, "a"), (2, "b"))
+        await sending.finished(fine, 2)
+        assert (attempts("delivered", "2xx"), receivers("resting")) == (2, 0)
+        sending.put(ill, *[(number, f"lane {number}") for number in range(10, 30)])
+        await until(lambda: receivers("resting") == 1)
+        assert attempts("to be retried", "5xx") + attempts("failed", "5xx") >= 10
+    assert registry.get_sample_value("medialedger_delivery_attempt_seconds_count") == sum(
+        attempts(outcome, answer) for outcome in ("delivered", "to be retried", "failed") for answer in ("2xx", "5xx", "none")
+    )

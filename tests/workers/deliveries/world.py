@@ -32,6 +32,7 @@ from workers.deliveries.outcome_handler import OutcomeHandler
 from workers.deliveries.reader import Reader
 from workers.deliveries.retries import Schedule
 from workers.deliveries.scheduler import DeliveryScheduler, PendingOutcome, ScheduledAttempt
+from workers.kernel.metrics import WorkerMetrics
 
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 WEBHOOKS = ((UUID(int=1), UUID(int=2)), (UUID(int=4), UUID(int=24)))
@@ -155,7 +156,9 @@ class World:
         self.busy = False
         self.scheduler = DeliveryScheduler(lambda: None, places=places)
         self.scheduler.waiting_each = CAPACITY
-        self.outcome_handler = OutcomeHandler(self.scheduler, self, schedule=Schedule(delays), rng=random, time=lambda: self.now)
+        self.outcome_handler = OutcomeHandler(
+            self.scheduler, self, schedule=Schedule(delays), rng=random, time=lambda: self.now, metrics=WorkerMetrics()
+        )
         self.reader = Reader(Twin(self), scheduler=self.scheduler, disable=self._never, time=lambda: self.now)
         self.take_shards()
 

@@ -27,6 +27,7 @@ from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.registry import installed
+from workers.kernel.metrics import WorkerMetrics
 from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
@@ -123,6 +124,7 @@ async def process(
         streams=inner.streams,
         mapper=EventMapper(inner.catalogue),
         executor=inner.executor,
+        metrics=WorkerMetrics(inner.registry),
         notified=notified,
         records=RecordQueries(inner.database, RECORDS),
         vault=Vault(inner.database, SecretCipher(bytes(32))),

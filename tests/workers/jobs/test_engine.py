@@ -21,11 +21,24 @@ async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> Async
         yield Engine(inner, JobNumbers(inner.database))
 
 
+def runs(engine: Engine, workflow: str, step: str | None = None) -> dict[str, float]:
+    """How often its steps, or one of them, have ended in each way."""
+    (metric,) = [each for each in engine.inner.registry.collect() if each.name == "medialedger_step_runs"]
+    return {
+        sample.labels["outcome"]: sample.value
+        for sample in metric.samples
+        if sample.name.endswith("_total") and sample.labels["workflow"] == workflow and step in (None, sample.labels["step"])
+    }
+
+
 async def test_a_job_runs_to_its_end(engine: Engine) -> None:
     number = await engine.accept("noop")
     job = await engine.ended(number)
     assert (job.state, job.failed) == (JobState.COMPLETED, False)
     assert await engine.topics(number) == ["accepted", "started", "task_started", "task_completed", "completed"]
+    metrics = engine.inner.registry
+    await until(lambda: metrics.get_sample_value("medialedger_jobs_ended_total", {"workflow": "noop", "outcome": "completed"}) == 1)
+    assert sum(runs(engine, "noop").values()) == 1
 
 
 async def test_tasks_follow_their_graph_and_publish_what_they_made(engine: Engine, tmp_path: Path) -> None:
@@ -53,6 +66,7 @@ async def test_a_failure_is_tried_again_and_then_given_up(engine: Engine) -> Non
     assert (job.state, job.failed) == (JobState.COMPLETED, True)
     assert job.reason == "the task fail failed 3 times: failed as it was told, run 3"
     assert [task.state for task in job.tasks.values()] == [TaskState.FAILED, TaskState.CANCELLED]
+    assert runs(engine, "failing", "fail") == {"completed": 1, "failed": 5}
 
 
 async def test_a_final_failure_is_not_tried_again(engine: Engine) -> None:

@@ -1,0 +1,50 @@
+"""Metrics of a process itself: its memory, time, files and build, and how late its event loop is."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector
+
+_EVERY: Final = 0.5
+_BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+def register_process(registry: CollectorRegistry, *, version: str) -> None:
+    """The `process_…` of all Prometheus clients, and `medialedger_build_info`."""
+    ProcessCollector(registry=registry)
+    build = Gauge(
+        "medialedger_build_info", "1, with the version of the product as a label", ("version", "python"), registry=registry
+    )
+    build.labels(version, platform.python_version()).set(1)
+
+
+class LoopDelay:
+    """How much later than it asked for a task was continued: what a request waits for when something keeps the event loop busy."""
+
+    def __init__(self, registry: CollectorRegistry, *, every: float = _EVERY) -> None:
+        self._every = every
+        self._task: asyncio.Task[None] | None = None
+        self._delays = Histogram(
+            "medialedger_event_loop_delay_seconds",
+            "How much later than it was due a task of the event loop was continued",
+            buckets=_BOUNDS,
+            registry=registry,
+        )
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._measure(), name="event loop delay")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _measure(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + self._every
+            await asyncio.sleep(self._every)
+            self._delays.observe(max(loop.time() - due, 0.0))

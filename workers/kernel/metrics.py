@@ -1,0 +1,60 @@
+"""Metrics of workers: the runs of steps and the attempts of deliveries, as the process counts them that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_STEP_SECONDS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
+_ATTEMPT_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0)
+NO_ANSWER: Final = "none"
+
+
+class WorkerMetrics:
+    """Labels are names of workflows and steps, outcomes and phases: never what a client has sent."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = CollectorRegistry() if registry is None else registry
+        self._runs = Counter(
+            "medialedger_step_runs",
+            "Runs of steps that ended; lost: its worker was not heard of",
+            ("workflow", "step", "outcome"),
+            registry=registry,
+        )
+        self._run_seconds = Histogram(
+            "medialedger_step_seconds", "How long steps ran", ("workflow", "step"), buckets=_STEP_SECONDS, registry=registry
+        )
+        self._jobs = Counter("medialedger_jobs_ended", "Jobs that ended with a step", ("workflow", "outcome"), registry=registry)
+        self._attempts = Counter(
+            "medialedger_delivery_attempts",
+            "Attempts of deliveries, by what became of the delivery and the class of the answer's status",
+            ("outcome", "answer"),
+            registry=registry,
+        )
+        self._attempt_seconds = Histogram(
+            "medialedger_delivery_attempt_seconds", "How long attempts took", buckets=_ATTEMPT_SECONDS, registry=registry
+        )
+        self._endpoints = Gauge(
+            "medialedger_delivery_endpoints",
+            "Receivers in memory by phase; resting and probing: the circuit breaker is open",
+            ("phase",),
+            registry=registry,
+        )
+
+    def run_ended(self, workflow: str, step: str, *, outcome: str, seconds: float | None = None) -> None:
+        self._runs.labels(workflow, step, outcome).inc()
+        if seconds is not None:
+            self._run_seconds.labels(workflow, step).observe(seconds)
+
+    def job_ended(self, workflow: str, *, outcome: str) -> None:
+        self._jobs.labels(workflow, outcome).inc()
+
+    def attempted(self, outcome: str, *, status: int | None, seconds: float) -> None:
+        self._attempts.labels(outcome, NO_ANSWER if status is None else f"{status // 100}xx").inc()
+        self._attempt_seconds.observe(seconds)
+
+    def count_endpoints(self, phase: str, count: Callable[[], float]) -> None:
+        """`count` is called with each scrape."""
+        self._endpoints.labels(phase).set_function(count)
