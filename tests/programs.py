@@ -17,7 +17,7 @@ def program(name: str) -> str:
     """Its path. Ends the test where it is not installed."""
     found = which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin") or which(name)
     if found is None:
-        pytest.skip(f"{_MISSING}{name} (apt-get install {_PACKAGES[name]})")
+        pytest.skip(f"{_MISSING}{name} (apt-get install {_PACKAGES.get(name, name)})")
     return found
 
 
@@ -25,4 +25,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.stats.get("skipped", [])
     missing = [str(each.longrepr[2]).removeprefix("Skipped: ") for each in reports if isinstance(each.longrepr, tuple)]
     for reason in sorted({reason for reason in missing if reason.startswith(_MISSING)}):
-        terminalreporter.write_line(f"{missing.count(reason)} tests were not run. {reason}", yellow=True)
+        terminalreporter.write_line(f"tests not run: {missing.count(reason)}. {reason}", yellow=True)

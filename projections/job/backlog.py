@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 from domain.job.values import JobState, TaskState
+from projections.job.counts import STEP_QUEUES
 from projections.kernel.database import Pool
 
 MOST_OF_A_CLIENT: Final = 10_000
@@ -64,5 +66,6 @@ class JobBacklogQueries:
         jobs = {state.name.lower(): counted.get(state, 0) for state in _UNENDED} | {_FAILED: counted.get(JobState.COMPLETED, 0)}
         ((oldest,),) = await self._database.rows(_OLDEST)
         ((workers,),) = await self._database.rows(_WORKERS)
-        steps = {(queue, state): count for queue, state, count in await self._database.rows(_STEPS)}
+        steps = dict.fromkeys(product(STEP_QUEUES, ("ready", "running")), 0)
+        steps |= {(queue, state): count for queue, state, count in await self._database.rows(_STEPS)}
         return JobBacklog(jobs, float(oldest), steps, workers)

@@ -24,7 +24,8 @@ UNION ALL SELECT 'controller', count(*) FROM job_view WHERE state = {JobState.QU
 UNION ALL SELECT 'scheduler', count(*) FROM job_view
     WHERE state IN ({JobState.PENDING}, {JobState.SCHEDULED}) AND (run_at IS NULL OR run_at <= clock_timestamp())
 """
-QUEUES: Final = ("work", "windows_capture", "scheduler", "controller", "callback")
+STEP_QUEUES: Final = ("work", "windows_capture")
+QUEUES: Final = (*STEP_QUEUES, "scheduler", "controller", "callback")
 
 
 @dataclass(frozen=True, slots=True)

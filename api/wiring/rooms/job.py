@@ -17,7 +17,7 @@ from domain.records.kinds.setting import Setting
 from domain.records.row import RecordRow
 from projections.clients.directory import ClientDirectory
 from projections.job.board import BoardQueries
-from projections.job.counts import JobCounts
+from projections.job.counts import STEP_QUEUES, JobCounts
 from projections.job.history import JobHistory
 from projections.job.queries import JobQueries, JobRow
 from projections.job.settings import EngineSettingsQueries
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from workers.retention import Removal
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
-_STEP_QUEUES = ("work", "windows_capture")
 _CHANGES_TASKS = frozenset(
     event.TOPIC
     for event in (
@@ -249,6 +248,6 @@ JOB = Room(
         WorkerRole("callback", _callback),
         WorkerRole("scheduler", _scheduler),
         WorkerRole("controller", _controller),
-        *(WorkerRole(name, _steps(name)) for name in _STEP_QUEUES),
+        *(WorkerRole(name, _steps(name)) for name in STEP_QUEUES),
     ),
 )

@@ -26,7 +26,7 @@ async def put(inner: Core, first: int, state: JobState, *, client: str, count: i
 
 async def test_nothing_is_nothing(backlog: JobBacklogQueries) -> None:
     found = await backlog.all()
-    assert (set(found.jobs.values()), found.oldest_queued, found.steps, found.workers) == ({0}, 0, {}, 0)
+    assert (set(found.jobs.values()), found.oldest_queued, set(found.steps.values()), found.workers) == ({0}, 0, {0}, 0)
     assert list(found.jobs) == ["queued", "started", "pending", "scheduled", "paused", "failed"]
 
 
@@ -60,5 +60,6 @@ async def test_steps_are_counted_by_queue(inner: Core, backlog: JobBacklogQuerie
         "INSERT INTO job_workers VALUES ('a', now() + interval '1 hour'), ('b', now() - interval '1 hour')"
     )
     found = await backlog.all()
-    assert found.steps == {("other", "ready"): 1, ("work", "ready"): 1, ("work", "running"): 4}
+    counted = {place: count for place, count in found.steps.items() if count}
+    assert counted == {("other", "ready"): 1, ("work", "ready"): 1, ("work", "running"): 4}
     assert found.workers == 1
