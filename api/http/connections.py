@@ -30,6 +30,8 @@ _CHECKED_EVERY: Final = 10
 _LINGER: Final = 2.0
 """Seconds in which what a refused client still sends is read and dropped. Without it the client would see a reset connection
 instead of the answer."""
+_REFUSED: Final = 64
+"""Connections above the limit that get an answer. Further ones are closed at once."""
 _WRONG_HOST: Final = {
     400: "The header Host must be a host name or an address, with or without a port.",
     421: "This server does not answer to the name in the header Host; MEDIALEDGER_PUBLIC_URL sets its name.",
@@ -83,6 +85,11 @@ class Connections(Collector):
         room = self.proxies.trusted(address) or self.enter(address)
         return room and self._open <= self.limits.connections
 
+    @property
+    def crowded(self) -> bool:
+        """Whether even those that are refused are too many: each holds a file until its client has read the answer."""
+        return self._open > self.limits.connections + _REFUSED
+
     def remove(self, address: str) -> None:
         self._open -= 1
         if not self.proxies.trusted(address):
@@ -105,7 +112,8 @@ class Connections(Collector):
         yield GaugeMetricFamily(f"{self._prefix}_connections", "Open connections of clients.", value=self._open)
         refused = CounterMetricFamily(
             f"{self._prefix}_connections_refused",
-            "Connections closed because of a limit, by the status that was answered; unread: the client took no data.",
+            "Connections closed because of a limit, by the status that was answered; unread: the client took no data; "
+            "dropped: even refused ones were too many.",
             labels=["status"],
         )
         for reason, count in sorted(self._refused.items()):
@@ -167,7 +175,11 @@ class LimitedConnection(HttpToolsProtocol):
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         if not self._connections.add(self._address):
-            self._refuse(503, "Too many connections are open.")
+            if self._connections.crowded:
+                self._connections.refused("dropped")
+                transport.abort()
+            else:
+                self._refuse(503, "Too many connections are open.")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.remove(self._address)

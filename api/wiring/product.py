@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import resource
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -40,6 +41,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.ports import Outbound
 from workers.wiring import Workers
 
+_log = logging.getLogger(__name__)
 _WRITE_USE_EVERY = 10.0
 _SWEEP_EVERY = 3600.0
 _OTHER_DESCRIPTORS = 256
@@ -151,6 +153,12 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors != resource.RLIM_INFINITY:
         most = min(most, max(descriptors - _OTHER_DESCRIPTORS, descriptors // 4))
+    if most < settings.connections:
+        _log.warning(
+            "MEDIALEDGER_CONNECTIONS is %d, but the process may have only %d open files: at most %d connections are taken; raise "
+            "the hard limit",
+            *(settings.connections, descriptors, most),
+        )
     return ConnectionLimits(connections=most, per_address=min(settings.connections_per_address, most))
 
 

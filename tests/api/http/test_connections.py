@@ -228,6 +228,16 @@ async def test_connections_over_the_limit_get_503_and_make_room_when_they_close(
     writer.close()
 
 
+async def test_far_over_the_limit_connections_are_dropped(server: Listening) -> None:
+    """A refused one holds a file until it is closed."""
+    server.counted.limits = ConnectionLimits(connections=5)
+    opened = [await server.connect() for _ in range(5 + 64 + 10)]
+    await server.until(lambda: sum(server.refused().values()) == 64 + 10)
+    assert server.refused()["dropped"] > 0
+    for _, writer in opened:
+        writer.close()
+
+
 async def test_pipelined_requests_are_answered_in_order_before_an_error_closes(server: Listening) -> None:
     reader, writer = await server.connect()
     writer.write((GET + b"\r\n") * 3)
