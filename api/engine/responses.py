@@ -82,11 +82,13 @@ class JobSummary(EngineModel):
 
 
 class FullJob(JobSummary):
-    parameters: dict[str, Any] = Field(description="Parameters as submitted, with credentials masked.")
+    parameters: dict[str, Any] | None = Field(
+        description="Parameters as submitted, with credentials masked. Null in a list where the jobs before have 4 MiB of them."
+    )
 
     @classmethod
     def of(cls, row: JobRow) -> FullJob:
-        return cls.model_construct(**_fields(row), parameters=from_json(row.parameters or "{}"))
+        return cls.model_construct(**_fields(row), parameters=None if row.parameters is None else from_json(row.parameters))
 
 
 class SingleJob(FullJob):

@@ -18,11 +18,15 @@ from domain.job.values import JobState, Semaphore
 from projections.job.search import JOB_SEARCH
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database
+from projections.kernel.sizes import MIB
 from projections.kernel.where import Part, where
 
 _ROW: Final = "id, version, client, workflow, state, failed, priority, run_at, created_at, updated_at"
 WHOLE: Final = f"{_ROW}, semaphore, parameters"
 SUMMARY: Final = f"{_ROW}, NULL::text AS semaphore, NULL::text AS parameters"
+
+MOST_PARAMETERS: Final = 4 * MIB
+"""Bytes of parameters in one list. Of the jobs after that they are left out."""
 
 _TESTED: Final = 20_000
 _RANKED = (
@@ -50,7 +54,7 @@ ORDERS: Final[Mapping[str, str]] = {
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """A job. `position` is 1 for the client's next job to start, and 0 while a job is not queued. `parameters` is JSON;
-    it is None in a summary, and so is `semaphore_text`."""
+    it is None in a summary, and so is `semaphore_text`; in a list also where there were too many before."""
 
     id: int
     version: int
@@ -160,7 +164,10 @@ WITH RECURSIVE page AS ({page}), asked AS (
             AND (q.priority, q.id) > (a.past_priority, a.past_id) AND (q.priority, q.id) <= (a.priority, a.id)
     ) AS n
 )
-SELECT {_ROW}, semaphore, parameters, coalesce(position, 0) FROM page LEFT JOIN places USING (id) ORDER BY turn
+SELECT {_ROW}, semaphore,
+    CASE WHEN sum(octet_length(parameters)) OVER (ORDER BY turn) <= {MOST_PARAMETERS} THEN parameters END AS parameters,
+    coalesce(position, 0)
+FROM page LEFT JOIN places USING (id) ORDER BY turn
 """
 
 

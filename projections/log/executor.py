@@ -23,7 +23,7 @@ from projections.log.append import Appender
 from projections.log.statement import WriteSet
 from projections.log.stream_locks import StreamLocks
 from projections.log.streams import SNAPSHOT_EVERY, Streams
-from projections.log.weighed import NOTHING, Weighed, WeighedCache, weigh
+from projections.log.weighed import NOTHING, Weighed, WeighedCache, memory_of, weigh
 from projections.log.write_set import WriteSets
 
 _log = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class CommandExecutor:
             position = await self._appended(append, aggregates)
             before = position - len(append.events)
             for event in append.events:
-                sizes[event.stream] += len(event.record)
+                sizes[event.stream] += memory_of(event.record)
             for decision in decisions:
                 self._snapshot_if_due(decision)
         for decision in decisions if timeline == self._timeline else ():
@@ -189,7 +189,7 @@ class CommandExecutor:
             raise
 
     def _keep(self, decision: Decision, *, size: int) -> None:
-        """`size` is that of the new events, in bytes."""
+        """`size` is that of the new events, in memory."""
         aggregate, entry = decision.aggregate, self._cache.get(decision.aggregate.id)
         if decision.previous is None:
             kept = Weighed(aggregate, NOTHING + size)

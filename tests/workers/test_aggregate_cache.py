@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Collection
 from typing import Any, cast
 from uuid import UUID
+
+from pydantic_core import from_json, to_json
 
 from domain.kernel.decision import decide
 from domain.kernel.event import DomainEvent
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent
 from projections.log.streams import Streams
+from projections.log.weighed import memory_of
 from tests.conftest import NOON
 from workers.kernel.aggregate_cache import AggregateCache
 
@@ -57,3 +62,16 @@ async def test_one_that_is_too_heavy_takes_no_other_with_it() -> None:
     cache.tidy()
     assert await kept(cache, log, 1, 2) == [1]
     assert cache.get(str(UUID(int=2))) is None
+
+
+def test_small_values_weigh_more_than_their_text() -> None:
+    """Each is an object in memory: 16 MB for a megabyte of small arrays."""
+    values: list[Any] = [[[]] * 10_000, [{"a": 1.5}] * 10_000, [[1.5, 2.5]] * 10_000, {f"{n}": n + 0.5 for n in range(10_000)}]
+    for value in values:
+        text = to_json(value)
+        gc.collect()
+        tracemalloc.start()
+        parsed = from_json(text, cache_strings=False)
+        taken = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert taken <= memory_of(text) <= 4 * taken, parsed

@@ -24,6 +24,7 @@ from projections.deliveries.keys import Source
 from projections.kernel.sizes import MIB
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
+from projections.log.weighed import memory_of
 from projections.records.queries import RecordQueries
 from workers.callbacks.policy import payload
 from workers.deliveries.endpoint_state import DISABLED
@@ -90,7 +91,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         if record.key in memory.without_callbacks:
             return
         event = self._read(record)
-        job = memory.jobs.fold(event, size=len(record.state))
+        job = memory.jobs.fold(event, size=memory_of(record.state))
         if not job.submission.callbacks:
             memory.jobs.forget(record.key)
             memory.without_callbacks[record.key] = record.key

@@ -27,6 +27,8 @@ GROUP: Final = "medialedger.workflows"
 
 _log = logging.getLogger(__name__)
 _MOST_ERRORS: Final = 50
+MOST_PARAMETERS: Final = 65_536
+"""Bytes of a job's parameters. They are in each list of jobs, in memory while it is under way, and in the log for ever."""
 _WHERE: Final = "parameters"
 _MESSAGES: Final = {
     "missing": "is required",
@@ -58,8 +60,11 @@ class Registry:
         if workflow is None:
             raise Malformed.at("job.workflow", f"must be one of {', '.join(self.names)}")
         try:
+            sent = to_json(parameters)
+            if len(sent) > MOST_PARAMETERS:
+                raise Malformed.at(_WHERE, f"have at most {MOST_PARAMETERS} bytes as JSON in UTF-8")
             # Validated as JSON: only then does a strict model accept an array as a tuple or a text as a time.
-            return workflow, workflow.parameters.model_validate_json(to_json(parameters))
+            return workflow, workflow.parameters.model_validate_json(sent)
         except ValidationError as error:
             entries = error.errors(include_url=False, include_input=False)[:_MOST_ERRORS]
         except PydanticSerializationError:

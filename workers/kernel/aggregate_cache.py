@@ -41,7 +41,7 @@ class AggregateCache(Generic[R]):
         self._loaded = {root.key: root for root in found.values() if isinstance(root, self._kind)}
 
     def fold(self, event: DomainEvent, *, size: int) -> R:
-        """Apply the next domain event of an aggregate. `size` is that of the stored event, in bytes."""
+        """Apply the next domain event of an aggregate. `size` is about what the event takes in memory, in bytes."""
         key = StreamName.read(event.originator_id).key
         entry = self._changed.get(key) or self._kept.get(key)
         if entry is None and (loaded := self._loaded.get(key)) is not None:

@@ -23,6 +23,7 @@ from projections.kernel.sizes import MIB
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from projections.log.transactions import writes
+from projections.log.weighed import memory_of
 from workers.deliveries.endpoint_state import DISABLED
 from workers.deliveries.fanout import DeliveryFanout
 from workers.kernel.aggregate_cache import AggregateCache
@@ -147,7 +148,7 @@ class NotificationFanout(DeliveryFanout[_Memory]):
             domain_event = owned.get(record.position) or self._read(record)
             domain_events.append(domain_event)
             if record.kind == _EVENT:
-                events.fold(domain_event, size=len(record.state))
+                events.fold(domain_event, size=memory_of(record.state))
         event, changed = events.get(write.event_id), effect(domain_events, self._notified)
         if event is None or changed is None or not write.subscribers:
             return []

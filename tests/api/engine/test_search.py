@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import defaultdict
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.job.values import JobState
-from projections.job.queries import ORDERS
+from projections.job.queries import MOST_PARAMETERS, ORDERS
 from tests.api.asking import engine_error, logged
 from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, bring, complete, fail, openly, single, start, submit
 from tests.conftest import HandClock, introduce
@@ -41,6 +42,20 @@ async def test_without_parameters_the_last_ten_are_found(engine: httpx.AsyncClie
     alone = await single(engine, jobs[-1])
     assert alone.pop("top_of_queue") is False
     assert alone == shown
+
+
+async def test_a_list_has_a_bounded_number_of_bytes_of_parameters(engine: httpx.AsyncClient) -> None:
+    """120 jobs of a megabyte were 122 MB for anybody who asked without a key."""
+    large, count = {**FETCH, "custom_data": "x" * 65_000}, MOST_PARAMETERS // 65_000 + 6
+    jobs = await asyncio.gather(*(submit(engine, large) for _ in range(count)))
+    answer = await openly(engine, "/engine/jobs", items=1000)
+    assert len(answer.content) < MOST_PARAMETERS + 1000 * count
+    shown = answer.json()
+    assert [job["id"] for job in shown] == sorted(jobs, reverse=True)
+    whole = [job["parameters"] is not None for job in shown]
+    assert whole == [True] * (count - whole.count(False)) + [False] * whole.count(False), "the first have them"
+    assert 6 <= whole.count(False) <= 8
+    assert (await single(engine, shown[-1]["id"]))["parameters"] == large
 
 
 async def test_each_state_is_found_by_its_number_or_name(engine: httpx.AsyncClient, inner: Core) -> None:

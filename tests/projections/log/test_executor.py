@@ -237,7 +237,7 @@ class Counting(Streams):
 
 
 async def test_no_more_bytes_of_aggregates_are_kept_than_allowed_and_the_least_used_go_first(inner: Core) -> None:
-    """There is room for two: one weighs `NOTHING` and some hundred bytes for each of its events."""
+    """There is room for two: one weighs `NOTHING` and about a kilobyte for each of its events."""
     mapper = EventMapper(inner.catalogue)
     streams = Counting(inner.database, mapper)
     executor = CommandExecutor(
@@ -247,7 +247,7 @@ async def test_no_more_bytes_of_aggregates_are_kept_than_allowed_and_the_least_u
         views=inner.views,
         users=Links(inner.database),
         clock=inner.clock,
-        cache=3 * NOTHING + 400,
+        cache=3 * NOTHING + 2700,
     )
     for key in "abc":
         await executor.execute(room(key, f"room {key}"), invocation=Invocation.by("tester"))

@@ -47,7 +47,7 @@ async def test_a_position_that_is_given_to_another_write_gives_another_id(sendin
     ids = [delivery_id(webhook, 5, ordering_key="a"), delivery_id(webhook, 6, ordering_key="a", epoch=2)]
     assert [UUID(got.id) for got in receiver.got] == ids
     listed = await DeliveryQueries(sending.core.database).page(webhook, DeliveryFilter())
-    assert [one.id for one in listed] == ids[::-1]
+    assert [one.id for one in listed.results] == ids[::-1]
 
 
 async def test_deliveries_from_before_the_start_are_sent_in_order(sending: Sending) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_core import to_json
 
 from domain.kernel.errors import Malformed
 from tests.workers.jobs.hosting import TRIAL, plugin
 from tests.workers.jobs.steps import nothing
-from workers.jobs.registry import Registry, builtin, installed
+from workers.jobs.registry import MOST_PARAMETERS, Registry, builtin, installed
 from workers.jobs.workflow import JobParameters, Step, Workflow
 from workers.jobs.workflows.http_fetch_verify import HttpFetchVerify
 
@@ -32,6 +33,17 @@ def refused(name: str, parameters: object) -> list[tuple[str, str]]:
 
 def test_built_in_workflows_are_registered() -> None:
     assert builtin().names == ["http_fetch_verify", "probe_media"]
+
+
+def test_parameters_have_at_most_so_many_bytes() -> None:
+    """A megabyte of small arrays took 16 MB of memory for each job."""
+    beside = len(to_json({**FETCH, "custom_data": ""}))
+    most = {**FETCH, "custom_data": "x" * (MOST_PARAMETERS - beside)}
+    assert builtin().checked("http_fetch_verify", most)
+    too_many = [("parameters", f"have at most {MOST_PARAMETERS} bytes as JSON in UTF-8")]
+    larger: list[Any] = [f"{most['custom_data']}x", [[]] * (MOST_PARAMETERS // 3), "\u00fc" * (MOST_PARAMETERS // 2)]
+    for custom_data in larger:
+        assert refused("http_fetch_verify", {**FETCH, "custom_data": custom_data}) == too_many
 
 
 def test_parameters_become_the_model_of_the_workflow() -> None:
