@@ -24,6 +24,7 @@ from api.http.response import Response, encode, is_stream
 from api.http.router import Router, RouteSpec
 from api.http.streaming import OpenStreams, Send
 from api.http.surface import Surface
+from api.http.unsent import PIECE, UnsentBodies
 
 Hook = Callable[[], Awaitable[None]]
 Message = dict[str, Any]
@@ -155,6 +156,7 @@ class Application:
         self._on_start = on_start
         self._on_stop = on_stop
         self._streams = streams
+        self._unsent = UnsentBodies()
         self._draining = False
 
     def drain(self) -> None:
@@ -179,17 +181,20 @@ class Application:
         try:
             response = await endpoint.respond(request, receive, values=values)
             start, payload = _messages(response, request)
+            large = self._unsent.admit(payload, scope) if payload is not None and len(payload) > PIECE else None
         except Disconnected:
             endpoint.meter.observe(499, perf_counter() - started)
             return
         except Exception as error:
-            response = self._error_response(error, request, endpoint=endpoint)
+            response, large = self._error_response(error, request, endpoint=endpoint), None
             start, payload = _messages(response, request)
         if self._draining:
             start["headers"].append((b"connection", b"close"))
         await send(start)
         if payload is None:
             await self._streams.send(response, request, receive=receive, send=send)
+        elif large is not None:
+            await self._unsent.send(large, payload, send)
         else:
             await send({"type": "http.response.body", "body": payload} if payload else _NO_BODY)
         seconds = perf_counter() - started

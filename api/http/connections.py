@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -24,6 +24,7 @@ from uvicorn.server import ServerState
 
 from api.http.hosts import Hosts
 from api.http.proxies import Proxies, forwarded_scheme
+from api.http.unsent import EXTENSION
 
 _CHECKED_EVERY: Final = 10
 """Ticks of uvicorn's main loop, which are 0.1 s apart."""
@@ -54,6 +55,8 @@ class ConnectionLimits:
     """For the whole body."""
     taken: int = 32 * 1024
     """What a client takes at least of a response within `pause_seconds`."""
+    unsent: int = 64 * 1024 * 1024
+    """Of what was written for all clients and not taken."""
     connections: int = 10_000
     per_address: int = 2_000
     """Connections, and requests under way that trusted proxies have passed on for the address."""
@@ -133,10 +136,22 @@ class LimitedServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if counter % _CHECKED_EVERY == 0:
             now = asyncio.get_running_loop().time()
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, LimitedConnection):
-                    connection.check(now)
+            connections = [each for each in self.server_state.connections if isinstance(each, LimitedConnection)]
+            for connection in connections:
+                connection.check(now)
+            drop_unsent(connections, now=now)
         return await super().on_tick(counter)
+
+
+def drop_unsent(connections: Sequence[LimitedConnection], *, now: float) -> None:
+    """Where more is unsent than all connections may hold, give up those whose clients have taken nothing for the longest time."""
+    total = sum(each.unsent for each in connections)
+    stalled = [each for each in connections if each.taken_at(now) < now]
+    for each in sorted(stalled, key=lambda one: one.taken_at(now)):
+        if total <= each.limits.unsent:
+            return
+        total -= each.unsent
+        each.give_up()
 
 
 class _Refusal(Exception):
@@ -156,7 +171,7 @@ class LimitedConnection(HttpToolsProtocol):
         if not isinstance(config, LimitedConfig):
             raise TypeError("a limited connection needs a LimitedConfig")
         self._connections = config.connections
-        self._limits = config.connections.limits
+        self.limits = config.connections.limits
         self._address = ""
         self._head_since: float | None = self.loop.time()
         """When the head that is awaited began; `None` while none is."""
@@ -212,12 +227,18 @@ class LimitedConnection(HttpToolsProtocol):
             else:
                 self._refuse(400, "This is not an HTTP/1.1 request.")
         else:
-            if not self._in_body and self._head_bytes > self._limits.head:
+            if not self._in_body and self._head_bytes > self.limits.head:
                 self._refuse(431, self._too_large())
+
+    def resume_writing(self) -> None:
+        """The client has taken most of what waited for it."""
+        super().resume_writing()
+        self._unsent_since = None
 
     def on_message_begin(self) -> None:
         """The first byte of a head may come with the end of the request before."""
         super().on_message_begin()
+        self.scope["extensions"] = {EXTENSION: self.give_up}  # type: ignore[dict-item]
         if self._head_since is None:
             self._head_since = self.loop.time()
         self._head_bytes = max(self._head_bytes, 1)
@@ -225,8 +246,8 @@ class LimitedConnection(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
-        if len(self.url) > self._limits.url:
-            raise _Refusal(414, f"The address of a request has at most {self._limits.url} bytes.")
+        if len(self.url) > self.limits.url:
+            raise _Refusal(414, f"The address of a request has at most {self.limits.url} bytes.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Trailers, which come after a chunked body, are dropped: they are not headers (RFC 9110, section 6.5.1)."""
@@ -236,8 +257,8 @@ class LimitedConnection(HttpToolsProtocol):
                 raise _Refusal(431, self._too_large())
         else:
             super().on_header(name, value)
-            if len(self.headers) > self._limits.headers:
-                raise _Refusal(431, f"A request has at most {self._limits.headers} headers.")
+            if len(self.headers) > self.limits.headers:
+                raise _Refusal(431, f"A request has at most {self.limits.headers} headers.")
             if self.headers[-1][0] == b"host":
                 self._take_host(value)
 
@@ -287,10 +308,9 @@ class LimitedConnection(HttpToolsProtocol):
 
     def check(self, now: float) -> None:
         """Close the connection when its client is too slow."""
-        limits = self._limits
+        limits = self.limits
         if self._stopped_taking(now):
-            self._connections.refused("unread")
-            self.transport.abort()
+            self.give_up()
         elif self.transport.is_closing():
             pass
         elif self._refused_at is not None:
@@ -301,24 +321,40 @@ class LimitedConnection(HttpToolsProtocol):
         elif self._in_body and self._body_is_late(now):
             self._refuse(408, "The body of the request came too slowly.")
 
+    def give_up(self) -> None:
+        """What was written and not taken is dropped."""
+        if not self.transport.is_closing() or self.unsent:
+            self._connections.refused("unread")
+            self.transport.abort()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that were written and not taken."""
+        size: int = self.transport.get_write_buffer_size()
+        return size
+
+    def taken_at(self, now: float) -> float:
+        """When the client last took enough of what was written for it."""
+        return now if self._unsent_since is None else self._unsent_since
+
     def _body_is_late(self, now: float) -> bool:
         if self.flow.read_paused:  # the application takes its time
             self._data_at = now
             return False
-        return now - self._data_at > self._limits.pause_seconds or now - self._body_since > self._limits.body_seconds
+        return now - self._data_at > self.limits.pause_seconds or now - self._body_since > self.limits.body_seconds
 
     def _stopped_taking(self, now: float) -> bool:
         unsent = self.transport.get_write_buffer_size()
         if not unsent:
             self._unsent_since = None
-        elif self._unsent_since is None or self._unsent - unsent >= self._limits.taken:
+        elif self._unsent_since is None or self._unsent - unsent >= self.limits.taken:
             self._unsent, self._unsent_since = unsent, now
         elif unsent > self._unsent:  # the application has written more
             self._unsent = unsent
-        return self._unsent_since is not None and now - self._unsent_since > self._limits.pause_seconds
+        return self._unsent_since is not None and now - self._unsent_since > self.limits.pause_seconds
 
     def _too_large(self) -> str:
-        return f"The head of a request has at most {self._limits.head} bytes."
+        return f"The head of a request has at most {self.limits.head} bytes."
 
     @property
     def _idle(self) -> bool:

@@ -9,10 +9,17 @@ from api.http import errors as http
 from api.http.errors import Failure, FieldError, bad_input
 from domain.kernel.errors import Conflict, Malformed, NotFound, OutcomeUnknown, PreconditionFailed, Refused, Unavailable
 from domain.kernel.mapper import UnknownTopic
+from projections.kernel.page import LARGEST_CONTENT, PageTooLarge
+from projections.kernel.sizes import MIB
 
 
 def _malformed(error: Malformed) -> Failure:
     return bad_input([FieldError(each.field, each.message) for each in error.errors])
+
+
+def _page_too_large(error: PageTooLarge) -> Failure:
+    sizes = f"the page has {-(-error.size // MIB)} MiB, at most {LARGEST_CONTENT // MIB} are given"
+    return bad_input([FieldError("pageSize", f"{sizes}; ask for fewer")])
 
 
 def _not_found(error: NotFound) -> Failure:
@@ -32,6 +39,7 @@ def _too_old(error: UnknownTopic) -> Failure:
 _TABLE: dict[type[Any], Callable[..., Failure]] = {
     Malformed: _malformed,
     NotFound: _not_found,
+    PageTooLarge: _page_too_large,
     Refused: lambda error: Failure(409, error.rule, "refused"),
     PreconditionFailed: lambda error: Failure(412, f"{error.reason[:1].upper()}{error.reason[1:]}.", "stale-version"),
     Conflict: lambda error: Failure(409, error.reason, "conflict"),

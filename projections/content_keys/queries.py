@@ -90,6 +90,7 @@ class ContentKeyQueries:
             f"SELECT {_COLUMNS} FROM content_key_view k LEFT JOIN content_key_usage u ON u.key = k.id {matching}"
             " ORDER BY k.client, k.issued_at, k.id LIMIT %(limit)s OFFSET %(offset)s",
             f"SELECT count(*) FROM content_key_view k {matching}",
+            content=("content_id",),
             parameters={**parameters, "limit": window.limit, "offset": window.offset},
         )
         return Page(window.limit, total, [_row(*values) for values in rows])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from domain.job.aggregate import Job
@@ -18,6 +18,7 @@ from projections.deliveries import store
 from projections.deliveries.keys import Source, delivery_id, position_of
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database, Pool
+from projections.kernel.page import within_bytes
 from projections.kernel.where import where
 from projections.log.reader import FIRST_EPOCH
 
@@ -31,6 +32,7 @@ SELECT webhook, position, ordering_key, state,
     payload, created_at, due_at, finished_at, error
 FROM deliveries WHERE
 """
+_NEWEST = "position DESC, ordering_key DESC"
 _ATTEMPTS = """
 SELECT position, ordering_key, started_at, seconds, status, error, address, response FROM delivery_attempts
 WHERE webhook = %s AND position = ANY(%s::bigint[]) ORDER BY started_at
@@ -109,6 +111,13 @@ class DeliveryFilter:
     limit: int = 20
 
 
+class DeliveryPage(NamedTuple):
+    """`more`: there are older ones that the filter finds."""
+
+    results: Sequence[Delivery]
+    more: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Backlog:
     """Counts of pending deliveries, up to `MOST_COUNTED`. `oldest`: seconds since the first of those counted became due."""
@@ -125,8 +134,8 @@ class DeliveryQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, webhook: UUID, filter: DeliveryFilter) -> list[Delivery]:
-        """Deliveries of a webhook, newest first. One more than `limit` where there are more."""
+    async def page(self, webhook: UUID, filter: DeliveryFilter) -> DeliveryPage:
+        """Deliveries of a webhook, newest first: up to `limit`, fewer where their payloads are large."""
         position, ordering_key = await self._place(webhook, filter.before) if filter.before is not None else (None, "")
         state = filter.state
         conditions, parameters = where(
@@ -138,11 +147,11 @@ class DeliveryQueries:
                 ("state", state, f"state = {state}"),  # not a parameter, or PostgreSQL could not leave out one of the tables
             ]
         )
-        order = " ORDER BY position DESC, ordering_key DESC LIMIT %(limit)s"
+        found = f"{_COLUMNS} {' AND '.join(conditions)} ORDER BY {_NEWEST} LIMIT %(limit)s"
         named = parameters | {"below": ordering_key, "limit": filter.limit + 1}
-        return await self._with_attempts(
-            webhook, await self._database.lists.rows(_COLUMNS + " AND ".join(conditions) + order, named)
-        )
+        rows = await self._database.lists.rows(within_bytes(found, order=_NEWEST, content="payload"), named)
+        shown = [row[:-2] for row in rows[: filter.limit]]
+        return DeliveryPage(await self._with_attempts(webhook, shown), bool(rows) and rows[0][-1] > len(shown))
 
     async def find(self, webhook: UUID, delivery: UUID) -> Delivery | None:
         rows = await self._at(webhook, position_of(delivery))

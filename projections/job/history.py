@@ -24,8 +24,10 @@ _EVENTS = within_bytes(
     " WHERE stream = stream_key(%s) AND position > %s ORDER BY version LIMIT %s",
     order="originator_version",
 )
-_LINES = (
-    "SELECT id, task, severity, message, created_at, program FROM job_log_lines WHERE job = %s AND id > %s ORDER BY id LIMIT %s"
+_LINES = within_bytes(
+    "SELECT id, task, severity, message, created_at, program FROM job_log_lines WHERE job = %s AND id > %s ORDER BY id LIMIT %s",
+    order="id",
+    content="message",
 )
 
 
@@ -95,16 +97,16 @@ class JobHistory:
             LogEvent(position, from_json(metadata).get("actor", "system"), self._read(stream, version, topic, state), at)
             for position, version, topic, state, metadata, at, *_ in found
         ]
-        lines = [LogLine(*line) for line in written]
-        # Where the events are cut, later lines wait: the next event may be earlier.
-        cut = events[-1] if found and found[0][-1] > len(events) else None
+        lines = [LogLine(*line[:-2]) for line in written]
+        # Where the events are cut, later lines wait: the next event may be earlier. The same the other way round.
+        cuts = [all_[-1] for all_, rows in ((events, found), (lines, written)) if rows and rows[0][-1] > len(rows)]
         entries: list[LogEvent | LogLine] = []
         both: list[Sequence[LogEvent | LogLine]] = [events, lines]
         for entry in merge(*both, key=_time):
             if len(entries) == limit:
                 return _page(entries, more=True)
             entries.append(entry)
-            if entry is cut:
+            if any(entry is cut for cut in cuts):
                 return _page(entries, more=True)
         return _page(entries, more=False)
 

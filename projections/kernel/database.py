@@ -14,6 +14,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 from domain.kernel.errors import Unavailable
 from projections.kernel import arrays
 from projections.kernel.connection import Connection, SilentServer, limited
+from projections.kernel.large_reads import LargeReads
+from projections.kernel.page import LARGEST_CONTENT, ORDINARY, PageTooLarge, sized
 from projections.kernel.primary import Primary
 
 APP_ROLE = "medialedger_app"
@@ -56,6 +58,7 @@ class Pool:
         self._schema = schema
         self._seconds = seconds
         self._renewed = float("-inf")
+        self._large_reads = LargeReads()
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             lambda: primary.conninfo,
             connection_class=Connection,
@@ -132,15 +135,31 @@ class Pool:
         return found[0] if found else None
 
     async def page(
-        self, page: str, count: str, *, parameters: dict[str, Any], prepare: bool | None = None
+        self, page: str, count: str, *, content: Sequence[str], parameters: dict[str, Any], prepare: bool | None = None
     ) -> tuple[list[TupleRow], int]:
-        """The rows of a page and the total, in one round trip."""
+        """The rows of a page and the total, in one round trip. `content` are the columns that may be large; the first column is
+        never null. Raises `PageTooLarge`."""
+        query = sized(page, content)
+        size, rows, total = await self._page(query, count, parameters={**parameters, "bytes": ORDINARY}, prepare=prepare)
+        if size > ORDINARY:
+            if size > LARGEST_CONTENT:
+                raise PageTooLarge(size)
+            await self._large_reads.wait()
+            size, rows, total = await self._page(query, count, parameters={**parameters, "bytes": LARGEST_CONTENT}, prepare=prepare)
+            if size > LARGEST_CONTENT:  # it has grown in between
+                raise PageTooLarge(size)
+        return rows, total
+
+    async def _page(
+        self, query: str, count: str, *, parameters: dict[str, Any], prepare: bool | None
+    ) -> tuple[int, list[TupleRow], int]:
         with unavailable():
             async with self._pooled() as connection, connection.pipeline():
-                rows = await connection.execute(page, parameters, binary=True, prepare=prepare)
+                found = await connection.execute(query, parameters, binary=True, prepare=prepare)
                 total = await connection.execute(count, parameters, binary=True, prepare=prepare)
                 counted = await total.fetchone()
-                return await rows.fetchall(), counted[0] if counted else 0
+                rows = await found.fetchall()
+                return rows[0][0], [row[1:] for row in rows if row[1] is not None], counted[0] if counted else 0
 
     async def execute(self, statement: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
         """Run one statement; how many rows it touched."""

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from domain.kernel.errors import DomainError
+from projections.kernel.sizes import MIB
+
 T = TypeVar("T")
 
 LARGEST = 1000
@@ -39,16 +42,42 @@ class Window:
 FIRST_PAGE = Window()
 
 
-MOST_BYTES: Final = 4 * 1024 * 1024
+MOST_BYTES: Final = 4 * MIB
 """Of stored content in one page. A larger page would hold up all other requests while it is read and written as JSON."""
 
 
-def within_bytes(page: str, *, order: str) -> str:
-    """A query for the first rows of `page` that have together at most `MOST_BYTES` in their column `state`, at least one. A last
+def within_bytes(page: str, *, order: str, content: str = "state") -> str:
+    """A query for the first rows of `page` that have together at most `MOST_BYTES` in the column `content`, at least one. A last
     column says how many rows `page` has."""
     return f"""
 SELECT page.* FROM (
-    SELECT whole.*, sum(octet_length(state)) OVER (ORDER BY {order}) - octet_length(state) AS before, count(*) OVER () AS counted
+    SELECT whole.*, sum(octet_length({content})) OVER (ORDER BY {order}) - octet_length({content}) AS before,
+        count(*) OVER () AS counted
     FROM ({page}) AS whole
 ) AS page WHERE before < {MOST_BYTES} ORDER BY {order}
+"""
+
+
+ORDINARY: Final = 2 * MIB
+"""Bytes of a page that is read at once. Larger ones are read one after another."""
+
+LARGEST_CONTENT: Final = 24 * MIB
+"""Bytes of a page that is given. It takes several times as much memory until the response is sent."""
+
+
+class PageTooLarge(DomainError):
+    """The rows of the page have together too many bytes. A smaller page can be asked for."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the page has {size} bytes")
+        self.size = size
+
+
+def sized(page: str, content: Sequence[str]) -> str:
+    """A query for the rows of `page`, in its order, with the bytes of all their columns `content` as a first column. Where these
+    are more than the parameter `bytes`, it gives one row without the others. A join with a single row keeps the order."""
+    row = " + ".join(f"octet_length({column})" for column in content)
+    return f"""
+WITH page AS MATERIALIZED ({page}), size AS (SELECT coalesce(sum({row}), 0)::bigint AS bytes FROM page)
+SELECT size.bytes, page.* FROM size LEFT JOIN page ON size.bytes <= %(bytes)s
 """

@@ -149,7 +149,10 @@ class Logbook:
         page = f"{_COLUMNS}{condition} ORDER BY id {selection.direction} LIMIT %(limit)s OFFSET %(start)s"
         count = f"SELECT count(*) FROM logbook{condition}"
         rows, total = await self._database.lists.page(
-            page, count, parameters={**parameters, "limit": selection.limit, "start": selection.start}
+            page,
+            count,
+            content=("message", "exception", "stack_trace"),
+            parameters={**parameters, "limit": selection.limit, "start": selection.start},
         )
         return Page(selection.limit, total, [_entry(row) for row in rows])
 

@@ -58,6 +58,7 @@ class EventQueries:
         rows, total = await self._database.lists.page(
             query.page,
             f"SELECT coalesce({expression}, ({query.count}))",
+            content=("document",),
             parameters={**query.parameters, **parameters},
             prepare=query.prepare,
         )

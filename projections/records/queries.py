@@ -97,6 +97,7 @@ class RecordQueries:
         rows, total = await self._database.lists.page(
             f"{_COLUMNS} WHERE {condition} ORDER BY date_created {way}, id {way} LIMIT %(limit)s OFFSET %(offset)s",
             f"SELECT count(*) FROM record_view WHERE {condition}",
+            content=("document",),
             parameters={**named, "limit": window.limit, "offset": window.offset},
         )
         return Page(window.limit, total, [self._row(row) for row in rows])

@@ -42,10 +42,9 @@ async def list_deliveries(
     await known(id, records)
     limit = min(query.page_size, LARGEST)
     filter = DeliveryFilter(state=query.state, event_id=query.event_id, job=query.job_id, before=query.before, limit=limit)
-    rows = await deliveries.page(id, filter)
-    page = rows[:limit]
-    next = _next_page(id, filter, page[-1]) if len(rows) > limit else None
-    results = [responses.Delivery.of(delivery) for delivery in page]
+    page = await deliveries.page(id, filter)
+    next = _next_page(id, filter, page.results[-1]) if page.more else None
+    results = [responses.Delivery.of(delivery) for delivery in page.results]
     return Response(200, responses.DeliveryCollection.model_construct(page_size=limit, results=results, next=next))
 
 
