@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import fuzz, jobs, network, pooler
+from faults import floods, fuzz, jobs, network, pooler
 from faults.matrix import Result, latency, played
 from faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
 from faults.stage import Servers, Stage
@@ -34,7 +34,7 @@ _COLUMNS = (
 
 
 def main() -> None:
-    others = ((jobs.NAME, jobs.MEANING), (network.NAME, network.MEANING), (pooler.NAME, pooler.MEANING), (fuzz.NAME, fuzz.MEANING))
+    others = tuple((module.NAME, module.MEANING) for module in (jobs, network, pooler, floods, fuzz))
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in SCENARIOS), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
@@ -69,6 +69,8 @@ def main() -> None:
         holds = _network(folder / network.NAME, must=network.NAME in given.names) and holds
     if pooler.NAME in names:
         holds = _pooler(folder / pooler.NAME, must=pooler.NAME in given.names) and holds
+    if floods.NAME in names:
+        holds = _floods(folder / floods.NAME, effort=floods.QUICK if given.quick else floods.FULL) and holds
     if fuzz.NAME in names:
         (folder / fuzz.NAME).mkdir()
         holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
@@ -107,6 +109,13 @@ def _pooler(folder: Path, *, must: bool) -> bool:
     folder.mkdir()
     found = uvloop.run(_interruptible(pooler.tried(folder)))
     print(f"\n{pooler.table(found)}", flush=True)
+    return all(one.holds for one in found)
+
+
+def _floods(folder: Path, *, effort: floods.Effort) -> bool:
+    folder.mkdir()
+    found = uvloop.run(_interruptible(floods.flooded(folder, effort=effort)))
+    print(f"\n{floods.table(found)}", flush=True)
     return all(one.holds for one in found)
 
 

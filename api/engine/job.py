@@ -87,7 +87,7 @@ async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, client
     client = await clients.of(request)
     if None not in (client, query.client) and client != query.client:
         return Response(200, [])
-    return Response(200, [FullJob.of(job) for job in await jobs.search(job_filter(query, client=client))])
+    return Response(200, FullJob.encoded(await jobs.search(job_filter(query, client=client))))
 
 
 async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> None:

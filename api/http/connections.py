@@ -208,7 +208,7 @@ class LimitedConnection(HttpToolsProtocol):
             if self._in_body:
                 piece, data = data, b""
             else:  # a body may come along with its head, and is not counted with it
-                room = self._limits.head + 1 - self._head_bytes
+                room = self.limits.head + 1 - self._head_bytes
                 piece, data = data[:room], data[room:]
                 self._head_bytes += len(piece)
                 if self._head_since is None:
@@ -253,7 +253,7 @@ class LimitedConnection(HttpToolsProtocol):
         """Trailers, which come after a chunked body, are dropped: they are not headers (RFC 9110, section 6.5.1)."""
         if self._in_body:
             self._head_bytes += len(name) + len(value)
-            if self._head_bytes > self._limits.head:
+            if self._head_bytes > self.limits.head:
                 raise _Refusal(431, self._too_large())
         else:
             super().on_header(name, value)

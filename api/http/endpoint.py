@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from api.http.auth import Authenticate, Authorizer
 from api.http.binding import parsers, read_signature, responder_services
 from api.http.body import Receive, check_length, read_body
 from api.http.errors import FailureOf, failure_of
+from api.http.large_bodies import LargeBodies, is_large
 from api.http.metrics import Meter
 from api.http.parsing import JsonParser, parse_json
 from api.http.request import IDEMPOTENCY_KEY, IF_MATCH, Request
@@ -41,6 +42,7 @@ class Conventions:
     request_class: type[Request] = Request
     serves_head: Callable[[RouteSpec], bool] = lambda spec: True
     """Whether HEAD is answered where GET is."""
+    large_bodies: LargeBodies = field(default_factory=LargeBodies)
     public_url: str = ""
     """`https://media.example`: where callers reach the server; empty: at the host that a request names."""
 
@@ -55,6 +57,7 @@ class Endpoint:
         "_converters",
         "_function",
         "_idempotency",
+        "_large_bodies",
         "_names",
         "_query",
         "_respond",
@@ -73,6 +76,7 @@ class Endpoint:
         self._authorizer = Authorizer(conventions.authenticate)
         self._roles = spec.permission
         self._idempotency = conventions.idempotency if spec.keeps_answer else None
+        self._large_bodies = conventions.large_bodies
         self._names = parsed.names
         self._caller_at = next((at for at, name in enumerate(self._names) if name == spec.surface.caller_in_path), None)
         self._converters = parsed.converters
@@ -104,11 +108,18 @@ class Endpoint:
         if not self.spec.if_match:
             headers.pop(IF_MATCH, None)
         idempotency = self._idempotency if IDEMPOTENCY_KEY in headers else None
-        media_type = ""
-        if self._body is not None or idempotency is not None:
+        if self._body is None and idempotency is None:
+            return await self._carry_out(request, idempotency, values=values)
+        if not is_large(headers):
             request.body = await read_body(receive, limit=surface.body_limit)
-        if self._body is not None:
-            media_type = self._body.accept(headers, empty=not request.body)
+            return await self._carry_out(request, idempotency, values=values)
+        async with self._large_bodies.room():
+            request.body = await read_body(receive, limit=surface.body_limit)
+            async with self._large_bodies.turn():
+                return await self._carry_out(request, idempotency, values=values)
+
+    async def _carry_out(self, request: Request, idempotency: Idempotency | None, *, values: list[str]) -> Response:
+        media_type = "" if self._body is None else self._body.accept(request.headers, empty=not request.body)
         request.check_transaction_id()
         arguments = self._arguments(request, values, media_type)
         if idempotency is not None and self._respond is not None:

@@ -191,6 +191,22 @@ async def test_a_body_that_drips_is_refused_after_the_time_for_all_of_it(server:
     writer.close()
 
 
+async def test_a_body_that_arrives_together_with_its_head_does_not_count_as_head(server: Listening) -> None:
+    body = b'{"title": "%s"}' % (b"x" * 200_000)
+    post = b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (
+        KEY,
+        len(body),
+    )
+    reader, writer = await server.connect()
+    await server.until(lambda: bool(server.server_state.connections))
+    (connection,) = server.server_state.connections
+    assert isinstance(connection, LimitedConnection)
+    connection.data_received(post + body + post + body[:-1])
+    connection.data_received(body[-1:])
+    assert [(await _answer(reader))[0] for _ in range(2)] == [201, 201]
+    writer.close()
+
+
 async def test_who_does_not_read_the_answers_is_cut_off_and_who_reads_slowly_is_not(server: Listening) -> None:
     _, writer = await server.connect(buffer=4096)
     writer.transport.pause_reading()  # type: ignore[attr-defined]

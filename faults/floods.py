@@ -1,0 +1,260 @@
+"""Floods by clients: large jobs and Events, lists that everybody may ask for, responses that nobody reads, endless heads.
+
+What is measured is the memory of all Python processes of `medialedger up` together, and how long `/livez` takes meanwhile. Memory
+is RSS as the kernel counts it for each process; pages that processes share are counted for each of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from projections.kernel.sizes import MIB
+from tests.e2e.product import products
+
+NAME: Final = "floods"
+MEANING: Final = (
+    "large jobs and Events, lists without a key, responses that nobody reads, endless heads; memory and the time of /livez"
+)
+MEMORY: Final = 512
+"""MiB of all Python processes together."""
+PATIENCE: Final = 1.0
+"""Seconds within which `/livez` must answer, on a machine that the floods share with those who make them."""
+_KEY: Final = "an-admin-key-of-the-floods"
+_LARGE: Final = 1_000_000
+
+
+class Effort(NamedTuple):
+    jobs: int
+    events: int
+    listing: int
+    unread: int
+    heads: int
+    seconds: float
+
+
+FULL: Final = Effort(jobs=120, events=150, listing=8, unread=100, heads=20, seconds=40)
+QUICK: Final = Effort(jobs=120, events=40, listing=8, unread=100, heads=20, seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Flooded:
+    """The most that was measured during one flood, and what went wrong. Memory is in MiB."""
+
+    name: str
+    memory: float
+    slowest: float
+    faults: Sequence[str] = ()
+
+    @property
+    def holds(self) -> bool:
+        return self.memory <= MEMORY and self.slowest <= PATIENCE and not self.faults
+
+
+class Watch:
+    """Looks at the memory of a process and its descendants, and at `/livez`, in a thread of its own, until it is closed."""
+
+    def __init__(self, process: int, address: str) -> None:
+        self._process = process
+        self._address = urlsplit(address)
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=turn, daemon=True) for turn in (self._weigh, self._ask)]
+        self.memory = self.slowest = 0.0
+        self.faults: set[str] = set()
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def begin(self) -> None:
+        self.memory = self.slowest = 0.0
+        self.faults.clear()
+
+    def _weigh(self) -> None:
+        while not self._ended.wait(0.1):
+            self.memory = max(self.memory, sum(map(_memory, _descendants(self._process))) / MIB)
+
+    def _ask(self) -> None:
+        connection = HTTPConnection(self._address.hostname or "", self._address.port, timeout=60)
+        while not self._ended.wait(0.05):
+            since = time.monotonic()
+            try:
+                connection.request("GET", "/livez")
+                if connection.getresponse().read() is None:
+                    return
+            except (OSError, HTTPException) as fault:
+                self.faults.add(f"/livez: {type(fault).__name__}")
+                connection.close()
+            self.slowest = max(self.slowest, time.monotonic() - since)
+
+
+def _descendants(process: int) -> Iterator[int]:
+    """With the process itself; only those that run Python."""
+    parents: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path(f"/proc/{entry}/stat").read_text()
+            except OSError:
+                continue
+            parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry))
+    waiting = [process]
+    while waiting:
+        one = waiting.pop()
+        waiting += parents.get(one, ())
+        try:
+            if os.path.basename(os.readlink(f"/proc/{one}/exe")).startswith("python"):
+                yield one
+        except OSError:
+            continue
+
+
+def _memory(process: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class Clients:
+    """Those who flood. What they are sent is read and dropped, or not read."""
+
+    def __init__(self, address: str, effort: Effort) -> None:
+        parts = urlsplit(address)
+        self._where = parts.hostname or "", parts.port or 0
+        self._effort = effort
+        self.http = httpx.AsyncClient(base_url=address, headers={"API-KEY": _KEY, "client": "admin"}, timeout=60)
+        self.faults: list[str] = []
+
+    async def jobs(self) -> None:
+        """Of a megabyte, which are refused, and as large as they may be."""
+        arrays: list[Any] = [[]]
+        for size, expected in ((_LARGE, 400), (60_000, 200)):
+            parameters = {"content_id": "film", "url": "http://127.0.0.1:1/a", "custom_data": arrays * (size // 4)}
+            body = {"job": {"workflow": "http_fetch_verify", "run_at": "2099-01-01T00:00:00Z"}, "parameters": parameters}
+            await self._posted("/engine/job", body, times=self._effort.jobs, expected=expected)
+
+    async def events(self) -> None:
+        await self._posted("/api/event/", {"title": "large", "description": "x" * _LARGE}, times=self._effort.events, expected=200)
+
+    async def _posted(self, path: str, body: object, *, times: int, expected: int) -> None:
+        content, gate = json.dumps(body, separators=(",", ":")).encode(), asyncio.Semaphore(16)
+
+        async def once() -> None:
+            async with gate:
+                answer = await self.http.post(path, content=content, headers={"content-type": "application/json"})
+                while answer.status_code == 503 and "retry-after" in answer.headers:
+                    await asyncio.sleep(float(answer.headers["retry-after"]))
+                    answer = await self.http.post(path, content=content, headers={"content-type": "application/json"})
+            if answer.status_code != expected:
+                self.faults.append(f"{path}: {answer.status_code} {answer.text[:100]}")
+
+        await asyncio.gather(*(once() for _ in range(times)))
+
+    async def all_at_once(self) -> None:
+        """Lists, responses that are not read, and heads, for a while."""
+        lists = ["/engine/jobs?items=1000", "/api/event/?pageSize=20", "/api/event/?pageSize=1000"]
+        callers = [self._listing(lists[number % 2 * (number % 3)]) for number in range(self._effort.listing)]
+        unread = [self._unread(lists[number % 2]) for number in range(self._effort.unread)]
+        heads = [self._head() for _ in range(self._effort.heads)]
+        tasks = [asyncio.create_task(one) for one in (*callers, *unread, *heads)]
+        await asyncio.wait(tasks, timeout=self._effort.seconds)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _listing(self, path: str) -> None:
+        while True:
+            async with self._connection() as (reader, writer):
+                writer.write(self._get(path))
+                while await reader.read(MIB):
+                    pass
+
+    async def _unread(self, path: str) -> None:
+        """Again when the connection was closed."""
+        while True:
+            async with self._connection() as (_, writer):
+                writer.transport.pause_reading()  # type: ignore[attr-defined]
+                writer.write(self._get(path))
+                while not writer.is_closing():
+                    await asyncio.sleep(0.5)
+                    writer.write(b"\r\n")
+
+    async def _head(self) -> None:
+        while True:
+            async with self._connection() as (_, writer):
+                writer.write(b"GET / HTTP/1.1\r\n")
+                while True:
+                    writer.write(b"a:\r\n" * 10_000)
+                    await writer.drain()
+
+    def _get(self, path: str) -> bytes:
+        return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAPI-KEY: {_KEY}\r\nConnection: close\r\n\r\n".encode()
+
+    def _connection(self) -> _Connection:
+        return _Connection(*self._where)
+
+
+class _Connection:
+    """A connection that may be closed by the server at any time."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._where = host, port
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def __aenter__(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, self._writer = await asyncio.open_connection(*self._where)
+        return reader, self._writer
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        if self._writer is not None:
+            self._writer.transport.abort()
+        await asyncio.sleep(0.01)
+        return kind is not None and issubclass(kind, OSError)
+
+
+async def flooded(folder: Path, *, effort: Effort) -> list[Flooded]:
+    """One flood after another against one product, which keeps what the ones before have left."""
+    found: list[Flooded] = []
+    with products() as made:
+        product = await asyncio.to_thread(made.start(folder / "home", admin_api_key=_KEY).until_ready)
+        watch, clients = Watch(product.process.pid, product.address), Clients(product.address, effort)
+
+        async def flood(name: str, act: Callable[[], Awaitable[None]]) -> None:
+            watch.begin()
+            await act()
+            found.append(Flooded(name, watch.memory, watch.slowest, [*sorted(watch.faults), *clients.faults[:3]]))
+
+        try:
+            await flood("before", lambda: asyncio.sleep(1))
+            await flood("large jobs", clients.jobs)
+            await flood("large Events", clients.events)
+            await flood("lists, unread responses, endless heads", clients.all_at_once)
+            await flood("after", lambda: asyncio.sleep(2))
+        finally:
+            await asyncio.to_thread(watch.close)
+            await clients.http.aclose()
+    return found
+
+
+def table(found: Sequence[Flooded]) -> str:
+    lines = [("flood", f"MiB, of {MEMORY}", "slowest /livez", "holds"), ("---",) * 4]
+    for one in found:
+        holds = "yes" if one.holds else f"NO {'; '.join(one.faults)}"
+        lines.append((one.name, f"{one.memory:.0f}", f"{one.slowest * 1000:.0f} ms", holds))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
