@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 from uuid import UUID
+
+from projections.kernel.sizes import GIB
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -90,6 +92,20 @@ class Downloaded:
     """By lower-case name."""
     size: int
     """Of the file, with what was there before."""
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadLimits:
+    """`size` of one file and `free` space to be left are in bytes, `rate` is in bytes a second, `seconds` are all of a step's
+    downloads together."""
+
+    size: int = 200 * GIB
+    free: int = 1 * GIB
+    rate: int = 16 * 1024
+    seconds: float = 24 * 3600
+
+
+DEFAULT_LIMITS: Final = DownloadLimits()
 
 
 class Download(Protocol):

@@ -24,7 +24,7 @@ from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
-from workers.ports import Outbound
+from workers.ports import DownloadLimits, Outbound
 
 if TYPE_CHECKING:
     from workers.webhooks.policy import Notified
@@ -66,6 +66,7 @@ class WorkerContext:
     """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
     media_root: Path
     outbound_allow: Sequence[Network]
+    downloads: DownloadLimits
     steps: int
     """How many steps of jobs each queue of this process runs at a time."""
     lease: float

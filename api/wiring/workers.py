@@ -64,6 +64,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         notified=notified,
         media_root=settings.media_root,
         outbound_allow=settings.outbound_allow,
+        downloads=settings.download_limits,
         steps=settings.steps,
         lease=settings.lease_seconds,
         drain=settings.shutdown_seconds,

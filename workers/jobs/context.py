@@ -24,10 +24,11 @@ from domain.job.values import Output, Severity
 from domain.job.values import Result as StepResult
 from domain.kernel.strict_json import NotStrict, strict_json
 from workers.jobs.cancellation import Cancellation, StepCancelled
+from workers.jobs.download_limits import DownloadLimitReached, DownloadWatch
 from workers.jobs.media_paths import MediaPaths, PathEscape, path_fault, segment_fault
 from workers.jobs.programs import Ended, Find, run
 from workers.jobs.protocol import Finished, StepListener, StepOrder
-from workers.ports import NO_HEADERS, Began, Download, Downloaded
+from workers.ports import DEFAULT_LIMITS, NO_HEADERS, Began, Download, Downloaded, DownloadLimits
 
 __all__ = ["Job", "StepCancelled", "StepContext", "StepEnvironment", "StepFailed", "StepResult"]
 
@@ -64,6 +65,7 @@ class StepEnvironment:
     download: Callable[[], Download]
     """Makes a client for one download, for the event loop that calls it."""
     find: Find
+    limits: DownloadLimits = DEFAULT_LIMITS
 
 
 @dataclass
@@ -185,18 +187,40 @@ class StepContext(Generic[P]):
         began: Callable[[Began], None] = lambda _: None,
         seen: Callable[[bytes], None] = lambda _: None,
     ) -> Downloaded:
-        """Through the guarded client. `workers.ports.Download` says what the arguments mean and what it raises."""
+        """Through the guarded client. `workers.ports.Download` says what the arguments mean and what it raises. Beyond a limit of
+        downloads the step fails and the file is deleted."""
+
+        watch = self._downloads
+
+        def begin(one: Began) -> None:
+            watch.expects(one.offset, one.total)
+            began(one)
+
+        def take(piece: bytes) -> None:
+            watch.took(len(piece))
+            seen(piece)
 
         async def fetch() -> Downloaded:
             client = self.environment.download()
             try:
                 return await client.download(
-                    url, to, headers=headers, offset=offset, if_range=if_range, most=most, began=began, seen=seen
+                    url, to, headers=headers, offset=offset, if_range=if_range, most=most, began=begin, seen=take
                 )
             finally:
                 await client.close()
 
-        return self.cancellation.wait_for(fetch())
+        watch.begin(offset)
+        try:
+            return self.cancellation.wait_for(fetch())
+        except DownloadLimitReached as reached:
+            to.unlink(missing_ok=True)
+            raise StepFailed(str(reached), final=reached.final) from None
+        finally:
+            watch.end()
+
+    @cached_property
+    def _downloads(self) -> DownloadWatch:
+        return DownloadWatch(self.environment.limits, self.workspace)
 
     def run(self, program: str, *args: str, seconds: float) -> Ended:
         """Run an installed program in the workspace, without the product's environment variables."""

@@ -15,7 +15,7 @@ from asyncio import StreamReader, StreamWriter
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from time import monotonic
@@ -27,6 +27,7 @@ from domain.job.values import Severity
 from projections.kernel.background_task import run_forever
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
 from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
+from workers.ports import DEFAULT_LIMITS, DownloadLimits
 
 _STARTING: Final = 60.0
 _PATIENCE: Final = 0.15
@@ -47,11 +48,19 @@ _STOPPED: Final = Failed("The worker was stopped.", interrupted=True)
 class StepProcessPool:
     """As many processes as the largest number of steps that ran at the same time."""
 
-    def __init__(self, *, media_root: Path, allow: Sequence[IPv4Network | IPv6Network], lease_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        *,
+        media_root: Path,
+        allow: Sequence[IPv4Network | IPv6Network],
+        downloads: DownloadLimits = DEFAULT_LIMITS,
+        lease_seconds: float = 30.0,
+    ) -> None:
         self._settings = {
             "kind": "settings",
             "media_root": str(media_root.absolute()),
             "allow": [str(network) for network in allow],
+            "downloads": asdict(downloads),
             "lease_seconds": lease_seconds,
         }
         self._lease_seconds = lease_seconds

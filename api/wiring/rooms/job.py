@@ -222,7 +222,9 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
     from workers.jobs.step_processes import StepProcessPool
 
     def make() -> StepProcessPool:
-        return StepProcessPool(media_root=context.media_root, allow=context.outbound_allow, lease_seconds=context.lease)
+        return StepProcessPool(
+            media_root=context.media_root, allow=context.outbound_allow, downloads=context.downloads, lease_seconds=context.lease
+        )
 
     return shared.worker(StepProcessPool, make)
 

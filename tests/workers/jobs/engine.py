@@ -28,6 +28,7 @@ from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.registry import installed
 from workers.kernel.metrics import WorkerMetrics
+from workers.ports import DownloadLimits
 from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
@@ -136,6 +137,7 @@ async def process(
         relayed=frozenset(),
         media_root=media_root,
         outbound_allow=(),
+        downloads=DownloadLimits(),
         steps=steps,
         lease=lease,
         drain=0.2,

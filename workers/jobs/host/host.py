@@ -27,6 +27,7 @@ from workers.jobs.host.frames import Frame
 from workers.jobs.host.tools import find
 from workers.jobs.protocol import Failed, Finished, StepOrder
 from workers.jobs.registry import Registry
+from workers.ports import DownloadLimits
 
 LONGEST_REASON: Final = 2_000
 _INTERRUPTED: Final = "The step was asked to end."
@@ -102,7 +103,9 @@ class StepHost:
 
 def _environment(settings: Frame) -> StepEnvironment:
     allow = [ip_network(network) for network in settings["allow"]]
-    return StepEnvironment(Path(settings["media_root"]), lambda: GuardedClient(allow), find)
+    return StepEnvironment(
+        Path(settings["media_root"]), lambda: GuardedClient(allow), find, DownloadLimits(**settings["downloads"])
+    )
 
 
 def _description(error: BaseException) -> str:

@@ -1,0 +1,94 @@
+"""Parsers of settings: each takes the text of a variable and raises ValueError with the end of the sentence "NAME must be …"."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from pydantic import BeforeValidator
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def path(text: str) -> Path:
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError:
+        raise ValueError(f"a path, not {text!r}: there is no such user") from None
+
+
+def host(text: str) -> str:
+    if any(character.isspace() or character in "/@" for character in text):
+        raise ValueError(f"a host name or an IP address, not {text!r}")
+    return text.removeprefix("[").removesuffix("]")
+
+
+def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and lowest <= int(text[:12]) <= highest):
+            raise ValueError(f"a whole number from {lowest} to {highest}, not {text!r}")
+        return int(text)
+
+    return parse
+
+
+def database_url(text: str) -> str | None:
+    """libpq's own complaint may quote the password, so it is not passed on."""
+    try:
+        conninfo_to_dict(text)
+    except ProgrammingError:
+        raise ValueError("a PostgreSQL address such as postgresql://user:password@host:5432/database") from None
+    return text or None
+
+
+def public_url(text: str) -> str | None:
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if text and not (good and text.rstrip("/") == f"{parts.scheme}://{parts.netloc}" and "@" not in text):
+        raise ValueError(f"http:// or https:// and a host, without a path, not {text!r}")
+    return text.rstrip("/") or None
+
+
+def bootstrap_servers(text: str) -> str | None:
+    """host:port, several separated by commas; an IPv6 address in brackets."""
+    servers = [part.strip() for part in text.split(",") if part.strip()]
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        if not (host.strip("[]") and not any(c.isspace() or c in "/@" for c in host) and port.isascii() and port.isdigit()):
+            raise ValueError(f"host:port, several separated by commas, not {text!r}")
+    return ",".join(servers) or None
+
+
+def admin_api_key(text: str) -> str | None:
+    if text and (len(text) < 16 or not all("!" <= character <= "~" for character in text)):
+        raise ValueError("at least 16 visible ASCII characters without blanks")
+    return text or None
+
+
+def one_of(words: Sequence[str]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.upper() not in words:
+            raise ValueError(f"one of {', '.join(words)}, not {text!r}")
+        return text.upper()
+
+    return parse
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        return tuple(ipaddress.ip_network(part) for part in parts)
+    except ValueError as error:
+        raise ValueError(f"a comma-separated list of networks such as 10.0.0.0/8,::1/128 ({error})") from None
+
+
+def stripped(parse: Callable[[str], Any]) -> BeforeValidator:
+    return BeforeValidator(lambda text: parse(text.strip()))
