@@ -6,6 +6,7 @@ one that is missing is found by the next look at the view.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
 from heapq import heappop, heappush
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -44,6 +45,7 @@ class ReadyTasks:
         self._shards: Collection[int] = ()
         self._kept: dict[tuple[int, int], _Kept] = {}
         self._of_job: dict[int, set[int]] = {}
+        self._of_client = Counter[str]()
         self._order: list[tuple[Urgency, float]] = []
         self._later: list[tuple[float, Urgency]] = []
 
@@ -64,6 +66,7 @@ class ReadyTasks:
             if known is not None and known.ready._replace(due_in=0.0) == ready._replace(due_in=0.0):
                 continue
             if ready.shard in self._shards and (known is not None or len(self._kept) < self._most):
+                self._of_client[ready.client] += known is None
                 self._kept[key] = _Kept(ready, now + ready.due_in)
                 self._of_job.setdefault(ready.run.job, set()).add(ready.run.task)
                 heappush(self._later, (now + ready.due_in, urgency(ready)))
@@ -95,6 +98,16 @@ class ReadyTasks:
             self._drop(ready.run.job, ready.run.task)
         return ready
 
+    def take_of_others(self, client: str, now: float) -> ReadyTask | None:
+        """The most urgent task of another client that is due; it is not ready any more."""
+        if len(self._kept) == self._of_client.get(client, 0):
+            return None
+        due = [kept.ready for kept in self._kept.values() if kept.ready.client != client and kept.due_at <= now]
+        ready = min(due, key=urgency, default=None)
+        if ready is not None:
+            self._drop(ready.run.job, ready.run.task)
+        return ready
+
     def due_in(self, now: float) -> float | None:
         """Seconds until another task is due; None when none is awaited."""
         while self._later:
@@ -106,7 +119,10 @@ class ReadyTasks:
         return None
 
     def _drop(self, job: int, task: int) -> None:
-        del self._kept[job, task]
+        client = self._kept.pop((job, task)).ready.client
+        self._of_client[client] -= 1
+        if not self._of_client[client]:
+            del self._of_client[client]
         self._of_job[job].discard(task)
         if not self._of_job[job]:
             del self._of_job[job]

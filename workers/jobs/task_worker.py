@@ -76,6 +76,7 @@ class TaskWorker(LeasedWorker):
         self._changed: set[int] = set()
         self._stirred = self._looked = self._checked = self._moved = float("-inf")
         self._runs: dict[Run, asyncio.Task[None]] = {}
+        self._clients: dict[Run, str] = {}
         self._reserved = 0
         self._unknown: set[Run] = set()
         self._suspects: set[int] = set()
@@ -203,6 +204,15 @@ class TaskWorker(LeasedWorker):
     def _start_ready(self) -> None:
         while self.free and not self._stopping and (ready := self._next_ready()) is not None:
             self._begin_ready(ready)
+        if (ready := self._next_of_others()) is not None:
+            self._begin_ready(ready)
+
+    def _next_of_others(self) -> ReadyTask | None:
+        """Where one client has all places, a task of another gets a further one: steps may last for hours."""
+        clients = set(self._clients.values())
+        if len(clients) > 1 or len(self._runs) != self._steps or self._reserved or self._stopping or not self._lease.held:
+            return None
+        return self._ready.take_of_others(clients.pop(), time.monotonic())
 
     def _next_ready(self) -> ReadyTask | None:
         """The most urgent task, own or borrowed."""
@@ -219,11 +229,13 @@ class TaskWorker(LeasedWorker):
     def _begin_ready(self, ready: ReadyTask) -> None:
         if ready.run not in self._runs:
             self._begin(
-                Assigned(ready.run, self._lease.worker, ready.transaction_id, ready.publishing, successors=self._successors)
+                Assigned(ready.run, self._lease.worker, ready.transaction_id, ready.publishing, successors=self._successors),
+                client=ready.client,
             )
 
-    def _begin(self, assigned: Assigned) -> None:
+    def _begin(self, assigned: Assigned, *, client: str) -> None:
         self._moved = time.monotonic()
+        self._clients[assigned.run] = client
         self._runs[assigned.run] = asyncio.create_task(self._run(assigned), name=f"run {assigned.run}")
 
     def _successors(self, job: Job) -> Workers:
@@ -251,13 +263,14 @@ class TaskWorker(LeasedWorker):
             following = self._started_in(job, assigned.worker)
             if following is not None:
                 self._runs[following.run] = self._runs[run]
+                self._clients[following.run] = self._clients[run]
             return following
         except (Fenced, NotFound) as fault:
             _log.info("%s; its files are deleted", fault)
         except Exception:
             _log.exception("run %d of task %d of job %d failed unexpectedly; it counts as lost", run.run, run.task, run.job)
         finally:
-            del self._runs[run]
+            del self._runs[run], self._clients[run]
         return None
 
     def _started_in(self, job: Job, worker: str) -> Assigned | None:
@@ -301,8 +314,8 @@ class TaskWorker(LeasedWorker):
         """The job has started in a reserved place, or not."""
         self._reserved -= 1
         started = None if job is None else self._started_in(job, worker)
-        if started is not None:
-            self._begin(started)
+        if job is not None and started is not None:
+            self._begin(started, client=job.submission.client)
         else:
             self._place_is_free()
 
@@ -350,4 +363,5 @@ class TaskWorker(LeasedWorker):
             self._executor.lost(job, one.run)
             task = job.tasks[one.run.task]
             if task.state is TaskState.PUBLISHING and one.run not in self._runs and task.worker == self._lease.worker:
-                self._begin(Assigned(one.run, task.worker, one.transaction_id, publishing=True, successors=self._successors))
+                again = Assigned(one.run, task.worker, one.transaction_id, publishing=True, successors=self._successors)
+                self._begin(again, client=one.client)

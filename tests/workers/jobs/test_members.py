@@ -115,6 +115,19 @@ async def test_a_worker_without_a_free_place_holds_up_nobody(
     assert (await starts(engine))[job.tasks[1].worker] == 1, "all others were run by the other one"
 
 
+async def test_no_client_has_every_place_of_a_worker(engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path) -> None:
+    """Steps that last for hours, on all places; then another client comes, one job after another."""
+    await engine.set("max_jobs", 50)
+    async with process(database_url, migrated[1], media_root=tmp_path, steps=2):
+        long = [await engine.accept("waiting", seconds=600) for _ in range(4)]
+        for number in long[:2]:
+            await engine.until(number, lambda job: job.tasks[1].state is TaskState.RUNNING)
+        for _ in range(3):
+            await engine.ended(await engine.accept("noop", client="other", priority=10))
+        running = [(await engine.job(number)).tasks[1].state is TaskState.RUNNING for number in long]
+    assert sum(running) == 2
+
+
 async def test_more_urgent_work_of_others_comes_before_own(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:

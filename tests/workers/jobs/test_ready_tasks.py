@@ -41,6 +41,14 @@ def test_a_task_is_taken_once() -> None:
     assert taken(known) == [Run(1, 1, 1)]
 
 
+def test_the_most_urgent_task_of_another_client_is_taken() -> None:
+    others = [ready(3)._replace(client="b"), ready(4, priority=1, due_in=9.0)._replace(client="b"), ready(5)._replace(client="c")]
+    known = tasks(ready(1, priority=1), ready(2), *others)
+    found = [known.take_of_others("studio", now) for now in (0.0, 0.0, 0.0, 9.0, 9.0)]
+    assert [one and one.run.job for one in found] == [3, 5, None, 4, None]
+    assert [run.job for run in taken(known)] == [1, 2]
+
+
 def test_tasks_of_other_shards_are_not_kept() -> None:
     known = tasks(ready(1), ready(2, shard=ELSEWHERE))
     assert len(known) == 1
