@@ -31,6 +31,7 @@ from projections.log.streams import Streams
 from projections.vault.vault import Vault
 from workers.jobs.media_paths import PathEscape
 from workers.jobs.protocol import Failed, StepOrder
+from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.step_log import StepLogWriter, StepReporter
 from workers.jobs.step_processes import StepProcessPool
 from workers.jobs.workspaces import Workspaces
@@ -167,7 +168,9 @@ class StepExecutor:
         """Move the committed files to their places, also those of a run of another worker."""
         run = assigned.run
         try:
-            await self._workspaces.publish(run, job.tasks[run.task].outputs)
+            await self._workspaces.publish(run, job.tasks[run.task].outputs, client=job.submission.client)
+        except PublishedByAnother as refused:
+            return await self._failed(job, run, reason=str(refused), final=True)
         except (OSError, PathEscape) as fault:
             why = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault) or type(fault).__name__
             return await self._failed(job, run, reason=f"what it made could not be put in its place: {why}", final=False)

@@ -15,6 +15,7 @@ from pathlib import Path
 from domain.job.values import Output
 from projections.job.queue import Run
 from workers.jobs.media_paths import JOBS, MediaPaths
+from workers.jobs.publishers import Publishers
 
 
 class OutputMissing(OSError):
@@ -27,9 +28,10 @@ class Workspaces:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    async def publish(self, run: Run, outputs: Iterable[Output]) -> None:
-        """Move each file to its place, unless an earlier call did. Raises `OSError`, `PathEscape`."""
-        await asyncio.to_thread(self._publish, run, list(outputs))
+    async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None:
+        """Move each file to its place, unless an earlier call did; all or none of them where another client has published one.
+        Raises `OSError`, `PathEscape`, `PublishedByAnother`."""
+        await asyncio.to_thread(self._publish, run, list(outputs), client)
 
     async def discard(self, run: Run) -> None:
         """Delete the folder of a run; the next run of the task has copied from it what it could use."""
@@ -58,9 +60,13 @@ class Workspaces:
         except FileNotFoundError:
             return []
 
-    def _publish(self, run: Run, outputs: list[Output]) -> None:
+    def _publish(self, run: Run, outputs: list[Output], client: str) -> None:
         places, folders = MediaPaths(self.root, run.job), set[Path]()
         _discard_older_runs(places, run)
+        publishers = Publishers(self.root)
+        for output in outputs:
+            if not output.name.startswith(f"{JOBS}/"):
+                publishers.claim(places.found(output.name), client, name=output.name)
         for output in outputs:
             made, named = places.workspace(run.task, run.run) / output.path, places.found(output.name)
             named.parent.mkdir(parents=True, exist_ok=True)

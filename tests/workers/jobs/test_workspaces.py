@@ -9,6 +9,7 @@ import pytest
 from domain.job.values import Output
 from projections.job.queue import Run
 from workers.jobs.media_paths import MediaPaths, PathEscape
+from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.workspaces import OutputMissing, Workspaces
 
 FIRST, SECOND = Run(17, 2, 1), Run(17, 2, 2)
@@ -21,6 +22,10 @@ def made(root: Path, run: Run, text: str, *, name: str = "match/a.txt") -> Outpu
     return Output(path="a", name=name, size=len(text), sha256="0")
 
 
+def names(folder: Path, pattern: str) -> list[str]:
+    return sorted(path.name for path in folder.glob(pattern))
+
+
 @pytest.fixture
 def workspaces(tmp_path: Path) -> Workspaces:
     return Workspaces(tmp_path)
@@ -28,34 +33,34 @@ def workspaces(tmp_path: Path) -> Workspaces:
 
 async def test_publishing_twice_changes_nothing(workspaces: Workspaces, tmp_path: Path) -> None:
     output = made(tmp_path, FIRST, "one")
-    await workspaces.publish(FIRST, [output])
-    await workspaces.publish(FIRST, [output])
+    await workspaces.publish(FIRST, [output], client="studio")
+    await workspaces.publish(FIRST, [output], client="studio")
     assert (tmp_path / "match/a.txt").read_text() == "one"
 
 
 async def test_a_file_in_neither_place_is_an_error(workspaces: Workspaces, tmp_path: Path) -> None:
     with pytest.raises(OutputMissing):
-        await workspaces.publish(FIRST, [Output(path="a", name="match/a.txt", size=3, sha256="0")])
+        await workspaces.publish(FIRST, [Output(path="a", name="match/a.txt", size=3, sha256="0")], client="studio")
 
 
 async def test_a_file_of_another_size_is_an_error(workspaces: Workspaces, tmp_path: Path) -> None:
-    await workspaces.publish(FIRST, [made(tmp_path, FIRST, "one")])
+    await workspaces.publish(FIRST, [made(tmp_path, FIRST, "one")], client="studio")
     with pytest.raises(OutputMissing):
-        await workspaces.publish(FIRST, [Output(path="a", name="match/a.txt", size=4, sha256="0")])
+        await workspaces.publish(FIRST, [Output(path="a", name="match/a.txt", size=4, sha256="0")], client="studio")
 
 
 async def test_a_stale_run_finds_nothing_to_publish(workspaces: Workspaces, tmp_path: Path) -> None:
     old, new = made(tmp_path, FIRST, "one"), made(tmp_path, SECOND, "three")
-    await workspaces.publish(SECOND, [new])
+    await workspaces.publish(SECOND, [new], client="studio")
     with pytest.raises(OutputMissing):
-        await workspaces.publish(FIRST, [old])
+        await workspaces.publish(FIRST, [old], client="studio")
     assert (tmp_path / "match/a.txt").read_text() == "three"
 
 
 @pytest.mark.parametrize("name", ["../a.txt", "/etc/a.txt", "match/../../a.txt"])
 async def test_nothing_is_published_outside_of_the_media_root(workspaces: Workspaces, tmp_path: Path, name: str) -> None:
     with pytest.raises(PathEscape):
-        await workspaces.publish(FIRST, [made(tmp_path, FIRST, "one", name=name)])
+        await workspaces.publish(FIRST, [made(tmp_path, FIRST, "one", name=name)], client="studio")
 
 
 async def test_a_link_that_leads_out_is_not_followed(workspaces: Workspaces, tmp_path: Path) -> None:
@@ -64,7 +69,7 @@ async def test_a_link_that_leads_out_is_not_followed(workspaces: Workspaces, tmp
     (tmp_path / "elsewhere").mkdir()
     (inside.root / "match").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PathEscape):
-        await inside.publish(FIRST, [made(inside.root, FIRST, "one")])
+        await inside.publish(FIRST, [made(inside.root, FIRST, "one")], client="studio")
 
 
 async def test_folders_of_jobs_are_found_and_removed(workspaces: Workspaces, tmp_path: Path) -> None:
@@ -75,3 +80,29 @@ async def test_folders_of_jobs_are_found_and_removed(workspaces: Workspaces, tmp
     assert sorted(await workspaces.jobs()) == [17, 18]
     await workspaces.remove([17])
     assert await workspaces.jobs() == [18]
+
+
+async def test_what_another_client_has_published_is_not_replaced(workspaces: Workspaces, tmp_path: Path) -> None:
+    await workspaces.publish(FIRST, [made(tmp_path, FIRST, "one")], client="studio")
+    other = Run(18, 2, 1)
+    outputs = [made(tmp_path, other, "three", name="match/b.txt"), made(tmp_path, Run(18, 2, 1), "three")]
+    with pytest.raises(PublishedByAnother, match=r"^A job of another client has published match/a.txt; it is not replaced\.$"):
+        await workspaces.publish(other, outputs, client="playout")
+    assert (tmp_path / "match/a.txt").read_text() == "one"
+    assert not (tmp_path / "match/b.txt").exists(), "none of its files is published"
+    await workspaces.publish(Run(19, 2, 1), [made(tmp_path, Run(19, 2, 1), "new")], client="studio")
+    assert (tmp_path / "match/a.txt").read_text() == "new"
+
+
+async def test_files_that_were_removed_or_that_no_job_published_are_anybodys(workspaces: Workspaces, tmp_path: Path) -> None:
+    await workspaces.publish(FIRST, [made(tmp_path, FIRST, "one")], client="studio")
+    (tmp_path / "match/a.txt").unlink()
+    (tmp_path / "match/b.txt").write_text("by hand")
+    for number, name in ((18, "match/a.txt"), (19, "match/b.txt")):
+        run = Run(number, 2, 1)
+        await workspaces.publish(run, [made(tmp_path, run, "two", name=name)], client="playout")
+        assert (tmp_path / name).read_text() == "two"
+    with pytest.raises(PublishedByAnother):
+        await workspaces.publish(SECOND, [made(tmp_path, SECOND, "one")], client="studio")
+    assert names(tmp_path, "*") == [".jobs", ".published", "match"]
+    assert [len(name) for name in names(tmp_path, ".published/*/*")] == [64, 64]
