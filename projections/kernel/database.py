@@ -137,29 +137,25 @@ class Pool:
     async def page(
         self, page: str, count: str, *, content: Sequence[str], parameters: dict[str, Any], prepare: bool | None = None
     ) -> tuple[list[TupleRow], int]:
-        """The rows of a page and the total, in one round trip. `content` are the columns that may be large; the first column is
-        never null. Raises `PageTooLarge`."""
-        query = sized(page, content)
-        size, rows, total = await self._page(query, count, parameters={**parameters, "bytes": ORDINARY}, prepare=prepare)
+        """The rows of a page and the total, by one statement. `content` are the columns that may be large; the first column is
+        never null; `count` selects one number. Raises `PageTooLarge`."""
+        query = sized(page, count, content=content)
+        size, rows, total = await self._page(query, {**parameters, "bytes": ORDINARY}, prepare=prepare)
         if size > ORDINARY:
             if size > LARGEST_CONTENT:
                 raise PageTooLarge(size)
             await self._large_reads.wait()
-            size, rows, total = await self._page(query, count, parameters={**parameters, "bytes": LARGEST_CONTENT}, prepare=prepare)
+            size, rows, total = await self._page(query, {**parameters, "bytes": LARGEST_CONTENT}, prepare=prepare)
             if size > LARGEST_CONTENT:  # it has grown in between
                 raise PageTooLarge(size)
         return rows, total
 
-    async def _page(
-        self, query: str, count: str, *, parameters: dict[str, Any], prepare: bool | None
-    ) -> tuple[int, list[TupleRow], int]:
+    async def _page(self, query: str, parameters: dict[str, Any], *, prepare: bool | None) -> tuple[int, list[TupleRow], int]:
         with unavailable():
-            async with self._pooled() as connection, connection.pipeline():
-                found = await connection.execute(query, parameters, binary=True, prepare=prepare)
-                total = await connection.execute(count, parameters, binary=True, prepare=prepare)
-                counted = await total.fetchone()
-                rows = await found.fetchall()
-                return rows[0][0], [row[1:] for row in rows if row[1] is not None], counted[0] if counted else 0
+            async with self._pooled() as connection:
+                rows = await (await connection.execute(query, parameters, binary=True, prepare=prepare)).fetchall()
+        size, total = rows[0][:2]
+        return size, [row[2:] for row in rows if row[2] is not None], total
 
     async def execute(self, statement: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
         """Run one statement; how many rows it touched."""

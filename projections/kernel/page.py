@@ -73,11 +73,12 @@ class PageTooLarge(DomainError):
         self.size = size
 
 
-def sized(page: str, content: Sequence[str]) -> str:
-    """A query for the rows of `page`, in its order, with the bytes of all their columns `content` as a first column. Where these
-    are more than the parameter `bytes`, it gives one row without the others. A join with a single row keeps the order."""
+def sized(page: str, count: str, *, content: Sequence[str]) -> str:
+    """A query for the rows of `page`, in its order, with two columns before theirs: the bytes of all their columns `content`, and
+    the number that `count` selects. Where the bytes are more than the parameter `bytes`, or the page is empty, it gives one row
+    without the others. A join with a single row keeps the order."""
     row = " + ".join(f"octet_length({column})" for column in content)
     return f"""
 WITH page AS MATERIALIZED ({page}), size AS (SELECT coalesce(sum({row}), 0)::bigint AS bytes FROM page)
-SELECT size.bytes, page.* FROM size LEFT JOIN page ON size.bytes <= %(bytes)s
+SELECT size.bytes, ({count}), page.* FROM size LEFT JOIN page ON size.bytes <= %(bytes)s
 """
