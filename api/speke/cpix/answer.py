@@ -6,7 +6,6 @@ Requested elements are filled in place. Root, declarations, ids, lists, comments
 from __future__ import annotations
 
 import os
-import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -117,8 +116,9 @@ def template(request: CpixRequest, given: Sequence[ContentKey], *, audience: Aud
         _fill_system(node, signalling, request.version)
     for rule, key in request.nodes.rules:
         _name(rule, materials[key].kid)
-    pieces = re.split(rb"%s-(\d+)-([01])-" % mark.encode(), printed(request.nodes.tree))
-    return Template(pieces[::3], [Gap(int(key), form == b"1") for key, form in zip(pieces[1::3], pieces[2::3], strict=True)])
+    first, *others = printed(request.nodes.tree).split(f"{mark}-".encode())
+    numbered = [piece.split(b"-", 2) for piece in others]
+    return Template([first, *(text for _, _, text in numbered)], [Gap(int(key), form == b"1") for key, form, _ in numbered])
 
 
 def _fill_key(
