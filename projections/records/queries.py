@@ -11,6 +11,7 @@ from domain.kernel.errors import NotFound
 from domain.kernel.links import Link
 from domain.records.record import Record
 from domain.records.row import RecordRow as RecordRow
+from projections.kernel.arrays import Texts, texts
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 from projections.kernel.page import Page, Window
@@ -41,7 +42,7 @@ class RecordQueries:
         self._database = database
         self._details: Mapping[str, type[BaseModel]] = {kind.KIND: kind.DETAILS for kind in kinds}
         self._by_link = DataLoader[Link, RecordRow](self._linked)
-        self._shown = DataLoader[Link, RecordRow](self._those_shown)
+        self._shown = DataLoader[Link, RecordRow](self._those_shown, lanes=1)
         self._by_name = DataLoader[tuple[str, str], RecordRow](self._named)
 
     async def shown(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
@@ -138,5 +139,5 @@ class RecordQueries:
         return RecordRow(kind, key, version, self._details[kind].model_validate_json(document), created, modified)
 
 
-def _ends(links: Sequence[Link]) -> tuple[list[str], list[str]]:
-    return [kind for kind, _ in links], [key for _, key in links]
+def _ends(links: Sequence[Link]) -> tuple[Texts, Texts]:
+    return texts([kind for kind, _ in links]), texts([key for _, key in links])

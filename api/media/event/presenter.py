@@ -61,20 +61,21 @@ class EventPresenter:
 
     async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
         """Everything that the rows link to, with at most one query for each kind of look-up."""
-        linked = {record for row in rows for record in records_of(row.details)}
+        linked = {(kind, key.int): key for row in rows for kind, key in records_of(row.details)}
         if not linked:
             return NO_LINKED_RECORDS
-        categories = [key for kind, key in linked if kind == Category.KIND]
+        links = {(kind, number): (kind, str(key)) for (kind, number), key in linked.items()}
+        categories = {number: key for (kind, number), (_, key) in links.items() if kind == Category.KIND}
         reader = self._history.at(as_of)
         flows = {str(flow) for row in rows if (flow := playback.thumbnail_flow(row.details)) is not None}
-        found = await reader.shown([(kind, str(key)) for kind, key in linked])
-        records = {(kind, UUID(key)): row for (kind, key), row in found.items()}
-        properties = await reader.of_owners(CategoryProperty.KIND, categories) if categories else {}
+        found = await reader.shown(links.values())
+        records = {of: found[link] for of, link in links.items() if link in found}
+        properties = await reader.of_owners(CategoryProperty.KIND, categories.values()) if categories else {}
         thumbnail_flows = await reader.those(Flow.KIND, flows) if flows else ()
         shown = {
-            key: responses.Category.of(row, properties.get(str(key), ()))
-            for key in categories
-            if (row := records.get((Category.KIND, key))) is not None
+            number: responses.Category.of(row, properties.get(key, ()))
+            for number, key in categories.items()
+            if (row := records.get((Category.KIND, number))) is not None
         }
         return LinkedRecords(records, shown, storage_urls(thumbnail_flows))
 

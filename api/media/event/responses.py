@@ -22,20 +22,20 @@ from projections.kernel.page import Page
 
 @dataclass(frozen=True, slots=True)
 class LinkedRecords:
-    """The records that a set of Events links to."""
+    """The records that a set of Events links to. Keys are ids as numbers: the hash of a UUID is computed in Python."""
 
-    records: Mapping[tuple[str, UUID], RecordRow] = field(default_factory=dict)
+    records: Mapping[tuple[str, int], RecordRow] = field(default_factory=dict)
     """By kind and id."""
-    categories: Mapping[UUID, Category] = field(default_factory=dict)
+    categories: Mapping[int, Category] = field(default_factory=dict)
     """The categories among them, made once for all Events, by their ids."""
     storage: Mapping[UUID, str] = field(default_factory=dict)
     """The public storage URLs of the flows that hold thumbnails, by the flow's id."""
 
     def find(self, kind: str, key: UUID | None) -> RecordRow | None:
-        return self.records.get((kind, key)) if key is not None else None
+        return self.records.get((kind, key.int)) if key is not None else None
 
     def name(self, kind: str, key: UUID | None) -> str | None:
-        row = self.records.get((kind, key)) if key is not None else None
+        row = self.records.get((kind, key.int)) if key is not None else None
         return row.details.name if row is not None else None
 
     def colour(self, event_type: UUID | None) -> str | None:
@@ -162,7 +162,7 @@ class Event(Wire):
     @classmethod
     def of(cls, row: EventRow, linked: LinkedRecords, *, base_url: str, video: Video | None = None) -> Self:
         details, key = row.details, str(row.id)
-        categories = [linked.categories[category] for category in details.category_ids if category in linked.categories]
+        categories = [shown for key in details.category_ids if (shown := linked.categories.get(key.int)) is not None]
         return cls.from_values(
             {
                 "id": row.id,
