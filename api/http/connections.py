@@ -250,25 +250,26 @@ class LimitedConnection(HttpToolsProtocol):
             raise _Refusal(414, f"The address of a request has at most {self.limits.url} bytes.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Trailers, which come after a chunked body, are dropped: they are not headers (RFC 9110, section 6.5.1)."""
+        """As uvicorn's, which is not called: each request has several headers. Trailers, which come after a chunked body, are
+        dropped: they are not headers (RFC 9110, section 6.5.1)."""
         if self._in_body:
             self._head_bytes += len(name) + len(value)
             if self._head_bytes > self.limits.head:
                 raise _Refusal(431, self._too_large())
-        else:
-            super().on_header(name, value)
-            if len(self.headers) > self.limits.headers:
-                raise _Refusal(431, f"A request has at most {self.limits.headers} headers.")
-            if self.headers[-1][0] == b"host":
-                self._take_host(value)
-
-    def _take_host(self, value: bytes) -> None:
-        if self._host is not None:
-            raise _Refusal(400, "The header Host came twice.")
-        self._host = value
-        status = self._connections.hosts.status(value)
-        if status in _WRONG_HOST:
-            raise _Refusal(status, _WRONG_HOST[status])
+            return
+        name = name.lower()
+        self.headers.append((name, value))
+        if len(self.headers) > self.limits.headers:
+            raise _Refusal(431, f"A request has at most {self.limits.headers} headers.")
+        if name == b"host":
+            if self._host is not None:
+                raise _Refusal(400, "The header Host came twice.")
+            self._host = value
+            status = self._connections.hosts.status(value)
+            if status != 200:
+                raise _Refusal(status, _WRONG_HOST[status])
+        elif name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
 
     def on_headers_complete(self) -> None:
         if self._host is None and self.parser.get_http_version() == "1.1":

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
-
-from cachetools import LRUCache
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,255})(?::(?P<port>[0-9]{1,5}))?")
 _KEPT: Final = 1000
@@ -23,16 +22,10 @@ class Hosts:
 
     def __init__(self, names: frozenset[str] | None = None) -> None:
         self._names = names
-        self._known: LRUCache[bytes, int] = LRUCache(_KEPT)
+        self.status = lru_cache(_KEPT)(self._status)
+        """200 for a value, 400 where it is no host, 421 where it is not one of this server."""
 
-    def status(self, host: bytes) -> int:
-        """200, 400 where it is no host, 421 where it is not one of this server."""
-        found = self._known.get(host)
-        if found is None:
-            found = self._known[host] = self._judge(host)
-        return found
-
-    def _judge(self, host: bytes) -> int:
+    def _status(self, host: bytes) -> int:
         match = _HOST.fullmatch(host.decode("latin-1"))
         if match is None or int(match["port"] or 0) > 65535:
             return 400

@@ -91,7 +91,16 @@ class Connection(AsyncConnection[TupleRow]):
         """As psycopg's, but for no longer than `patience`, and only while the server is the primary. Everything that waits for the
         server comes through here."""
         self._check_primary()
-        found = await self._wait(*given, **named)
+        limit = None if self.patience is None else self._loop.call_later(self.patience, self._hang_up)
+        try:
+            found = await super().wait(*given, **named)
+        except psycopg.OperationalError as fault:
+            if self._silent:
+                raise SilentServer(f"no answer within {self.patience:g} s") from fault
+            raise
+        finally:
+            if limit is not None:
+                limit.cancel()
         self._check_primary()
         return found
 
@@ -99,19 +108,6 @@ class Connection(AsyncConnection[TupleRow]):
         if self._primary is not None and self._primary.timeline != self.timeline:
             self.pgconn.finish()
             raise psycopg.OperationalError("another server is the primary now")
-
-    async def _wait(self, *given: Any, **named: Any) -> Any:
-        if self.patience is None:
-            return await super().wait(*given, **named)
-        limit = self._loop.call_later(self.patience, self._hang_up)
-        try:
-            return await super().wait(*given, **named)
-        except psycopg.OperationalError as fault:
-            if self._silent:
-                raise SilentServer(f"no answer within {self.patience:g} s") from fault
-            raise
-        finally:
-            limit.cancel()
 
     def _hang_up(self) -> None:
         """End the wait. To cancel it would not do: psycopg then asks the same server to stop the query."""

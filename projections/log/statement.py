@@ -69,7 +69,7 @@ class WriteSet:
     def size(self) -> int:
         """About how many bytes it takes; what is small and has a bound of its own is left out."""
         events = sum([len(event.record) for event in self.events])
-        return events + sum([len(value) for row in self.rows for value in row.values if isinstance(value, str | bytes)])
+        return events + sum([len(value) for row in self.rows for value in row.values if type(value) is str or type(value) is bytes])
 
 
 Part = tuple[str, list[Any]]
