@@ -144,7 +144,22 @@ def _audit(parser: ArgumentParser) -> None:
     show.add_argument("aggregate", metavar="AGGREGATE", nargs="?", help="its kind, such as event or room")
     show.add_argument("id", metavar="ID", nargs="?")
     show.add_argument("--limit", type=_positive, default=50, metavar="N", help="how many entries at most (default: %(default)s)")
-    actions.add_parser("verify", help="recompute the log's hash chain; exit code 1 when it is broken")
+    verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 1 when it is broken")
+    what = verify.add_mutually_exclusive_group()
+    what.add_argument("--since-seal", action="store_true", help="only what comes after the last sealed partition")
+    what.add_argument("--file", type=Path, metavar="PATH", help="the file of an exported partition; no database is needed")
+    verify.add_argument(
+        "--chain-hash", type=_text, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"
+    )
+
+
+def _log(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("partitions", help="every partition: its positions, times, sizes, and its seal")
+    actions.add_parser("seal", help="verify the full partitions that are not sealed, and seal them")
+    export = actions.add_parser("export", help="write a sealed partition to a file, which can be verified without a database")
+    export.add_argument("position", metavar="POSITION", type=_positive, help="the first position of the partition")
+    export.add_argument("--output", type=Path, required=True, metavar="PATH", help="the file, which must not exist yet")
 
 
 def _workers(parser: ArgumentParser) -> None:
@@ -289,8 +304,14 @@ AUDIT = Command(
     "read and check the log",
     "Shows the log, and checks its hash chain, which reveals any change.",
     "medialedger audit show room 1b671a64-40d5-491e-99b0-da01ff1f3341\n  medialedger audit show --limit 10\n"
-    "  medialedger audit verify",
+    "  medialedger audit verify\n  medialedger audit verify --file events-1.gz",
     _audit,
+)
+LOG = Command(
+    "list, seal and export the partitions of the log",
+    "The log is in partitions by position. A full one can be sealed, which records what it holds, and a sealed one exported.",
+    "medialedger log partitions\n  medialedger log seal\n  medialedger log export 1 --output events-1.gz",
+    _log,
 )
 LOAD_SAMPLE = Command(
     "write a sample schedule",

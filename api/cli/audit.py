@@ -13,12 +13,16 @@ from api.http.response import encode
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
+from projections.audit.chain import LogDamaged
+from projections.audit.partition_file import FileDamaged, verify_file
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
 from projections.audit.verify import verify
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    return await (_show(args, settings) if args.action == "show" else _verify(settings))
+    if args.action == "show":
+        return await _show(args, settings)
+    return await _verify(args, settings) if args.file is None else await _verify_file(args)
 
 
 async def _show(args: Namespace, settings: Settings) -> int:
@@ -40,11 +44,38 @@ def _line(entry: Entry) -> str:
     return f"{head}  by {entry.actor}  in {entry.transaction_id}\n          {encode(entry.data).decode()}"
 
 
-async def _verify(settings: Settings) -> int:
+async def _verify(args: Namespace, settings: Settings) -> int:
+    if args.chain_hash is not None:
+        raise StartError("--chain-hash needs --file")
     async with open_database(settings) as found:
-        result = await asyncio.to_thread(partial(verify, found.url, progress=show_event_count))
-    if result.valid:
-        print(f"the log is whole: {result.checked} events, each in its place")
+        result = await asyncio.to_thread(partial(verify, found.url, progress=show_event_count, since_seal=args.since_seal))
+    events = f"{result.checked} events"
+    if result.valid and args.since_seal:
+        print(f"the log is whole after position {result.since}, where the last seal ends: {result.checked - result.since} events")
         return 0
-    print(f"the log does not fit at position {result.first_bad_position}: {result.reason} ({result.checked} events before it fit)")
+    if result.valid:
+        print(f"the log is whole: {events}, each in its place")
+        return 0
+    print(f"the log does not fit at position {result.first_bad_position}: {result.reason} ({events} before it fit)")
     return 1
+
+
+async def _verify_file(args: Namespace) -> int:
+    try:
+        header = await asyncio.to_thread(partial(verify_file, args.file, seen=show_event_count))
+    except OSError as error:
+        raise StartError(f"{args.file} cannot be read: {error.strerror}") from None
+    except FileDamaged as damage:
+        print(f"{args.file}: {damage}")
+        return 1
+    except LogDamaged as damage:
+        print(f"{args.file} does not fit at position {damage.position}: {damage.reason}")
+        return 1
+    if args.chain_hash is not None and args.chain_hash.lower() != header.chain_hash.hex():
+        print(f"{args.file} is whole, but its chain hash is {header.chain_hash.hex()}")
+        return 1
+    print(
+        f"{args.file} is whole: events {header.after + 1} to {header.through} of log {header.log_id}, epoch {header.epoch}\n"
+        f"chain hash {header.chain_hash.hex()}"
+    )
+    return 0

@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, Command] = {
     "client": arguments.CLIENT,
     "keys": arguments.KEYS,
     "audit": arguments.AUDIT,
+    "log": arguments.LOG,
     "projections": arguments.PROJECTIONS,
     "consumers": arguments.CONSUMERS,
     "restored": arguments.RESTORED,

@@ -60,6 +60,16 @@ CREATE TABLE commits (
     chain_hash     bytea       NOT NULL
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_freeze_min_age = 0);
 
+-- Full partitions whose hashes were computed again. The commits of a partition are those that begin in it; `through` is the last event
+-- and `last_commit` the number of the last of them, chain_hash is theirs. What a partition held can be proved by it when it is elsewhere.
+CREATE TABLE log_seals (
+    last_position bigint      PRIMARY KEY,
+    through       bigint      NOT NULL CHECK (through >= last_position),
+    last_commit   bigint      NOT NULL,
+    chain_hash    bytea       NOT NULL CHECK (octet_length(chain_hash) = 32),
+    sealed_at     timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
 CREATE FUNCTION log_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the log is append-only' USING ERRCODE = 'insufficient_privilege';
@@ -72,6 +82,8 @@ CREATE TRIGGER stream_versions_append_only BEFORE UPDATE OR DELETE OR TRUNCATE O
 CREATE TRIGGER log_partitions_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_partitions
     FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
 CREATE TRIGGER commits_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON commits
+    FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
+CREATE TRIGGER log_seals_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_seals
     FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();
 CREATE TRIGGER log_identity_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_identity
     FOR EACH STATEMENT EXECUTE FUNCTION log_is_append_only();

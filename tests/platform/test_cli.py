@@ -18,6 +18,7 @@ ALL = {
     "client": arguments.CLIENT,
     "keys": arguments.KEYS,
     "audit": arguments.AUDIT,
+    "log": arguments.LOG,
     "load-sample": arguments.LOAD_SAMPLE,
 }
 
@@ -78,7 +79,9 @@ def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: py
         ("keys rotate --new-key-file f", {"action": "rotate", "new_key_file": Path("f")}),
         ("keys dry-run f.xml", {"action": "dry-run", "file": Path("f.xml")}),
         ("audit show room 1", {"action": "show", "aggregate": "room", "id": "1", "limit": 50}),
-        ("audit verify", {"action": "verify"}),
+        ("audit verify", {"action": "verify", "since_seal": False, "file": None, "chain_hash": None}),
+        ("audit verify --file f", {"action": "verify", "since_seal": False, "file": Path("f"), "chain_hash": None}),
+        ("log export 8 --output f", {"action": "export", "position": 8, "output": Path("f")}),
     ],
 )
 def test_arguments(line: str, expected: dict[str, object]) -> None:
@@ -87,7 +90,8 @@ def test_arguments(line: str, expected: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "nonsense", "client add a", "client add a --role king", "client rotate a --expire-others-after -1", "audit"]
+    "line",
+    ["", "nonsense", "client add a", "client add a --role king", "client rotate a --expire-others-after -1", "audit", "log export"],
 )
 def test_a_wrong_command_line_ends_with_2(line: str) -> None:
     with pytest.raises(SystemExit) as left:

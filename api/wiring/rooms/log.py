@@ -5,7 +5,7 @@ from __future__ import annotations
 from api.wiring.room import Room
 from projections.kernel.migrate import Grant, Migration
 
-_TABLES = ("events", "stream_versions", "stream_events", "commits", "log_identity", "log_partitions")
+_TABLES = ("events", "stream_versions", "stream_events", "commits", "log_identity", "log_partitions", "log_seals")
 
 LOG = Room(
     name="log",

@@ -7,8 +7,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from api.wiring.core import Core, core, prepare
 from projections.log.append import Appender
+from projections.log.limits import LogLimits
+from tests.postgres import new_database
+from tests.projections.feeding import as_superuser
 from tests.projections.log.helpers import Remembering, Wire
+
+SIZE = 7
+"""Positions of a partition of the log `small`."""
 
 Figures = Callable[[str, float], None]
 
@@ -54,3 +61,21 @@ async def appender(writing: Writing) -> AsyncIterator[Appender]:
 async def wire(database_url: str) -> AsyncIterator[Wire]:
     async with Wire(database_url) as between:
         yield between
+
+
+@pytest.fixture
+async def small(postgres: str) -> AsyncIterator[str]:
+    """The address of a database of its own, whose log has one partition of 7 positions."""
+    with new_database(postgres, "partitions") as url:
+        await prepare(url)
+        as_superuser(url, f"SELECT log_make_partitions({SIZE}, {SIZE})")
+        yield url
+
+
+@pytest.fixture
+async def wired(small: str) -> AsyncIterator[Core]:
+    """A process on it."""
+    wired = core(small, role="medialedger_app", limits=LogLimits(partition=SIZE))
+    await wired.start()
+    yield wired
+    await wired.stop()

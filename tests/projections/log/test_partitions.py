@@ -17,41 +17,22 @@ from domain.media_event.commands import AddOrUpdateEvent
 from projections.audit.queries import AuditQueries, EntryFilter
 from projections.log import reader
 from projections.log.append import Appender
-from projections.log.limits import LogLimits
 from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.statement import WriteSet
 from projections.media_event.view import EVENT_VIEW
 from tests.postgres import new_database
 from tests.projections.feeding import as_superuser, do, event, table
+from tests.projections.log.conftest import SIZE
 from tests.projections.log.helpers import event as row
 from tests.projections.log.helpers import logged, one, rows, until, whole
 from tests.projections.log.writers import writers
-
-SIZE = 7
 
 
 def partitions(url: str) -> list[tuple[int, int, int]]:
     """First and last position of each, and how many events are in its table."""
     found = rows(url, "SELECT first_position, last_position FROM log_partitions ORDER BY 1")
     return [(first, last, rows(url, f"SELECT count(*) FROM event_partitions.events_{first}")[0][0]) for first, last in found]
-
-
-@pytest.fixture
-async def small(postgres: str) -> AsyncIterator[str]:
-    """The address of a database of its own, whose log has one partition of 7 positions."""
-    with new_database(postgres, "partitions") as url:
-        await prepare(url)
-        as_superuser(url, f"SELECT log_make_partitions({SIZE}, {SIZE})")
-        yield url
-
-
-@pytest.fixture
-async def wired(small: str) -> AsyncIterator[Core]:
-    wired = core(small, role="medialedger_app", limits=LogLimits(partition=SIZE))
-    await wired.start()
-    yield wired
-    await wired.stop()
 
 
 async def test_partitions_are_made_ahead_of_need(wired: Core, small: str, caplog: pytest.LogCaptureFixture) -> None:

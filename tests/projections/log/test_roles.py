@@ -65,7 +65,7 @@ async def test_the_role_of_the_running_product_cannot_change_the_past(database_u
     assert whole(database_url) == 2
 
 
-TABLES = ("events", "event_partitions.events_1", "stream_versions", "commits", "log_identity", "log_partitions")
+TABLES = ("events", "event_partitions.events_1", "stream_versions", "commits", "log_identity", "log_partitions", "log_seals")
 
 
 @pytest.mark.parametrize("statement", [f"{verb} {table}" for verb in ("DELETE FROM", "TRUNCATE") for table in TABLES])
@@ -87,7 +87,7 @@ async def test_tables_of_the_caller_do_not_take_the_place_of_the_logs_own(databa
         arrays.register(connection)
         send_events(connection)
         connection.execute(f"SET ROLE {APP_ROLE}".encode())
-        for table in ("events", "stream_versions", "commits", "log_identity", "log_partitions"):
+        for table in ("events", "stream_versions", "commits", "log_identity", "log_partitions", "log_seals"):
             connection.execute(f"CREATE TEMPORARY TABLE {table} AS SELECT * FROM public.{table}".encode())
         connection.execute("SET search_path = pg_temp, public")
         assert connection.execute(text.encode(), parameters, binary=True).fetchone()[0] == 3  # type: ignore[index]

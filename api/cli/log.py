@@ -1,0 +1,85 @@
+"""`medialedger log`: the partitions of the log, their seals, and their files."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from datetime import datetime
+from pathlib import Path
+
+from api.cli.database import open_database
+from api.cli.progress import show_event_count
+from api.wiring.core import prepare
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.clock import iso
+from projections.audit.chain import LogDamaged
+from projections.audit.partition_file import export
+from projections.audit.seals import LogPartition, partitions, seal_full
+from projections.audit.stored_log import StoredLog
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    async with open_database(settings) as found:
+        await prepare(found.url)
+        try:
+            await asyncio.to_thread(_run, found.url, args)
+        except LogDamaged as damage:
+            raise StartError(f"the log does not fit at position {damage.position}: {damage.reason}") from None
+    return 0
+
+
+def _run(url: str, args: Namespace) -> None:
+    with StoredLog.connected(url, purpose="log") as stored:
+        match args.action:
+            case "partitions":
+                for partition in partitions(stored):
+                    print(_line(partition))
+            case "seal":
+                _seal(stored)
+            case _:
+                _export(stored, first=args.position, path=args.output)
+
+
+def _line(one: LogPartition) -> str:
+    sizes = f"{one.events} events  table {one.table_bytes}  indexes {one.index_bytes} bytes"
+    state = (
+        "open"
+        if not one.full
+        else "full"
+        if one.seal is None
+        else f"sealed {iso(one.seal.sealed_at)}  {one.seal.end.chain_hash.hex()}"
+    )
+    return f"{one.first} to {one.last}  {sizes}  {_time(one.begins_at)} to {_time(one.ends_at)}  {state}"
+
+
+def _time(moment: datetime | None) -> str:
+    return "-" if moment is None else iso(moment)
+
+
+def _seal(stored: StoredLog) -> None:
+    sealed = 0
+    for partition in seal_full(stored, seen=show_event_count):
+        print(_line(partition))
+        sealed += 1
+    if not sealed:
+        print("no partition is full and not sealed")
+
+
+def _export(stored: StoredLog, *, first: int, path: Path) -> None:
+    known = partitions(stored)
+    number = next((number for number, one in enumerate(known) if one.first == first), None)
+    if number is None:
+        raise StartError(f"no partition begins at position {first}; see: medialedger log partitions")
+    if known[number].seal is None:
+        raise StartError(f"the partition from position {first} is not sealed; first: medialedger log seal")
+    before = known[number - 1].seal if number else None
+    try:
+        header = export(stored, known[number], before=before, path=path, seen=show_event_count)
+    except FileExistsError:
+        raise StartError(f"{path} exists; nothing is written over it") from None
+    except OSError as error:
+        raise StartError(f"{path} cannot be written: {error.strerror}") from None
+    print(
+        f"{path}: events {header.after + 1} to {header.through}, {path.stat().st_size} bytes\nchain hash {header.chain_hash.hex()}"
+    )

@@ -1,0 +1,75 @@
+"""The chain of commits: each with its events has its place in it, and no other content has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from projections.log.hash_chain import chain_hash, commit_leaf, leaf, root
+
+
+class LogDamaged(Exception):
+    """What was stored is not what was committed. `position` is the first that is wrong."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A row of `commits`, in the order of its columns. The time is in microseconds since 1970."""
+
+    last: int
+    number: int
+    first: int
+    recorded_micros: int
+    root: bytes
+    chain_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A place in the chain: behind the event `position`, the last one of the commit `number`."""
+
+    position: int
+    number: int
+    chain_hash: bytes
+
+
+class Chain:
+    """Follows the commits from a place that is known, and computes their hashes again."""
+
+    def __init__(self, start: Link) -> None:
+        self.end = start
+
+    def expect(self, commit: Commit) -> None:
+        """It must be the next one."""
+        following = self.end.position + 1
+        if commit.first != following:
+            raise LogDamaged(following, f"there is no commit with the event at position {following}")
+        if commit.number != self.end.number + 1:
+            raise LogDamaged(commit.first, f"the commit of the events {_range(commit)} is not number {self.end.number + 1}")
+
+    def add(self, commit: Commit, leaves: Sequence[bytes]) -> None:
+        """`leaves` are those of all its events."""
+        if root(leaves) != commit.root:
+            raise LogDamaged(commit.first, f"the stored bytes of the events {_range(commit)} do not give the root of their commit")
+        count = commit.last - commit.first + 1
+        found = commit_leaf(first=commit.first, count=count, recorded_micros=commit.recorded_micros, root=commit.root)
+        link = chain_hash(self.end.chain_hash, leaf=found)
+        if link != commit.chain_hash:
+            raise LogDamaged(commit.first, f"the commit of the events {_range(commit)} does not give its chain hash")
+        self.end = Link(commit.last, commit.number, link)
+
+
+def leaf_of(columns: Sequence[Any]) -> bytes:
+    """The leaf of an event, of its columns from the stream to the salt."""
+    stream, version, topic, event_id, metadata, state, salt = columns
+    return leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
+
+
+def _range(commit: Commit) -> str:
+    return f"{commit.first} to {commit.last}"

@@ -1,0 +1,99 @@
+"""Reads the stored log in slices, for whoever computes its hashes again.
+
+Each slice has a snapshot of its own: the log only grows, so they fit together, and one snapshot of all of it would keep VACUUM from
+all tables of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+from typing import Any, Final
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from projections.audit.chain import Commit, Link, LogDamaged
+from projections.log.hash_chain import genesis
+
+Progress = Callable[[int], None]
+
+_PAGE: Final = 5_000
+_MICROS: Final = "CASE WHEN isfinite(recorded_at) THEN (extract(epoch FROM recorded_at) * 1000000)::bigint ELSE -1 END"
+_COMMITS: Final = f"""
+SELECT last_position, number, first_position, {_MICROS}, root, chain_hash FROM commits
+WHERE last_position > %s AND last_position <= %s ORDER BY last_position LIMIT {_PAGE}
+"""
+_EVENTS: Final = f"""
+SELECT e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.metadata::text, e.state, e.salt, {_MICROS},
+    v.position IS NOT DISTINCT FROM e.position
+FROM events e LEFT JOIN stream_versions v ON v.stream = stream_key(e.originator_id) AND v.version = e.originator_version
+WHERE e.position > %s AND e.position <= %s ORDER BY e.position LIMIT {_PAGE}
+"""
+
+
+class StoredLog:
+    """The tables of the log. Blocks: for a thread of its own."""
+
+    def __init__(self, connection: Connection[TupleRow]) -> None:
+        self._connection = connection
+
+    @classmethod
+    def connected(cls, conninfo: str, *, purpose: str) -> AbstractContextManager[StoredLog]:
+        return _connected(conninfo, purpose)
+
+    def row(self, question: str, *parameters: Any) -> tuple[Any, ...] | None:
+        return self._connection.execute(question.encode(), parameters, binary=True).fetchone()
+
+    def rows(self, question: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(question.encode(), parameters, binary=True).fetchall()
+
+    def start(self) -> Link:
+        """The place before the first commit. Raises `LogDamaged` for a log without an identity."""
+        found = self.row("SELECT log_id FROM log_identity")
+        if found is None:
+            raise LogDamaged(1, "the log has no identity")
+        return Link(0, 0, genesis(found[0]))
+
+    def commits(self, *, after: int, through: int, seen: Progress) -> Iterator[tuple[Commit, Iterator[tuple[Any, ...]]]]:
+        """The commits that end after `after` and not after `through`, each with its events, to be taken before the next one. Of an
+        event: position, the columns of a leaf, the time in microseconds, and whether `stream_versions` has it. `seen` is told where
+        it is."""
+        events = self._sliced(_EVENTS, after=after, through=through)
+        told = after
+        for row in self._sliced(_COMMITS, after=after, through=through):
+            commit = Commit(*row)
+            yield commit, islice(events, commit.last - commit.first + 1)
+            if commit.last - told >= _PAGE or commit.last >= through:
+                told = commit.last
+                seen(told)
+
+    def _sliced(self, question: str, *, after: int, through: int) -> Iterator[tuple[Any, ...]]:
+        """The first column of a row is its place."""
+        while rows := self.rows(question, after, through):
+            yield from rows
+            after = rows[-1][0]
+
+
+@contextmanager
+def _connected(conninfo: str, purpose: str) -> Iterator[StoredLog]:
+    with psycopg.connect(conninfo, application_name=f"medialedger {purpose}", autocommit=True) as connection:
+        yield StoredLog(connection)
+
+
+def whole(commit: Commit, events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The same events. Raises `LogDamaged` if one is missing, or has another time than its commit."""
+    expected, other_times = commit.first, []
+    for row in events:
+        if row[0] != expected:
+            break
+        if row[-2] != commit.recorded_micros:
+            other_times.append(expected)
+        yield row
+        expected += 1
+    if expected <= commit.last:
+        raise LogDamaged(expected, f"there is no event at position {expected}")
+    if other_times:
+        raise LogDamaged(commit.first, f"the recorded time of the event {other_times[0]} is not that of its commit")

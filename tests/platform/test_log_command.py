@@ -1,0 +1,97 @@
+"""`medialedger log` and `medialedger audit verify --file`, as a person calls them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from api.cli.main import main
+from api.wiring.core import core, prepare
+from projections.log.limits import LogLimits
+from projections.log.statement import WriteSet
+from tests.postgres import new_database
+from tests.projections.feeding import as_superuser
+from tests.projections.log.helpers import event, rows
+
+Said = Callable[..., "asyncio.Future[tuple[int, str, str]]"]
+
+
+@pytest.fixture
+async def log(postgres: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    """The address of a log of 9 events in partitions of 7."""
+    with new_database(postgres, "log_command") as url:
+        await prepare(url)
+        as_superuser(url, "SELECT log_make_partitions(7, 7)")
+        wired = core(url, role="medialedger_app", limits=LogLimits(partition=7))
+        await wired.start()
+        for stream in ("a", "b", "c"):
+            await wired.appender.append(WriteSet([event(f"test:{stream}", version) for version in (1, 2, 3)]))
+        await wired.stop()
+        monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", url)
+        yield url
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    """Runs a command: its exit code, and what it prints."""
+
+    async def run(*line: str) -> tuple[int, str, str]:
+        code = await asyncio.to_thread(main, line)
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return run  # type: ignore[return-value]
+
+
+async def test_a_partition_is_listed_sealed_exported_and_verified(log: str, said: Said, tmp_path: Path) -> None:
+    code, out, _ = await said("log", "partitions")
+    listed = out.splitlines()
+    assert code == 0
+    assert [line.split("  ")[:2] + line.split("  ")[-1:] for line in listed] == [
+        ["1 to 7", "7 events", "full"],
+        ["8 to 14", "2 events", "open"],
+    ]
+    path = tmp_path / "events-1.gz"
+    code, _, err = await said("log", "export", "1", "--output", str(path))
+    assert (code, err) == (1, "medialedger: the partition from position 1 is not sealed; first: medialedger log seal\n")
+    [(chain_hash,)] = rows(log, "SELECT encode(chain_hash, 'hex') FROM commits WHERE number = 3")
+    code, out, _ = await said("log", "seal")
+    assert (code, chain_hash in out) == (0, True)
+    assert await said("log", "seal") == (0, "no partition is full and not sealed\n", "")
+    code, out, _ = await said("log", "export", "1", "--output", str(path))
+    assert (code, out) == (0, f"{path}: events 1 to 9, {path.stat().st_size} bytes\nchain hash {chain_hash}\n")
+    code, out, _ = await said("audit", "verify", "--file", str(path), "--chain-hash", chain_hash)
+    assert (code, out.startswith(f"{path} is whole: events 1 to 9 of log ")) == (0, True)
+    assert await said("audit", "verify", "--since-seal") == (
+        0,
+        "the log is whole after position 9, where the last seal ends: 0 events\n",
+        "",
+    )
+
+
+async def test_what_cannot_be_is_said_in_one_line(log: str, said: Said, tmp_path: Path) -> None:
+    await said("log", "seal")
+    path = tmp_path / "events-1.gz"
+    code, _, err = await said("log", "export", "2", "--output", str(path))
+    assert (code, err) == (1, "medialedger: no partition begins at position 2; see: medialedger log partitions\n")
+    code, _, err = await said("log", "export", "1", "--output", str(tmp_path / "absent" / "events-1.gz"))
+    assert (code, err.count("\n"), "cannot be written: No such file or directory" in err) == (1, 1, True)
+    code, _, err = await said("audit", "verify", "--file", str(path))
+    assert (code, err) == (1, f"medialedger: {path} cannot be read: No such file or directory\n")
+    assert (await said("log", "export", "1", "--output", str(path)))[0] == 0
+    code, _, err = await said("log", "export", "1", "--output", str(path))
+    assert (code, err) == (1, f"medialedger: {path} exists; nothing is written over it\n")
+    code, out, _ = await said("audit", "verify", "--file", str(path), "--chain-hash", "00" * 32)
+    assert (code, "is whole, but its chain hash is" in out) == (1, True)
+    path.write_bytes(path.read_bytes()[:-20])
+    code, out, _ = await said("audit", "verify", "--file", str(path))
+    assert (code, out.startswith(f"{path}: it cannot be read after line")) == (1, True)
+
+
+async def test_a_damaged_partition_is_not_sealed(log: str, said: Said) -> None:
+    as_superuser(log, "UPDATE events SET topic = 'test.edited' WHERE position = 5")
+    code, _, err = await said("log", "seal")
+    assert (code, err.startswith("medialedger: the log does not fit at position 4: the stored bytes")) == (1, True)

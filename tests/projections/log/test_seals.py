@@ -1,0 +1,239 @@
+"""Partitions of the log are sealed when they are full, and exported to files that can be verified without a database."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from api.wiring.core import Core
+from domain.kernel.errors import Unavailable
+from projections.audit.chain import LogDamaged
+from projections.audit.partition_file import FileDamaged, Header, export, verify_file
+from projections.audit.seals import LogPartition, partitions, seal_full
+from projections.audit.stored_log import StoredLog
+from projections.audit.verify import Verification, verify
+from projections.log.statement import WriteSet
+from tests.projections.feeding import as_superuser
+from tests.projections.log.helpers import event, rows
+
+
+def _ignore(_: int) -> None:
+    """Nobody looks at the progress."""
+
+
+def sealed(url: str) -> list[LogPartition]:
+    with StoredLog.connected(url, purpose="test") as stored:
+        return list(seal_full(stored, seen=_ignore))
+
+
+def known(url: str) -> list[LogPartition]:
+    with StoredLog.connected(url, purpose="test") as stored:
+        return partitions(stored)
+
+
+def exported(url: str, path: Path, *, number: int) -> Header:
+    with StoredLog.connected(url, purpose="test") as stored:
+        found = partitions(stored)
+        before = found[number - 1].seal if number else None
+        return export(stored, found[number], before=before, path=path, seen=_ignore)
+
+
+Lines = list[dict[str, Any]]
+
+
+def lines_of(path: Path) -> Lines:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+@pytest.fixture
+async def log(wired: Core, small: str) -> str:
+    """The address of a log of partitions of 7 positions. Its commits have the events 1, 2 to 4, 5 to 9, 10 to 13, 14 and 15 to 16:
+    one reaches over two partitions, and one ends with its partition."""
+    for stream, count in (("a", 1), ("b", 3), ("c", 5), ("d", 4), ("e", 1), ("f", 2)):
+        state = b"\xff\x00" if stream == "b" else b'{"title":"\xc3\xbc"}'
+        await wired.appender.append(WriteSet([event(f"test:{stream}", version, state=state) for version in range(1, count + 1)]))
+        await wired.partitions.make()
+    return small
+
+
+def test_full_partitions_are_sealed_once_the_oldest_first(log: str) -> None:
+    assert [(one.first, one.events, one.full, one.seal) for one in known(log)[:3]] == [
+        (1, 7, True, None),
+        (8, 7, True, None),
+        (15, 2, False, None),
+    ]
+    done = sealed(log)
+    ends = [(one.first, one.seal.end.position, one.seal.end.number) for one in done if one.seal]
+    assert ends == [(1, 9, 3), (8, 14, 5)]
+    for one in done:
+        assert one.seal is not None
+        end = one.seal.end
+        assert rows(log, "SELECT chain_hash FROM commits WHERE number = %s", end.number) == [(end.chain_hash,)]
+    assert sealed(log) == []
+    assert known(log)[:2] == done
+    assert all(one.begins_at and one.ends_at and one.table_bytes and one.index_bytes for one in done)
+
+
+async def test_later_partitions_are_sealed_when_they_are_full(wired: Core, log: str) -> None:
+    """One command may fill several of them: the commit belongs to the first."""
+    sealed(log)
+    await wired.appender.append(WriteSet([event("test:long", version) for version in range(1, 20)]))
+    done = sealed(log)
+    assert [(one.first, one.seal.end.position, one.seal.end.number) for one in done if one.seal] == [
+        (15, 35, 7),
+        (22, 35, 7),
+        (29, 35, 7),
+    ]
+    assert verify(log) == Verification(True, 35)
+
+
+async def test_one_process_seals_at_a_time(log: str) -> None:
+    with StoredLog.connected(log, purpose="test") as stored:
+        first = seal_full(stored, seen=_ignore)
+        next(first)
+        with pytest.raises(Unavailable):
+            sealed(log)
+        assert len(list(first)) == 1
+    assert len([one for one in known(log) if one.seal]) == 2
+
+
+@pytest.mark.parametrize("position", [1, 7, 8, 9])
+def test_a_partition_that_was_edited_is_not_sealed(log: str, position: int) -> None:
+    as_superuser(log, f"UPDATE events SET topic = 'test.edited' WHERE position = {position}")
+    with pytest.raises(LogDamaged, match="do not give the root"):
+        sealed(log)
+    assert [one for one in known(log) if one.seal] == []
+
+
+def test_a_seal_is_never_changed(log: str) -> None:
+    sealed(log)
+    for statement in ("UPDATE log_seals SET through = through + 1", "DELETE FROM log_seals", "TRUNCATE log_seals"):
+        with psycopg.connect(log) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(statement.encode())
+    with psycopg.connect(log) as connection:
+        connection.execute("SET ROLE medialedger_app")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("INSERT INTO log_seals SELECT 21, 21, 7, chain_hash FROM log_seals LIMIT 1")
+
+
+SEAL_EDITS = {
+    "its chain hash": ("UPDATE log_seals SET chain_hash = set_byte(chain_hash, 0, 255 - get_byte(chain_hash, 0))", 5),
+    "its last commit": ("UPDATE log_seals SET last_commit = 17", 5),
+    "its end within a commit": ("UPDATE log_seals SET through = 8 WHERE last_position = 7", 8),
+    "its end behind the log": ("UPDATE log_seals SET through = 99 WHERE last_position = 14", 17),
+}
+
+
+@pytest.mark.parametrize(("edit", "first_bad"), SEAL_EDITS.values(), ids=SEAL_EDITS.keys())
+def test_verification_finds_an_edited_seal(log: str, edit: str, first_bad: int) -> None:
+    sealed(log)
+    as_superuser(log, edit)
+    found = verify(log)
+    assert (found.valid, found.first_bad_position) == (False, first_bad)
+
+
+def test_verification_can_begin_at_the_last_seal(log: str) -> None:
+    assert verify(log, since_seal=True) == Verification(True, 16)
+    sealed(log)
+    assert verify(log, since_seal=True) == Verification(True, 16, since=14)
+    as_superuser(log, "UPDATE events SET topic = 'test.edited' WHERE position = 3")
+    assert verify(log, since_seal=True).valid
+    as_superuser(log, "UPDATE events SET topic = 'test.edited' WHERE position = 16")
+    assert verify(log, since_seal=True).first_bad_position == 15
+
+
+def test_files_hold_every_event_once_and_continue_each_other(log: str, tmp_path: Path) -> None:
+    done = sealed(log)
+    first, second = (exported(log, tmp_path / f"{number}.gz", number=number) for number in (0, 1))
+    assert [(one.after, one.through) for one in (first, second)] == [(0, 9), (9, 14)]
+    assert second.start == first.end
+    assert [one.end for one in (first, second)] == [one.seal.end for one in done if one.seal]
+    read = [verify_file(tmp_path / f"{number}.gz", seen=_ignore) for number in (0, 1)]
+    assert read == [first, second]
+    assert stat.S_IMODE((tmp_path / "0.gz").stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.gz", "1.gz"]
+    states = [line for line in lines_of(tmp_path / "0.gz") if "stream" in line]
+    assert [one.get("state", one.get("state_base64")) for one in states] == ['{"title":"ü"}', *["/wA="] * 3, *['{"title":"ü"}'] * 5]
+
+
+def test_a_file_is_not_written_over_nor_left_in_part(log: str, tmp_path: Path) -> None:
+    sealed(log)
+    path = tmp_path / "0.gz"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError):
+        exported(log, path, number=0)
+    assert path.read_text() == "mine"
+    path.unlink()
+    as_superuser(log, "UPDATE events SET topic = 'test.edited' WHERE position = 9")
+    with pytest.raises(LogDamaged):
+        exported(log, path, number=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _set(lines: Lines, number: int, **changes: Any) -> Lines:
+    return [*lines[:number], {**lines[number], **changes}, *lines[number + 1 :]]
+
+
+# Line 1 is the header; 2 and 3 are a commit with its event; 4 to 7 one with three events.
+FORGERIES: dict[str, tuple[type[Exception], Callable[[Lines], Lines]]] = {
+    "an edited state": (LogDamaged, lambda lines: _set(lines, 2, state="{}")),
+    "an edited topic": (LogDamaged, lambda lines: _set(lines, 2, topic="test.edited")),
+    "an edited time": (LogDamaged, lambda lines: _set(lines, 1, recorded_micros=1)),
+    "an edited root": (LogDamaged, lambda lines: _set(lines, 1, root="00" * 32)),
+    "another log": (LogDamaged, lambda lines: _set(lines, 0, log_id="00000000-0000-4000-8000-000000000000")),
+    "another start": (LogDamaged, lambda lines: _set(lines, 0, after_chain_hash="00" * 32)),
+    "another end": (LogDamaged, lambda lines: _set(lines, 0, chain_hash="00" * 32)),
+    "a commit less": (LogDamaged, lambda lines: [lines[0], *lines[3:]]),
+    "an event less": (FileDamaged, lambda lines: [*lines[:4], *lines[5:]]),
+    "the last event less": (LogDamaged, lambda lines: lines[:-1]),
+    "the last commit less": (LogDamaged, lambda lines: lines[:-6]),
+    "two events in another order": (LogDamaged, lambda lines: [*lines[:4], lines[5], lines[4], *lines[6:]]),
+    "events without end": (LogDamaged, lambda lines: _set(lines, 3, last=1 << 62)),
+    "no number": (FileDamaged, lambda lines: _set(lines, 1, commit="1")),
+    "a version that is none": (FileDamaged, lambda lines: _set(lines, 2, version="1")),
+    "a huge version": (FileDamaged, lambda lines: _set(lines, 2, version=1 << 80)),
+    "no hash": (FileDamaged, lambda lines: _set(lines, 1, root="x")),
+    "no state": (FileDamaged, lambda lines: _set(lines, 2, state=None)),
+    "another format": (FileDamaged, lambda lines: _set(lines, 0, format="medialedger log partition 9")),
+    "an unknown header": (FileDamaged, lambda lines: _set(lines, 0, more=1)),
+    "nothing": (FileDamaged, lambda lines: []),
+}
+
+
+@pytest.mark.parametrize(("kind", "forge"), FORGERIES.values(), ids=FORGERIES.keys())
+def test_a_forged_file_is_found(log: str, tmp_path: Path, kind: type[Exception], forge: Callable[[Lines], Lines]) -> None:
+    sealed(log)
+    path = tmp_path / "0.gz"
+    exported(log, path, number=0)
+    lines = lines_of(path)
+    path.write_bytes(gzip.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines)))
+    verify_file(path, seen=_ignore)
+    path.write_bytes(gzip.compress(b"".join(json.dumps(line).encode() + b"\n" for line in forge(lines))))
+    with pytest.raises(kind):
+        verify_file(path, seen=_ignore)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda all: all[:-9],
+        lambda all: all[: len(all) // 2],
+        lambda all: b"x" + all,
+        lambda all: b"",
+        lambda all: all[:99] + b"x" + all[100:],
+    ],
+)
+def test_a_damaged_file_is_found(log: str, tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    sealed(log)
+    path = tmp_path / "0.gz"
+    exported(log, path, number=0)
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises((FileDamaged, LogDamaged)):
+        verify_file(path, seen=_ignore)
