@@ -1,7 +1,7 @@
 """Removal of ended jobs by age, with their secrets, and of progress that nobody asks for any more.
 
 The events of a job stay in the log. A rebuild of the views brings removed jobs back, until they are removed again; their secrets
-are gone for good.
+are gone for good, and a search by text does not find such jobs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ WITH removed AS (
     WHERE vault.owner = '{Job.stream("")}' || removed.id AND vault.owner >= 'job:' AND vault.owner < 'job;'
 ), forgotten AS (
     DELETE FROM job_progress USING removed WHERE job_progress.job = removed.id
+), unindexed AS (
+    DELETE FROM job_search USING removed WHERE job_search.id = removed.id
 )
 SELECT count(*) FROM removed
 """

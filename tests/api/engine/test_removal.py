@@ -19,7 +19,7 @@ from tests.conftest import HandClock
 WITH_SECRET = {**FETCH, "custom_data": {"password": "hunter22"}}
 ROWS = (
     "SELECT (SELECT count(*) FROM job_view), (SELECT count(*) FROM job_task_view), (SELECT count(*) FROM vault),"
-    " (SELECT count(*) FROM job_progress)"
+    " (SELECT count(*) FROM job_progress), (SELECT count(*) FROM job_search)"
 )
 BEFORE = timedelta(days=365)
 
@@ -33,9 +33,10 @@ async def test_ended_jobs_are_removed_with_tasks_secrets_and_progress(
     recent = await bring(engine, inner, JobState.BROKEN, parameters=WITH_SECRET)
     reports = [Progress(Run(job, 1, 1), 0.5, "half") for job in (*old, waiting, recent)]
     await write(inner.database, lines=[], progress=reports)
-    assert await inner.database.row(ROWS) == (4, 8, 4, 4)
+    await inner.database.execute("INSERT INTO job_search SELECT id, ARRAY[1] FROM job_view")
+    assert await inner.database.row(ROWS) == (4, 8, 4, 4, 4)
     assert await remove_ended_jobs(inner.database, clock.now - BEFORE) == 2
-    assert await inner.database.row(ROWS) == (2, 4, 2, 2)
+    assert await inner.database.row(ROWS) == (2, 4, 2, 2, 2)
     for job in (waiting, recent):
         await single(engine, job)
     for job in old:
@@ -67,7 +68,7 @@ async def test_several_processes_may_remove_while_jobs_are_changed(
     assert sum(removed) + len(left) == 12
     clock.forward(days=366)
     await remove_ended_jobs(inner.database, clock.now - BEFORE)
-    assert await inner.database.row(ROWS) == (0, 0, 0, 0)
+    assert await inner.database.row(ROWS) == (0, 0, 0, 0, 0)
 
 
 async def test_progress_goes_some_minutes_after_the_end_of_its_job(
