@@ -140,9 +140,11 @@ class JobQueries:
         if wanted.order_by != "id":
             order = f"{ORDERS[wanted.order_by]} {direction} NULLS LAST, {order}"
         ranked = _RANKED if wanted.order_by == "position" else ""
-        if wanted.search and await JOB_SEARCH.narrows(self._database.lists, wanted.search.lower(), most=_TESTED):
-            conditions.append(JOB_SEARCH.condition("id"))
-            named |= JOB_SEARCH.parameters(wanted.search.lower())
+        if wanted.search:
+            candidates = await JOB_SEARCH.candidates(self._database.lists, wanted.search.lower(), most=_TESTED)
+            if candidates is not None:
+                conditions.append("id = ANY(%(candidates)s)")
+                named["candidates"] = candidates
         asked = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         turn = f"row_number() OVER (ORDER BY {order}) AS turn"
         page = f"SELECT {WHOLE}, {turn} FROM job_view {ranked} {asked} ORDER BY {order} LIMIT %(limit)s"

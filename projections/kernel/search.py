@@ -15,7 +15,7 @@ from zlib import crc32
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.kernel.arrays import PACKERS
+from projections.kernel.arrays import PACKERS, PackedArray
 from projections.kernel.database import Database, Pool
 
 CONSUMER: Final = "search"
@@ -61,23 +61,17 @@ class SearchIndex:
         stored = [f"{{{','.join(map(str, sorted(found)))}}}" if len(found) <= _LONGEST else None for found in texts.values()]
         await connection.execute(statement, (pack([str(key) for key in texts]), pack(stored)), binary=True)
 
-    async def narrows(self, pool: Pool, term: str, *, most: int) -> bool:
-        """Whether the index finds at most so many rows to test, and the consumer is near enough to the end of the log."""
+    async def candidates(self, pool: Pool, term: str, *, most: int) -> PackedArray | None:
+        """The ids of all rows whose text may contain the term. None: they are more than `most`, or the index cannot tell: the view
+        has to be scanned."""
         if len(term) < SHORTEST:
-            return False
+            return None
         question = f"""
-SELECT CASE WHEN (SELECT coalesce(max(last_position), 0) FROM commits) - ({_CHECKPOINT}) <= {_BEHIND}
-    THEN (SELECT count(*) FROM (SELECT FROM ({self._found}) AS found LIMIT %(most)s + 1) AS first) <= %(most)s ELSE false END
+SELECT ARRAY(SELECT id FROM ({self._found}) AS found LIMIT %(most)s + 1)
+WHERE (SELECT coalesce(max(last_position), 0) FROM commits) - ({_CHECKPOINT}) <= {_BEHIND}
 """
-        row = await pool.row(question, {**self.parameters(term), "most": most})
-        return bool(row and row[0])
-
-    def condition(self, column: str) -> str:
-        """Holds for every row whose text may contain the term."""
-        return f"{column} = ANY(ARRAY({self._found}))"
-
-    def parameters(self, term: str) -> dict[str, list[int]]:
-        return {"grams": sorted(grams(term))[:_TERM]}
+        row = await pool.row(question, {"grams": sorted(grams(term))[:_TERM], "most": most})
+        return None if row is None or len(row[0]) > most else PACKERS[self.key](row[0])
 
     @property
     def _found(self) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from domain.media_event.values import EventState, ProvisionState
+from projections.kernel.arrays import PackedArray
 from projections.kernel.page import FIRST_PAGE, Window
 from projections.kernel.where import Part, where
-from projections.media_event.search import EVENT_SEARCH
 
 ORDER_COLUMNS: dict[str, str] = {
     "Title": "e.title",
@@ -108,12 +108,12 @@ def _values(value: str | Sequence[str] | None) -> Sequence[str]:
     return (value,) if isinstance(value, str) else value or ()
 
 
-def list_query(filter_: EventFilter, ids: Ids, *, indexed: bool = False) -> ListQuery:
-    """`indexed`: only what the search index finds is tested for the search term."""
+def list_query(filter_: EventFilter, ids: Ids, *, candidates: PackedArray | None = None) -> ListQuery:
+    """`candidates` are all Events that the search term has to be tested on; None: all that there are."""
     conditions, parameters = _conditions(filter_, ids)
-    if indexed and filter_.search:
-        conditions.insert(0, EVENT_SEARCH.condition("e.id"))
-        parameters |= EVENT_SEARCH.parameters(filter_.search.lower())
+    if candidates is not None:
+        conditions.insert(0, "e.id = ANY(%(candidates)s)")
+        parameters["candidates"] = candidates
     all_of = " AND ".join(conditions)
     joins, order = _order(filter_)
     columns = "e.id, e.shown_version, e.document, e.date_created, e.date_modified"

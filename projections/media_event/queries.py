@@ -8,6 +8,7 @@ from uuid import UUID
 
 from domain.media_event.row import EventRow as EventRow
 from domain.media_event.values import EventDetails
+from projections.kernel.arrays import PackedArray
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 from projections.kernel.page import Page
@@ -53,7 +54,7 @@ class EventQueries:
         ids = ids_of(filter_, await self._database.lists.rows(*names)) if names is not None else {}
         if not all(ids.values()):
             return Page(filter_.window.limit, 0, [])
-        query = list_query(filter_, ids, indexed=await self._is_indexed(filter_))
+        query = list_query(filter_, ids, candidates=await self._candidates(filter_))
         expression, parameters = tallied(filter_, ids) or ("NULL", {})
         rows, total = await self._database.lists.page(
             query.page,
@@ -64,12 +65,13 @@ class EventQueries:
         )
         return Page(filter_.window.limit, total, [_row(row) for row in rows])
 
-    async def _is_indexed(self, filter_: EventFilter) -> bool:
-        """Whether the search index finds so few Events that testing them is less work than what the other filters leave."""
+    async def _candidates(self, filter_: EventFilter) -> PackedArray | None:
+        """The Events that the search index finds, if they are so few that testing them is less work than what the other filters
+        leave."""
         if not filter_.search:
-            return False
+            return None
         most = _TESTED if searches_only(filter_) else _TESTED_BESIDE_OTHERS
-        return await EVENT_SEARCH.narrows(self._database.lists, filter_.search.lower(), most=most)
+        return await EVENT_SEARCH.candidates(self._database.lists, filter_.search.lower(), most=most)
 
 
 def _row(row: Sequence[Any]) -> EventRow:

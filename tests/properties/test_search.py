@@ -78,11 +78,12 @@ async def test_the_index_finds_the_events_that_a_scan_finds(
         for more in ({}, {"deleted": True}, {"no_scheduled_end": True}):
             filter_ = EventFilter(search=term, window=Window(size=1000), **more)  # type: ignore[arg-type]
             expected = await scanned(inner, filter_)
-            narrowed = list_query(filter_, {}, indexed=True)
             page = await EventQueries(inner.database).page(filter_)
             assert ([row.id for row in page.results], page.total) == (expected, len(expected))
             if len(term.lower()) >= 3:
-                assert await EVENT_SEARCH.narrows(inner.database, term.lower(), most=100)
+                candidates = await EVENT_SEARCH.candidates(inner.database, term.lower(), most=100)
+                assert candidates is not None
+                narrowed = list_query(filter_, {}, candidates=candidates)
                 rows = await inner.database.rows(narrowed.page, narrowed.parameters)
                 assert [row[0] for row in rows] == expected
 

@@ -91,17 +91,17 @@ async def test_a_job_is_indexed_once(inner: Core) -> None:
     assert [(key, set(kept)) for key, kept in rows] == [(1, grams("clip\x1fany")), (2, grams("clip\x1fany"))]
 
 
-class TestNarrowing:
+class TestCandidates:
     async def test_short_terms_many_results_and_a_consumer_far_behind_are_left_to_a_scan(self, inner: Core) -> None:
         for number in (1, 2, 3):
             await event(inner, number, title=f"Final {number}")
         async with indexing(inner):
             await caught_up(inner)
-        assert not await EVENT_SEARCH.narrows(inner.database, "final"[: SHORTEST - 1], most=10)
-        assert await EVENT_SEARCH.narrows(inner.database, "final", most=3)
-        assert not await EVENT_SEARCH.narrows(inner.database, "final", most=2)
+        assert await EVENT_SEARCH.candidates(inner.database, "final"[: SHORTEST - 1], most=10) is None
+        assert await EVENT_SEARCH.candidates(inner.database, "final", most=3) is not None
+        assert await EVENT_SEARCH.candidates(inner.database, "final", most=2) is None
         await inner.database.execute("UPDATE consumer_shards SET position = -10001 WHERE consumer = %s", (CONSUMER,))
-        assert not await EVENT_SEARCH.narrows(inner.database, "final", most=3)
+        assert await EVENT_SEARCH.candidates(inner.database, "final", most=3) is None
 
 
 def test_sequences_are_of_characters_and_fit_an_integer() -> None:
