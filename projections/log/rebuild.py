@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import psycopg
@@ -45,6 +46,16 @@ _PAGE = 5_000
 _SHORT_TAIL = 500
 _FLIP_TRIES = 50
 _OF_A_NEWER = "{} belongs to a newer build, which has to build it"
+_SORTING = (("work_mem", "256MB"),)
+"""The history is sorted by streams. Beyond this memory it is sorted on disk: written once, and merged in one pass up to 100 GB."""
+_INDEXING = (("maintenance_work_mem", "256MB"),)
+_SAY_AFTER = 30.0
+_REBUILDER = """
+SELECT l.pid, to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ') FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (l.classid::bigint << 32 | l.objid::bigint) = %s
+"""
 _LOOK_AGAIN = 1.0
 """Seconds between two looks at whether older builds live."""
 _ACCESS = "GRANT SELECT, INSERT, UPDATE, DELETE ON public.{table} TO {role}"
@@ -70,16 +81,25 @@ class Rebuilt:
 
 class Rebuilder:
     """Rebuilds views. Needs the right to create tables, so it runs on a connection of the schema's owner. A start waits for
-    `patience` seconds: by then a process that was killed is taken for dead."""
+    `patience` seconds: by then a process that was killed is taken for dead. Whoever waits for another rebuild says so every
+    `say_after` seconds."""
 
     def __init__(
-        self, database: Database, streams: Streams, *, app_role: str | None, build: int = BUILD, patience: float = LEASE
+        self,
+        database: Database,
+        streams: Streams,
+        *,
+        app_role: str | None,
+        build: int = BUILD,
+        patience: float = LEASE,
+        say_after: float = _SAY_AFTER,
     ) -> None:
         self._database = database
         self._streams = streams
         self._app_role = app_role
         self._build = build
         self._patience = patience
+        self._say_after = say_after
 
     async def rebuild(self, view: View, *, progress: Callable[[int], None] | None = None) -> Rebuilt:
         """Build the view again under live traffic. One rebuild of a view at a time, guarded by an advisory lock. Raises
@@ -144,12 +164,30 @@ class Rebuilder:
 
     @asynccontextmanager
     async def _alone(self, view: View) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        connection = await self._database.connect("rebuild", seconds=None)
+        connection = await self._database.connect("rebuild", seconds=None, settings=_INDEXING)
         try:
-            await connection.execute("SELECT pg_advisory_lock(hashtext(%s))", (f"rebuild {view.name}",))
+            while not await self._locked(connection, view):
+                await self._name_rebuilder(connection, view)
             yield connection
         finally:
             await connection.close()
+
+    async def _locked(self, connection: AsyncConnection[TupleRow], view: View) -> bool:
+        try:
+            async with connection.transaction():
+                await connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{self._say_after:.3f}s",))
+                await connection.execute("SELECT pg_advisory_lock(%s)", (_lock_of(view),))
+        except psycopg.errors.LockNotAvailable:
+            return False
+        return True
+
+    async def _name_rebuilder(self, connection: AsyncConnection[TupleRow], view: View) -> None:
+        """It may take hours. But a process that is frozen in the middle keeps the lock too, and somebody has to end it."""
+        found = await (await connection.execute(_REBUILDER, (_lock_of(view),))).fetchone()
+        if found is not None:
+            _log.warning(
+                "%s is being rebuilt by another process (PostgreSQL process %d, since %s): waiting for it", view.name, *found
+            )
 
     async def _rebuild(
         self,
@@ -192,10 +230,10 @@ class Rebuilder:
     async def _fill(
         self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int, progress: Callable[[int], None]
     ) -> tuple[int, int]:
-        """Fold the log stream by stream, in the log's own index order, and COPY the rows as they come."""
+        """Fold the log stream by stream, and COPY the rows as they come."""
         events = rows = 0
         names = ", ".join(column.name for column in view.columns)
-        reader = await self._database.connect("rebuild reader", seconds=None)
+        reader = await self._database.connect("rebuild reader", seconds=None, settings=_SORTING)
         frozen = _collector_at_rest()
         try:
             async with connection.cursor() as cursor, cursor.copy(f"COPY public.{table} ({names}) FROM STDIN".encode()) as copy:
@@ -290,6 +328,11 @@ async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -
                 carried = carried[cut:]
     if carried:
         yield carried
+
+
+def _lock_of(view: View) -> int:
+    """The number of the advisory lock of its rebuilds."""
+    return int.from_bytes(sha256(f"rebuild {view.name}".encode()).digest()[:8], signed=True)
 
 
 def _collector_at_rest() -> Callable[[], None]:

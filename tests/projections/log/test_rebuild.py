@@ -30,6 +30,7 @@ from projections.media_event.view import EVENT_VIEW
 from tests.projections.content_keys.issuing import handlers_on, issue_one, key_request
 from tests.projections.feeding import as_superuser, do, event, record, room, table, tag
 from tests.projections.job.jobs_made import accept
+from tests.projections.log.helpers import until
 
 
 @pytest.fixture
@@ -84,6 +85,24 @@ async def test_a_rebuild_repairs_a_damaged_view(inner: Core, rebuilder: Rebuilde
     rebuilt = await rebuilder.rebuild(EVENT_VIEW, progress=progress.append)
     assert await table(inner.database, EVENT_VIEW) == live
     assert (rebuilt.events, progress[-1]) == (7, 7)
+
+
+async def test_whoever_waits_for_another_rebuild_says_for_which_process(
+    inner: Core, owner: Database, migrated: tuple[str, str | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that is frozen in the middle of a rebuild keeps the lock for ever."""
+    streams = Streams(owner, EventMapper(inner.catalogue))
+    frozen, waiting = (Rebuilder(owner, streams, app_role=migrated[1], say_after=seconds) for seconds in (30.0, 0.01))
+    async with frozen._alone(EVENT_VIEW) as connection:
+        rebuilding = asyncio.create_task(waiting.rebuild(EVENT_VIEW))
+        await until(
+            lambda: (
+                f"event_view is being rebuilt by another process (PostgreSQL process {connection.info.backend_pid}," in caplog.text
+            )
+        )
+        async with waiting._alone(RECORD_VIEW):
+            """Another view has a lock of its own."""
+    assert (await rebuilding).rows == 0
 
 
 async def test_an_empty_log_makes_an_empty_view(inner: Core, rebuilder: Rebuilder) -> None:
