@@ -1,6 +1,7 @@
 """Semaphores: addresses that must answer 2xx or 3xx before a job is queued (`sempahore_url`). ADR 0021.
 
-An address may never answer. So the semaphores of one client can take some of the connections and never all of them.
+An address may never answer. So the semaphores of one client can take some of the connections, and only one of them while they do
+not answer quickly: a few clients whose semaphores hang do not delay the others.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from projections.kernel.database import Database
 from projections.vault.vault import Vault
 from workers.ports import Outbound, OutboundFailed, OutboundRefused
 
-PLACES: Final = 16
+PLACES: Final = 64
 PLACES_EACH: Final = 4
+"""Of a client whose last request was answered within `QUICK` seconds; another one has one place."""
+QUICK: Final = 3.0
 SECONDS: Final = 10.0
 NO_TASK: Final = 0
 """The task number of log lines that belong to no task."""
@@ -87,6 +90,7 @@ class SemaphorePoller:
         self._ended = ended
         self._closed: dict[int, _Closed] = {}
         self._asking: dict[int, asyncio.Task[None]] = {}
+        self._quick: set[str] = set()
 
     @property
     def under_way(self) -> int:
@@ -110,7 +114,7 @@ class SemaphorePoller:
         for one in sorted(ready, key=lambda one: one.asked):
             if len(self._asking) >= PLACES:
                 return
-            if busy[one.due.client] < PLACES_EACH:
+            if busy[one.due.client] < (PLACES_EACH if one.due.client in self._quick else 1):
                 busy[one.due.client] += 1
                 task = asyncio.create_task(self._ask(one), name=f"semaphore of job {one.due.job}")
                 self._asking[one.due.job] = task
@@ -125,8 +129,13 @@ class SemaphorePoller:
         self._closed.clear()
 
     async def _ask(self, one: _Closed) -> None:
+        begun = monotonic()
         try:
             await self._ask_once(one)
+            if monotonic() - begun < QUICK:
+                self._quick.add(one.due.client)
+            else:
+                self._quick.discard(one.due.client)
         except Unavailable as fault:
             _log.info("the semaphore of job %d is requested again: %s", one.due.job, fault)
         except Exception:

@@ -170,18 +170,34 @@ class TestSchedules:
             await keeping.queued(1, 2)
 
 
-async def test_hanging_semaphores_of_one_client_do_not_delay_others(keeping: Scheduling) -> None:
+async def test_hanging_semaphores_of_some_clients_do_not_delay_others(keeping: Scheduling) -> None:
+    """Each of them has one place, so five clients with four jobs each are far from all places."""
     porter = Porter(200)
     async with Receiver(porter.answer) as receiver, keeping.scheduler():
-        for number in range(1, PLACES + 5):
-            await keeping.accept(number, semaphore=semaphore(receiver, f"/hang/{number}"), client="slow")
-        await until(lambda: len(porter.asked) == PLACES_EACH)
+        for number in range(1, 21):
+            await keeping.accept(number, semaphore=semaphore(receiver, f"/hang/{number}"), client=f"slow {number % 5}")
+        await until(lambda: len(porter.asked) == 5)
         await keeping.accept(90, semaphore=semaphore(receiver, "/quick"), client="quick")
-        await keeping.accept(91, within=0.001, client="slow")
+        await keeping.accept(91, within=0.001, client="slow 1")
         await keeping.queued(90, 91)
-        assert len(porter.asked) == PLACES_EACH + 1
+        assert len(porter.asked) == 5 + 1
         porter.let_go.set()
-        await keeping.queued(90, 91, *range(1, PLACES + 5))
+        await keeping.queued(90, 91, *range(1, 21))
+
+
+async def test_a_client_whose_semaphores_answer_quickly_has_several_places(keeping: Scheduling) -> None:
+    porter = Porter(200)
+    async with Receiver(porter.answer) as receiver, keeping.scheduler():
+        await keeping.accept(1, semaphore=semaphore(receiver))
+        await keeping.queued(1)
+        for number in range(2, PLACES + 2):
+            await keeping.accept(number, semaphore=semaphore(receiver, f"/hang/{number}"))
+        await until(lambda: len(porter.asked) == 1 + PLACES_EACH)
+        await keeping.accept(90, semaphore=semaphore(receiver, "/quick"), client="quick")
+        await keeping.queued(1, 90)
+        assert len(porter.asked) == 1 + PLACES_EACH + 1
+        porter.let_go.set()
+        await keeping.queued(1, 90, *range(2, PLACES + 2))
     assert receiver.most <= PLACES
 
 
