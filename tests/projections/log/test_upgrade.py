@@ -19,6 +19,7 @@ from domain.records.record import AmendRecord, RegisterRecord
 from projections.kernel.builds import BuildTooOld, OlderBuildsRun, RunningBuild
 from projections.kernel.database import Database
 from projections.kernel.stored_views import StoredViews
+from projections.kernel.tallies import Tally, total
 from projections.kernel.view import Column, View
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
@@ -30,18 +31,19 @@ from tests.projections.log.helpers import until
 
 
 def row(room: Room) -> tuple[Any, ...]:
-    return (room.key, room.version, room.details.name)
+    return (room.key, room.version, room.details.name, room.deleted)
 
 
 OLD = View(
     name="room_name_view",
     version=1,
     kinds=("room",),
-    columns=(Column("id", "text"), Column("version", "bigint"), Column("name", "text")),
+    columns=(Column("id", "text"), Column("version", "bigint"), Column("name", "text"), Column("deleted", "boolean")),
     row=row,
     key=("id",),
     indexes={"name": "{table} (name)"},
     changing=row,
+    tallies=(Tally("all"),),
 )
 
 
@@ -57,6 +59,7 @@ NEW = replace(
     changing=longer_row,
     earlier=OLD,
     from_earlier={"length": "length(name)"},
+    tallies=(Tally("all"), Tally("length", value="v.length")),
 )
 
 
@@ -105,6 +108,13 @@ class Process:
         names = ", ".join(column.name for column in self.view.columns)
         return await self.database.row(f"SELECT {names} FROM room_name_view WHERE id = %s", (str(key),))
 
+    async def total(self, dimension: str = "all", value: str = "") -> int | None:
+        """None: there is none in the form of this build."""
+        condition = "dimension = %(dimension)s AND value = %(value)s AND NOT deleted"
+        expression = total("room_name_view", self.view.version, condition=condition)
+        found = await self.database.row(f"SELECT {expression}", {"dimension": dimension, "value": value})
+        return found[0] if found else None
+
     async def write_until(self, done: asyncio.Event, other: Process) -> int:
         """Adds and changes, each read by this and another process as soon as it is answered. How many."""
         count = 0
@@ -114,7 +124,7 @@ class Process:
             await self.add(key, name)
             await other.rename(key, name + "b")
             for reader in (self, other):
-                shown = (str(key), 2, name + "b", len(name) + 1)
+                shown = (str(key), 2, name + "b", False, len(name) + 1)
                 assert await reader.read(key) == shown[: len(reader.view.columns)]
             await asyncio.sleep(0)
         return count
@@ -168,12 +178,25 @@ async def test_both_builds_read_what_either_wrote_until_the_older_one_ends_and_t
         await new.add(UUID(int=1), "after the flip")
         flipped.set()
         assert await alone > 0
-    assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "after the flip", 14)
+    assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "after the flip", False, 14)
     live = await table(new.database, NEW)
     assert len(live) == (await new.database.row("SELECT count(DISTINCT originator_id) FROM events") or (0,))[0]
     await new.rebuilder.rebuild(NEW)
     assert await table(new.database, NEW) == live
     assert await new.database.row("SELECT to_regnamespace('build_2') IS NULL") == (True,)
+
+
+async def test_totals_are_those_of_the_rows_whichever_build_wrote_them(old: Process, new: Process) -> None:
+    """The triggers belong to the table. Until the flip it has the totals of the older build; the newer one counts."""
+    for number, writer in enumerate((old, new, old, new), start=1):
+        await writer.add(UUID(int=number), "Hall")
+    await old.rename(UUID(int=2), "Attic")
+    assert (await old.total(), await new.total()) == (4, None)
+    await old.running.stop()
+    await new.rebuilder.finish([NEW])
+    await new.add(UUID(int=5), "Attic")
+    assert (await old.total(), await new.total()) == (None, 5)
+    assert [await new.total("length", str(length)) for length in (4, 5, 6)] == [3, 2, 0]
 
 
 class TestAfterTheFlip:
@@ -188,15 +211,15 @@ class TestAfterTheFlip:
             with pytest.raises(Unavailable, match="room_name_view has version 2 in the database, and this build writes version 1"):
                 await wanted
         assert await new.database.row("SELECT count(*) FROM events") == (1,)
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", 4)
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, 4)
 
     async def test_a_process_that_writes_the_earlier_version_goes_over_at_its_next_write(self, new: Process) -> None:
         """Commands that wait together, with rows of both versions, are all written once."""
         await new.rename(UUID(int=1), "Studio")
         keys = [uuid4() for _ in range(20)]
         await asyncio.gather(*(new.add(key, "Attic") for key in keys))
-        assert [await new.read(key) for key in keys] == [(str(key), 1, "Attic", 5) for key in keys]
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", 6)
+        assert [await new.read(key) for key in keys] == [(str(key), 1, "Attic", False, 5) for key in keys]
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False, 6)
         assert await new.database.row("SELECT count(*) FROM events") == (22,)
 
     async def test_the_older_build_neither_starts_nor_turns_the_view_back(self, old: Process, new: Process) -> None:
@@ -207,7 +230,7 @@ class TestAfterTheFlip:
         for turned_back in (old.rebuilder.ensure([OLD]), old.rebuilder.rebuild(OLD)):
             with pytest.raises(Unavailable, match="room_name_view belongs to a newer build"):
                 await turned_back
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", 4)
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, 4)
 
 
 class TestWhileTheOlderBuildLives:
@@ -215,8 +238,8 @@ class TestWhileTheOlderBuildLives:
         await old.add(UUID(int=1), "Hall")
         await old.rebuilder.rebuild(OLD)
         await new.rename(UUID(int=1), "Studio")
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", 6)
-        assert await old.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio")
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False, 6)
+        assert await old.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False)
 
     async def test_it_may_start_again(self, old: Process, new: Process) -> None:
         await old.running.stop()
@@ -234,7 +257,7 @@ class TestWhileTheOlderBuildLives:
         second = Process(inner, database_url, migrated[1], build=2, view=NEW)
         await second.start()
         await second.add(UUID(int=1), "Hall")
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", 4)
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, 4)
         await second.stop()
 
     async def test_a_build_that_does_not_know_the_version_before_does_not_start_beside_it(
