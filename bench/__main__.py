@@ -20,6 +20,7 @@ from bench import (
     lists,
     reads,
     replays,
+    size,
     speke,
     writes,
 )
@@ -47,6 +48,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "job-queue": jobs.job_queue,
     "framework": framework.framework,
     "cores": cores.cores,
+    "size": size.size,
 }
 
 
@@ -60,13 +62,15 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="shorter rounds, fewer of them, and 100 000 Events instead of a million"
     )
+    parser.add_argument("--events", type=int, metavar="N", help="of the large log of `size` (10 000 000; when quick 100 000)")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     results: list[Result] = []
     broken: list[str] = []
-    with ground(Effort(quick=given.quick)) as stood_on:
+    events = given.events or (100_000 if given.quick else 10_000_000)
+    with ground(Effort(given.quick, events)) as stood_on:
         for name in given.names or BENCHMARKS:
             print(f"\n{name}: {(BENCHMARKS[name].__doc__ or '').strip()}", flush=True)
             since = time.perf_counter()

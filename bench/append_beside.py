@@ -33,7 +33,10 @@ def snapshot(ground: Ground) -> Result:
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("SELECT count(*) FROM events")
         while len(rounds) * ground.effort.seconds < held:
-            pair = {url: _rate(url, seconds=ground.effort.seconds, losers=0) for url in _ordered(beside, without, len(rounds))}
+            pair = {
+                url: appends_per_second(url, seconds=ground.effort.seconds, losers=0)
+                for url in _ordered(beside, without, len(rounds))
+            }
             rounds.append((pair[beside], pair[without]))
     half = len(rounds) // 2
     table = Table(f"(q) Appends beside a snapshot held for {held:.0f} s of appends", ("rounds", "appends/s", "without", "ratio"))
@@ -47,7 +50,7 @@ def losers(ground: Ground) -> Result:
     """(r) 32 appends in flight, alone and beside 1 and 4 that append a stale version again and again; the losers do not count."""
     url = ground.database("bench_losers")
     ground.settle()
-    cells = {str(number): partial(_rate, url, seconds=ground.effort.seconds, losers=number) for number in (0, 1, 4)}
+    cells = {str(number): partial(appends_per_second, url, seconds=ground.effort.seconds, losers=number) for number in (0, 1, 4)}
     seen = in_turns(cells, rounds=ground.effort.rounds)
     table = Table("(r) Appends beside losers; ratio: of none", ("losers", "appends/s", "ratio"))
     ratios = {name: _ratio(list(zip(rates, seen["0"], strict=True))) for name, rates in seen.items()}
@@ -64,7 +67,8 @@ def _ratio(pairs: list[tuple[float, float]]) -> float:
     return middle([one / other for one, other in pairs])
 
 
-def _rate(url: str, *, seconds: float, losers: int) -> float:
+def appends_per_second(url: str, *, seconds: float, losers: int = 0) -> float:
+    """With 32 in flight that do not lose."""
     return uvloop.run(_appending(url, seconds=seconds, losers=losers))
 
 

@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", nargs="*", help="names of what is measured")
     given = parser.parse_args()
-    with ground(Effort(quick=True)) as base, ExitStack() as stack:
+    with ground(Effort(quick=True, events=0)) as base, ExitStack() as stack:
         cells: dict[str, Callable[[], Seen]] = {}
         for name, checkout in (("this", _HERE), ("other", given.other.resolve())):
             served, url = stack.enter_context(_served(base, checkout, name))

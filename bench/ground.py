@@ -34,6 +34,8 @@ class Effort:
     """How long a run measures. A quick run only shows whether something is broken."""
 
     quick: bool
+    events: int
+    """Of the large log."""
 
     @property
     def rounds(self) -> int:

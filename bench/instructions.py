@@ -92,7 +92,7 @@ def main() -> None:
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is not installed")
     table = Table("processor instructions for a request, in thousands", ("", "this", "other", "ratio"))
-    with ground(Effort(quick=True)) as base:
+    with ground(Effort(quick=True, events=0)) as base:
         for request in given.only:
             this = counted(base, _HERE, name="this", request=request)
             other = counted(base, given.other.resolve(), name="other", request=request)
