@@ -28,23 +28,28 @@ class HeldPositions:
 
     def __init__(self) -> None:
         self._found: defaultdict[Hashable, array[int]] = defaultdict(lambda: array("q"))
-        self._sorted: set[Hashable] = set()
+        self._unsorted: set[Hashable] = set()
 
     def add(self, partition: Hashable, position: int) -> None:
-        self._found[partition].append(position)
-        self._sorted.discard(partition)
+        """A partition may hold a thousand million records. They lie there in order, but for some that were sent again: then sorting
+        takes several times their memory."""
+        found = self._found[partition]
+        if found and position < found[-1]:
+            self._unsorted.add(partition)
+        found.append(position)
 
     def holds(self, partition: Hashable, position: int) -> bool:
         found = self._found.get(partition)
         if not found:
             return False
-        if partition not in self._sorted:
+        if partition in self._unsorted:
             self._found[partition] = found = array("q", sorted(found))
-            self._sorted.add(partition)
+            self._unsorted.remove(partition)
         at = bisect_left(found, position)
         if at < len(found) and found[at] == position:
             return True
         del self._found[partition]
+        self._unsorted.discard(partition)
         return False
 
 
