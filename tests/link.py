@@ -55,6 +55,11 @@ class Link:
             line.cancel()
         await asyncio.gather(*lines, return_exceptions=True)
 
+    def refuse(self) -> None:
+        """No new connection is taken; those that are open go on."""
+        if self._server is not None:
+            self._server.close()
+
     def through(self, conninfo: str) -> str:
         """The address of the database by this link."""
         return make_conninfo(conninfo, host="127.0.0.1", port=self.port)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ import psycopg
 from api.cli.home import create_home, lock_home
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from projections.kernel.availability import REMINDER
 from projections.kernel.connection import Connection, limited
 from projections.kernel.pooler import shares_sessions
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
@@ -21,6 +24,9 @@ OLDEST = 15
 WATCH_SECONDS = 1.0
 SINGLE_CONNECTIONS = 4
 """Of one process, beside its pools: for appends, notifications and listeners."""
+
+_TIMES = re.compile(r"[0-9-]{10} [0-9:.]+ UTC \[[0-9]+\] ")
+"""What begins a line of the server's log."""
 
 logger = logging.getLogger(__name__)
 
@@ -123,15 +129,22 @@ async def _start(postgres: EmbeddedPostgres) -> str:
 
 
 async def _watch(postgres: EmbeddedPostgres) -> None:
-    """Start the server again when it was killed, for example for lack of memory; requests get 503 until then."""
+    """Start the server again when it was killed, for example for lack of memory; requests get 503 until then. A start that fails
+    again and again for one reason is logged once, and every 30 seconds."""
+    reported, last = "", float("-inf")
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         if postgres.running:
             continue
-        logger.error("the embedded database has ended; it is started again")
+        if not reported:
+            logger.error("the embedded database has ended; it is started again")
         try:
             await _start(postgres)
         except EmbeddedPostgresError as error:
-            logger.error("the embedded database cannot be started again: %s", error)
+            reason = _TIMES.sub("", str(error))
+            if reason != reported or time.monotonic() - last >= REMINDER:
+                logger.error("the embedded database cannot be started again: %s", error)
+                reported, last = reason, time.monotonic()
         else:
             logger.warning("the embedded database runs again")
+            reported = ""

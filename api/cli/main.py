@@ -102,6 +102,7 @@ def set_up_log(level: str) -> None:
     logging.basicConfig(level=level, handlers=[handler])
     if level != "DEBUG":
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every attempt; the product logs the failure once
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # so does the breaker of the database
     server = logging.getLogger("uvicorn.error")
     server.addFilter(_is_not_a_cancelled_request)
     if level == "INFO":

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 import psycopg
 
 from domain.kernel.errors import Unavailable
+from projections.kernel.availability import of_lost_connection
 
 TRANSIENT: Final = (Unavailable, psycopg.OperationalError, TimeoutError)
 """Temporary faults: a database or a broker that does not answer."""
@@ -36,7 +37,8 @@ async def run_forever(
     reminder: float = REMINDER,
 ) -> None:
     """Call `turn` repeatedly until `until` is true. No fault ends the loop. A fault that occurs several times in a row is logged
-    once, again every `reminder` seconds as long as it lasts, and so is its end.
+    once, again every `reminder` seconds as long as it lasts, and so is its end. A lost connection to the database is logged by the
+    breaker of the process (`availability.py`), not by each of its tasks.
 
     The task ends when it is cancelled, also when something that `turn` calls catches the cancellation: a stop that waits for the
     task would wait for ever.
@@ -51,7 +53,8 @@ async def run_forever(
             await turn()
         except Exception as fault:
             description = type(fault).__name__ if by_name else f"{type(fault).__name__}: {fault}"
-            if description != reported or time.monotonic() - last >= reminder:
+            quiet = of_lost_connection(fault)
+            if not quiet and (description != reported or time.monotonic() - last >= reminder):
                 _report(fault, what, description=description, by_name=by_name)
                 reported, last = description, time.monotonic()
             await asyncio.sleep(pause)

@@ -13,13 +13,15 @@ import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Self
 
 import psycopg
 from psycopg import AsyncConnection, Notify, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
+from projections.kernel.availability import Availability
 from projections.kernel.primary import Primary
 
 QUIET: Final = 5.0
@@ -71,6 +73,20 @@ class Connection(AsyncConnection[TupleRow]):
         self._loop = asyncio.get_running_loop()  # asked for once: Python 3.11 makes a system call of it
         self._silent = False
 
+    @classmethod
+    async def connect(  # type: ignore[override]
+        cls, conninfo: str, *, availability: Availability | None = None, **options: Any
+    ) -> Self:
+        """Through the breaker of its process. Raises `DatabaseLost` while the database is lost."""
+        make = partial(super().connect, conninfo, **options)
+        if availability is None:
+            return await make()
+        try:
+            return await availability.unless_lost(make)
+        except psycopg.OperationalError as fault:
+            availability.suspect(fault)
+            raise
+
     async def configure(
         self, primary: Primary, *, seconds: float | None, settings: Sequence[tuple[str, str]] = (), role: str | None = None
     ) -> None:
@@ -90,7 +106,7 @@ class Connection(AsyncConnection[TupleRow]):
     async def wait(self, *given: Any, **named: Any) -> Any:
         """As psycopg's, but for no longer than `patience`, and only while the server is the primary. Everything that waits for the
         server comes through here."""
-        self._check_primary()
+        self.check_primary()
         limit = None if self.patience is None else self._loop.call_later(self.patience, self._hang_up)
         try:
             found = await super().wait(*given, **named)
@@ -101,10 +117,11 @@ class Connection(AsyncConnection[TupleRow]):
         finally:
             if limit is not None:
                 limit.cancel()
-        self._check_primary()
+        self.check_primary()
         return found
 
-    def _check_primary(self) -> None:
+    def check_primary(self) -> None:
+        """Close a connection to a former primary, and raise."""
         if self._primary is not None and self._primary.timeline != self.timeline:
             self.pgconn.finish()
             raise psycopg.OperationalError("another server is the primary now")

@@ -13,6 +13,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from domain.kernel.errors import Unavailable
 from projections.kernel import arrays
+from projections.kernel.availability import Availability, DatabaseLost
 from projections.kernel.connection import Connection, SilentServer, limited
 from projections.kernel.large_reads import LargeReads
 from projections.kernel.page import LARGEST_CONTENT, ORDINARY, PageTooLarge, sized
@@ -23,9 +24,12 @@ _STATEMENT: Final = 10.0
 """Seconds that a statement of a connection outside the pools may take, unless it says otherwise."""
 _IDLE: Final = (("idle_in_transaction_session_timeout", "10s"),)
 """A process that hangs within a transaction must not keep its locks."""
-_RECONNECTING: Final = 5.0
+_RECONNECTING: Final = 0.25
 """Seconds after which a pool gives up a new connection. The next query asks for one at once; the pool itself would wait longer
 after each failure, and so go on waiting when the database is back."""
+_ANSWERING: Final = 2.0
+_FREE: Final = 0.5
+"""Seconds that a look at the open connections waits for one that is not in use."""
 _FAULTS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, psycopg.errors.IdleInTransactionSessionTimeout)
 
 
@@ -46,6 +50,7 @@ class Pool:
         self,
         primary: Primary,
         *,
+        availability: Availability,
         role: str | None,
         schema: str | None = None,
         size: int,
@@ -54,10 +59,11 @@ class Pool:
         least: int = 0,
     ) -> None:
         self._primary = primary
+        self.availability = availability
         self._role = role
         self._schema = schema
         self._seconds = seconds
-        self._renewed = float("-inf")
+        self._renewed = self._answered = float("-inf")
         self._large_reads = LargeReads()
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             lambda: primary.conninfo,
@@ -68,9 +74,10 @@ class Pool:
             open=False,
             timeout=5,
             reconnect_timeout=_RECONNECTING,
-            kwargs={"autocommit": True, "application_name": "medialedger"},
+            kwargs={"autocommit": True, "application_name": "medialedger", "availability": availability},
             configure=self._configure_pooled,
         )
+        availability.pools.append(self)
 
     async def open(self) -> None:
         with unavailable():
@@ -106,10 +113,10 @@ class Pool:
         with unavailable():
             try:
                 return await self._rows(question, parameters)
+            except (PoolTimeout, TooManyRequests, SilentServer, DatabaseLost):
+                raise
             except psycopg.OperationalError as fault:
-                if isinstance(fault, PoolTimeout | TooManyRequests | SilentServer) or not (fault.sqlstate or "57P").startswith(
-                    "57P"
-                ):
+                if not (fault.sqlstate or "57P").startswith("57P"):
                     raise
                 return await self._rows(question, parameters)
 
@@ -121,14 +128,38 @@ class Pool:
     @asynccontextmanager
     async def _pooled(self) -> AsyncIterator[Connection]:
         """A connection of the pool. When it breaks, the others are replaced too: they lead to the same server by the same way."""
-        async with self._pool.connection() as connection:
-            try:
+        connection = await self.availability.unless_lost(self._pool.getconn)
+        try:
+            async with connection:
                 yield connection
-            except psycopg.OperationalError:
-                if connection.closed and connection.since > self._renewed:
-                    self._renewed = time.monotonic()
-                    await self._pool.drain()
-                raise
+            self._answered = time.monotonic()
+        except psycopg.OperationalError as fault:
+            if connection.closed:
+                self.availability.suspect(fault)
+            if connection.closed and connection.since > self._renewed:
+                self._renewed = time.monotonic()
+                await self._pool.drain()
+            raise
+        finally:
+            await self._pool.putconn(connection)
+
+    async def answers(self, since: float) -> bool:
+        """Whether an open connection has reached the database since then, or does."""
+        if self._answered >= since or not self._pool.get_stats().get("pool_size"):
+            return self._answered >= since
+        try:
+            async with self._pool.connection(timeout=_FREE) as connection:
+                before, connection.patience = connection.patience, _ANSWERING
+                await connection.execute("SELECT 1")
+                connection.patience = before
+        except (psycopg.Error, PoolTimeout):
+            return self._answered >= since
+        return True
+
+    async def renew(self) -> None:
+        """Replace all connections: those of before the loss may never answer again."""
+        if not self._pool.closed:
+            await self._pool.drain()
 
     async def row(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> TupleRow | None:
         found = await self.rows(question, parameters)
@@ -190,9 +221,20 @@ class Database(Pool):
     ) -> None:
         limits = limits or PoolLimits(size)
         primary, seconds = Primary(limited(conninfo)), limits.seconds
-        super().__init__(primary, role=role, schema=schema, size=limits.connections, seconds=seconds, least=1)
+        available = Availability(self._try)
+        super().__init__(
+            primary, availability=available, role=role, schema=schema, size=limits.connections, seconds=seconds, least=1
+        )
         self.conninfo = conninfo
-        self.lists = Pool(primary, role=role, schema=schema, size=limits.list_connections, seconds=seconds, waiting=limits.waiting)
+        self.lists = Pool(
+            primary,
+            availability=available,
+            role=role,
+            schema=schema,
+            size=limits.list_connections,
+            seconds=seconds,
+            waiting=limits.waiting,
+        )
 
     @classmethod
     def of_owner(cls, conninfo: str, *, size: int) -> Self:
@@ -204,6 +246,7 @@ class Database(Pool):
         await self.lists.open()
 
     async def close(self) -> None:
+        await self.availability.stop()
         await self.lists.close()
         await super().close()
 
@@ -225,7 +268,19 @@ class Database(Pool):
         return connection
 
     async def _connect(self, purpose: str) -> Connection:
-        return await Connection.connect(self._primary.conninfo, autocommit=True, application_name=f"medialedger {purpose}")
+        return await Connection.connect(
+            self._primary.conninfo,
+            autocommit=True,
+            application_name=f"medialedger {purpose}",
+            availability=self.availability,
+        )
+
+    async def _try(self) -> None:
+        """One connection, whatever is known of the database."""
+        name = "medialedger availability"
+        async with await Connection.connect(self._primary.conninfo, autocommit=True, application_name=name) as connection:
+            connection.patience = _ANSWERING
+            await connection.configure(self._primary, seconds=_ANSWERING)
 
 
 def _adapt(connection: Connection) -> None:

@@ -24,7 +24,7 @@ from psycopg.rows import TupleRow
 from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
 from projections.kernel.arrays import register_records
 from projections.kernel.connection import Connection
-from projections.kernel.database import Database
+from projections.kernel.database import Database, unavailable
 from projections.kernel.sizes import MIB
 from projections.kernel.stored_views import StoredViews
 from projections.log.event_record import ELEMENT
@@ -127,6 +127,8 @@ class Appender:
     async def append(self, append: WriteSet) -> int:
         """Commit; the position of the command's last event."""
         size = append.size
+        with unavailable():
+            self._database.availability.check()
         if self._stopping or self._full(size):
             raise Unavailable("too many changes are waiting to be written")
         waiting = _Waiting(append, self._loop.create_future(), size)
@@ -222,10 +224,13 @@ class Appender:
             left = later
 
     def _of_this_primary(self, batch: list[_Waiting]) -> list[_Waiting]:
-        """Those that were decided on the present primary. It may lack events that the others rest on: they are decided again."""
+        """Those that were decided on the present primary. It may lack events that the others rest on: they are decided again. A
+        connection to a former primary is given up."""
         if not self._connected():
             return batch
-        timeline = self._live().timeline
+        live = self._live()
+        live.check_primary()
+        timeline = live.timeline
         for waiting in batch:
             if waiting.append.timeline not in (None, timeline):
                 _fail(waiting, ConcurrencyConflict(waiting.append.events[0].stream))

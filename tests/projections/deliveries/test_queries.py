@@ -56,7 +56,9 @@ async def test_a_page_is_read_backward_in_an_index(
         owner.execute("ANALYZE pending_deliveries, finished_deliveries")
     async with Database(database_url) as database:
         await database.lists.close()
-        planned = database.lists = Planned(Primary(database_url), role=None, size=1, seconds=None)
+        planned = database.lists = Planned(
+            Primary(database_url), availability=database.availability, role=None, size=1, seconds=None
+        )
         await planned.open()
         found = await DeliveryQueries(database).page(UUID(HOOK), wanted)
     assert (len(found.results), found.more) == (20, True)

@@ -1,0 +1,180 @@
+"""Circuit breaker of the database: while it is lost nobody waits for it, and when it is back everybody may go on at once.
+
+Every connection of a process is made through one breaker. When one breaks or cannot be made, the breaker looks by itself whether
+the database is lost: no new connection can be made, and none that is open answers. Then it alone goes on trying, at a fixed short
+interval; a pause that grows would outlast the outage. It is the one that logs: lost, still away, back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeVar
+
+import psycopg
+from psycopg_pool import PoolTimeout, TooManyRequests
+
+T = TypeVar("T")
+EVERY: Final = 0.25
+"""Seconds from one try to the next while the database is lost."""
+REMINDER: Final = 30.0
+_MOST: Final = 8
+"""Tries at a time: one that gets no answer does not keep the next one from being made."""
+
+_log = logging.getLogger(__name__)
+
+
+class DatabaseLost(psycopg.OperationalError):
+    """The database is known to be lost, so nothing was tried."""
+
+
+class Watched(Protocol):
+    """A pool of connections."""
+
+    async def answers(self, since: float) -> bool:
+        """Whether one of its open connections has reached the database since then, or does."""
+        ...
+
+    async def renew(self) -> None:
+        """Replace all connections."""
+        ...
+
+
+class Availability:
+    """`connect` makes one connection and closes it, or raises. `explain` names a cause that the error of a connection does not
+    name, such as a full disk."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[None]],
+        *,
+        explain: Callable[[], str] = lambda: "",
+        reminder: float = REMINDER,
+        every: float = EVERY,
+    ) -> None:
+        self.explain = explain
+        self.pools: list[Watched] = []
+        self._connect = connect
+        self._reminder = reminder
+        self._every = every
+        self._reason = ""
+        self._lost_since: float | None = None
+        self._waits: set[asyncio.Timeout] = set()
+        self._look: asyncio.Task[None] | None = None
+        self._broke = float("-inf")
+
+    @property
+    def lost(self) -> bool:
+        return self._lost_since is not None
+
+    @property
+    def looking(self) -> bool:
+        """Whether it is being found out if the database is lost, or back."""
+        return self._look is not None and not self._look.done()
+
+    def check(self) -> None:
+        """Raises `DatabaseLost`."""
+        if self._lost_since is not None:
+            raise DatabaseLost(f"the database is away: {self._reason}")
+
+    async def unless_lost(self, wait: Callable[[], Awaitable[T]]) -> T:
+        """The result of a wait for the database. Raises `DatabaseLost`, also when it is lost during the wait."""
+        self.check()
+        limit = asyncio.timeout(None)
+        self._waits.add(limit)
+        try:
+            async with limit:
+                return await wait()
+        except TimeoutError:
+            if limit.expired():
+                raise DatabaseLost("the database was lost during the wait") from None
+            raise
+        finally:
+            self._waits.discard(limit)
+
+    def suspect(self, fault: BaseException) -> None:
+        """A connection broke, or could not be made: look whether the database is lost."""
+        if not self.looking:
+            self._look = asyncio.create_task(self._look_into(_line(fault)), name="availability of the database")
+
+    async def stop(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            await asyncio.wait({self._look})
+
+    async def _look_into(self, fault: str) -> None:
+        if await self._reached():
+            self._report_broken(fault)
+            return
+        self._lose()
+        try:
+            await self._until_back()
+        finally:
+            since, self._lost_since = self._lost_since, None
+        _log.warning("the database is back after %.0f s", time.monotonic() - (since or 0.0))
+        for pool in self.pools:
+            await pool.renew()
+
+    async def _reached(self) -> bool:
+        since = time.monotonic()
+        try:
+            await self._connect()
+        except Exception as fault:
+            if any(await asyncio.gather(*(pool.answers(since) for pool in self.pools))):
+                return True
+            self._reason = _line(fault)
+            return False
+        return True
+
+    def _report_broken(self, fault: str) -> None:
+        """One server process may have ended alone, or the server was started again in a moment."""
+        if time.monotonic() - self._broke >= self._reminder:
+            self._broke = time.monotonic()
+            _log.warning("a connection to the database failed (%s); the database answers", fault)
+
+    def _lose(self) -> None:
+        """Everybody who waits is told now."""
+        self._lost_since = time.monotonic()
+        _log.error("the database is lost: %s; requests get 503 until it is back", self._why())
+        now = asyncio.get_running_loop().time()
+        for limit in self._waits:
+            limit.reschedule(now)
+
+    def _why(self) -> str:
+        return "; ".join(filter(None, (self.explain(), self._reason)))
+
+    async def _until_back(self) -> None:
+        tries: set[asyncio.Task[bool]] = set()
+        told = time.monotonic()
+        try:
+            while True:
+                await asyncio.sleep(self._every)
+                if len(tries) < _MOST:
+                    tries.add(asyncio.create_task(self._reached()))
+                done, tries = await asyncio.wait(tries, timeout=self._every, return_when=asyncio.FIRST_COMPLETED)
+                if any(each.result() for each in done):
+                    return
+                if time.monotonic() - told >= self._reminder:
+                    told = time.monotonic()
+                    _log.error("the database is still away after %.0f s: %s", told - (self._lost_since or told), self._why())
+        finally:
+            for each in tries:
+                each.cancel()
+            await asyncio.gather(*tries, return_exceptions=True)
+
+
+def of_lost_connection(fault: BaseException | None) -> bool:
+    """Whether it is the end of a connection, or that none can be made. The breaker logs it, once for the whole process."""
+    while fault is not None:
+        if isinstance(fault, psycopg.OperationalError) and not isinstance(fault, PoolTimeout | TooManyRequests):
+            return (fault.sqlstate or "57P").startswith(("57P", "08"))
+        fault = fault.__cause__
+    return False
+
+
+def _line(fault: BaseException) -> str:
+    """The first line of the error of a connection; it holds no password."""
+    line = next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
+    return line.removeprefix("connection failed: ").removeprefix("connection is bad: ")
