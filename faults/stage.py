@@ -123,10 +123,8 @@ class Stage:
             link = self.links[process.name] = Link.to_postgres(self.database)
             await link.open()
             process.environment = {**process.environment, "MEDIALEDGER_DATABASE_URL": link.through(self.database)}
-        first, *others = self.all
-        first.start()
-        await first.until_ready()  # it creates the schema
-        for process in others:
+        await self._command("migrate")
+        for process in self.all:
             process.start()
         await self.until_ready()
 
@@ -210,15 +208,18 @@ class Stage:
     async def restored(self, since: int) -> None:
         """Begin an epoch, as an operator does who was told to: everything is stopped meanwhile."""
         await asyncio.gather(*(process.stop() for process in self.all))
+        await self._command("restored", "--since", str(since), "--reason", "a standby that lacked commits")
+        for process in self.all:
+            process.start()
+        await self.until_ready()
+
+    async def _command(self, *words: str) -> None:
         done = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "api.cli.main", "restored", "--since", str(since), "--reason", "a standby that lacked commits"),
+            *(sys.executable, "-m", "api.cli.main", *words),
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT), **self._environment},
         )
         assert await done.wait() == 0
-        for process in self.all:
-            process.start()
-        await self.until_ready()
 
     async def lease_changes(self) -> int:
         """How often a shard has changed its owner, so far."""

@@ -14,8 +14,11 @@ exit codes:
   0    done, or stopped after a signal
   1    failed; one line on stderr with the reason
   2    the command line is wrong
+  3    the log is not whole (audit verify, restore); the schema is not up to date (migrate --status)
   130  interrupted (Ctrl-C) before the product had started
 """
+NOT_WHOLE = 3
+NOT_UP_TO_DATE = 3
 ROLES = tuple(role.value for role in Role)
 JOB_STATES = ("queued", "started", "completed", "pending", "broken", "scheduled", "paused")
 
@@ -37,6 +40,7 @@ class Command:
 
 def _migrate(parser: ArgumentParser) -> None:
     parser.add_argument("--finish", action="store_true", help="wait until no older build runs, then finish the upgrade")
+    parser.add_argument("--status", action="store_true", help="change nothing; show which migrations the database has and lacks")
     parser.add_argument("--parent", type=int, help=SUPPRESS)
 
 
@@ -144,7 +148,7 @@ def _audit(parser: ArgumentParser) -> None:
     show.add_argument("aggregate", metavar="AGGREGATE", nargs="?", help="its kind, such as event or room")
     show.add_argument("id", metavar="ID", nargs="?")
     show.add_argument("--limit", type=_positive, default=50, metavar="N", help="how many entries at most (default: %(default)s)")
-    verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 1 when it is broken")
+    verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 3 when it is broken")
     what = verify.add_mutually_exclusive_group()
     what.add_argument("--since-seal", action="store_true", help="only what comes after the last sealed partition")
     what.add_argument("--file", type=Path, metavar="PATH", help="the file of an exported partition; no database is needed")
@@ -275,7 +279,7 @@ MIGRATE = Command(
     "bring the database's schema up to date",
     "Brings the database's schema up to date. `up`, `api` and `workers` do the same when they start. What older builds need stays "
     "until none runs any more; then a process that serves does the rest in the background, or this command with --finish.",
-    "medialedger migrate\n  medialedger migrate --finish",
+    "medialedger migrate\n  medialedger migrate --status\n  medialedger migrate --finish",
     _migrate,
 )
 BUILDS = Command(

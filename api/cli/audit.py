@@ -6,7 +6,10 @@ import asyncio
 from argparse import Namespace
 from functools import partial
 
-from api.cli.database import open_database
+import psycopg
+
+from api.cli.arguments import NOT_WHOLE
+from api.cli.database import first_line, open_database
 from api.cli.open_core import open_core
 from api.cli.progress import show_event_count
 from api.http.response import encode
@@ -45,10 +48,15 @@ def _line(entry: Entry) -> str:
 
 
 async def _verify(args: Namespace, settings: Settings) -> int:
+    """A log that is not whole has an exit code of its own: a database that cannot be reached raises no alarm of tampering."""
     if args.chain_hash is not None:
         raise StartError("--chain-hash needs --file")
     async with open_database(settings) as found:
-        result = await asyncio.to_thread(partial(verify, found.url, progress=show_event_count, since_seal=args.since_seal))
+        look = partial(verify, found.url, progress=show_event_count, since_seal=args.since_seal)
+        try:
+            result = await asyncio.to_thread(look)
+        except psycopg.Error as error:
+            raise StartError(f"the log cannot be read: {first_line(error)}") from None
     events = f"{result.checked} events"
     if result.valid and args.since_seal:
         print(f"the log is whole after position {result.since}, where the last seal ends: {result.checked - result.since} events")
@@ -57,7 +65,7 @@ async def _verify(args: Namespace, settings: Settings) -> int:
         print(f"the log is whole: {events}, each in its place")
         return 0
     print(f"the log does not fit at position {result.first_bad_position}: {result.reason} ({events} before it fit)")
-    return 1
+    return NOT_WHOLE
 
 
 async def _verify_file(args: Namespace) -> int:
@@ -67,13 +75,13 @@ async def _verify_file(args: Namespace) -> int:
         raise StartError(f"{args.file} cannot be read: {error.strerror}") from None
     except FileDamaged as damage:
         print(f"{args.file}: {damage}")
-        return 1
+        return NOT_WHOLE
     except LogDamaged as damage:
         print(f"{args.file} does not fit at position {damage.position}: {damage.reason}")
-        return 1
+        return NOT_WHOLE
     if args.chain_hash is not None and args.chain_hash.lower() != header.chain_hash.hex():
         print(f"{args.file} is whole, but its chain hash is {header.chain_hash.hex()}")
-        return 1
+        return NOT_WHOLE
     print(
         f"{args.file} is whole: events {header.after + 1} to {header.through} of log {header.log_id}, epoch {header.epoch}\n"
         f"chain hash {header.chain_hash.hex()}"

@@ -20,7 +20,7 @@ from domain.kernel.errors import DomainError, NotFound
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with open_core(settings) as wired:
+    async with open_core(settings, make=args.action == "add") as wired:
         try:
             await _ACTIONS[args.action](wired, args)
         except DomainError as refusal:

@@ -11,11 +11,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from api.cli.home import create_home, lock_home
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.kernel.availability import REMINDER
+from projections.kernel.builds import BUILD, check_build
 from projections.kernel.connection import Connection, limited
 from projections.kernel.pooler import shares_sessions
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
@@ -25,6 +27,9 @@ WATCH_SECONDS = 1.0
 SINGLE_CONNECTIONS = 4
 """Of one process, beside its pools: for appends, notifications and listeners."""
 
+_EXTERNAL = "external"
+_TABLES = "SELECT to_regclass('public.log_identity'), to_regclass('public.min_build')"
+_MISSING = "there is no medialedger in {}; `medialedger up` or `medialedger migrate` makes one"
 _TIMES = re.compile(r"[0-9-]{10} [0-9:.]+ UTC \[[0-9]+\] ")
 """What begins a line of the server's log."""
 
@@ -46,7 +51,7 @@ OpenDatabase = Callable[[Settings], AbstractAsyncContextManager[Database]]
 async def start_database(settings: Settings) -> AsyncIterator[Database]:
     """For `up`, which holds the lock of the home: the external database, else the embedded server, which runs during the block."""
     if settings.database_url is not None:
-        yield await _checked(settings.database_url.get_secret_value(), kind="external")
+        yield await _checked(settings.database_url.get_secret_value(), kind=_EXTERNAL)
         return
     postgres = EmbeddedPostgres(settings.home)
     try:
@@ -62,25 +67,54 @@ async def start_database(settings: Settings) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def attach_database(settings: Settings) -> AsyncIterator[Database]:
-    """For a process beside `up`: the external database, else the embedded server that `up` starts and stops."""
+async def attach_database(settings: Settings, *, make: bool = False) -> AsyncIterator[Database]:
+    """For a process beside `up`: the external database, else the embedded server that `up` starts and stops. Without `make` it must
+    hold a medialedger."""
     if settings.database_url is not None:
-        yield await _checked(settings.database_url.get_secret_value(), kind="external")
+        found = await _checked(settings.database_url.get_secret_value(), kind=_EXTERNAL)
     else:
-        yield await _checked(EmbeddedPostgres(settings.home).attach(), kind="embedded, started elsewhere")
+        found = await _checked(EmbeddedPostgres(settings.home).attach(), kind="embedded, started elsewhere")
+    if not make:
+        await _check_holds_medialedger(found.url, place=_place(settings))
+    yield found
 
 
 @asynccontextmanager
-async def open_database(settings: Settings) -> AsyncIterator[Database]:
-    """For a short command: the database that runs, else the embedded server, started for this command."""
-    if settings.database_url is not None or EmbeddedPostgres(settings.home).running:
-        async with attach_database(settings) as database:
+async def open_database(settings: Settings, *, make: bool = False) -> AsyncIterator[Database]:
+    """For a short command: the database that runs, else the embedded server, started for this command. Without `make` a database
+    that is missing or empty is not made: `StartError`."""
+    embedded = EmbeddedPostgres(settings.home)
+    if settings.database_url is not None or embedded.running:
+        async with attach_database(settings, make=make) as database:
             yield database
-    else:
-        create_home(settings.home)
-        with lock_home(settings.home):
-            async with start_database(settings) as database:
-                yield database
+        return
+    if not make and not embedded.exists:
+        raise StartError(_MISSING.format(_place(settings)))
+    create_home(settings.home)
+    with lock_home(settings.home):
+        async with start_database(settings) as database:
+            if not make:
+                await _check_holds_medialedger(database.url, place=_place(settings))
+            yield database
+
+
+def _place(settings: Settings) -> str:
+    """Where the database is, without its password."""
+    if settings.database_url is None:
+        return f"{settings.home} (MEDIALEDGER_HOME)"
+    parts = conninfo_to_dict(settings.database_url.get_secret_value())
+    return f"the database {parts.get('dbname') or parts.get('user') or ''} of MEDIALEDGER_DATABASE_URL"
+
+
+async def _check_holds_medialedger(url: str, *, place: str) -> None:
+    """Raises `StartError` for an empty database or another one, and `BuildTooOld`."""
+    async with await Connection.connect(url, autocommit=True) as connection:
+        row = await (
+            await connection.execute("SELECT to_regclass('public.log_identity'), to_regclass('public.min_build')")
+        ).fetchone()
+        if row is None or None in row:
+            raise StartError(_MISSING.format(place))
+        await check_build(connection, BUILD)
 
 
 async def _checked(url: str, *, kind: str) -> Database:
@@ -91,8 +125,7 @@ async def _checked(url: str, *, kind: str) -> Database:
             version = connection.info.server_version
             shared = await shares_sessions(connection, url)
     except (psycopg.Error, UnicodeError) as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise StartError(f"the database cannot be reached: {reason.removeprefix('connection failed: ')}") from None
+        raise StartError(f"the database cannot be reached: {first_line(error)}") from None
     if version < OLDEST * 10_000:
         raise StartError(f"the database is PostgreSQL {version // 10_000}; {OLDEST} or newer is needed")
     if shared:
@@ -101,6 +134,12 @@ async def _checked(url: str, *, kind: str) -> Database:
             "PostgreSQL itself"
         )
     return Database(url, f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}")
+
+
+def first_line(error: Exception) -> str:
+    """What an error of the database says first; it holds no password."""
+    reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return reason.removeprefix("connection failed: ")
 
 
 async def check_connections(database: Database, settings: Settings, *, processes: int) -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from datetime import datetime
 
+import psycopg
+
+from api.cli.arguments import NOT_UP_TO_DATE
 from api.cli.database import attach_database, open_database
 from api.cli.main import set_up_log
 from api.cli.parent import end_with
+from api.wiring.catalogue import migrations
 from api.wiring.core import finish, prepare
 from api.wiring.settings import Settings
+from projections.kernel.builds import BUILD
 from projections.kernel.database import APP_ROLE
 
 _NICE = 10
@@ -18,7 +24,9 @@ _NICE = 10
 async def run(args: Namespace, settings: Settings) -> int:
     if args.parent is not None:
         return await _for(args.parent, settings)
-    async with open_database(settings) as found:
+    if args.status:
+        return await _status(settings)
+    async with open_database(settings, make=True) as found:
         role = await prepare(found.url)
         print("the schema is up to date")
         if role is None:
@@ -27,6 +35,21 @@ async def run(args: Namespace, settings: Settings) -> int:
             await finish(found.url, role)
             print("the upgrade is finished")
     return 0
+
+
+async def _status(settings: Settings) -> int:
+    async with open_database(settings) as found, await psycopg.AsyncConnection.connect(found.url) as connection:
+        known: dict[str, datetime] = dict(await (await connection.execute("SELECT name, applied_at FROM migrations")).fetchall())
+        row = await (await connection.execute("SELECT build, newest, reason FROM min_build")).fetchone()
+    needed = [step.name for step in migrations()]
+    print(f"this build  {BUILD}")
+    if row is not None:
+        print(f"oldest that may start  {row[0]}  ({row[2]})\nnewest that has started  {row[1]}")
+    for name in needed:
+        print(f"{name}  applied {known[name]:%Y-%m-%d %H:%M:%S}Z" if name in known else f"{name}  missing")
+    for name in sorted(known.keys() - set(needed)):
+        print(f"{name}  applied {known[name]:%Y-%m-%d %H:%M:%S}Z by a newer build")
+    return 0 if known.keys() >= set(needed) else NOT_UP_TO_DATE
 
 
 async def _for(parent: int, settings: Settings) -> int:

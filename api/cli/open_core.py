@@ -11,8 +11,9 @@ from api.wiring.settings import Settings
 
 
 @asynccontextmanager
-async def open_core(settings: Settings) -> AsyncIterator[Core]:
-    async with open_database(settings) as found:
+async def open_core(settings: Settings, *, make: bool = False) -> AsyncIterator[Core]:
+    """`make`: a database that is missing or empty is made."""
+    async with open_database(settings, make=make) as found:
         wired = core(found.url, role=await prepare(found.url))
         try:
             await wired.start()

@@ -111,7 +111,7 @@ async def _api(
     from api.wiring.product import build
 
     key = master_key(settings.master_key_file)
-    async with attach_database(settings) as found:
+    async with attach_database(settings, make=True) as found:
         product = await build(settings, found.url, key, roles=_known(roles), siblings=link, changes=changes)
         link.registry = product.core.registry
 
@@ -128,7 +128,7 @@ async def _workers(roles: Sequence[str], settings: Settings, *, link: Link, sign
         link.registry = registry
         link.ready([("workers", ", ".join(names))])
 
-    async with attach_database(settings) as found:
+    async with attach_database(settings, make=True) as found:
         await work(settings, found.url, names=_known(roles), signals=signals, ready=ready, retire=link.retire)
 
 

@@ -97,11 +97,12 @@ async def admit(connection: AsyncConnection[TupleRow], build: int) -> None:
     """At the start, as the owner, under a lock of the caller. Raises `BuildTooOld`."""
     await connection.execute(_TABLES.encode())
     await connection.execute(_FIRST, (build, build))
-    await _check(connection, build)
+    await check_build(connection, build)
     await connection.execute(_NEWEST, (build, build))
 
 
-async def _check(connection: AsyncConnection[TupleRow], build: int) -> None:
+async def check_build(connection: AsyncConnection[TupleRow], build: int) -> None:
+    """Raises `BuildTooOld`."""
     least, _, reason = await (await connection.execute(_LIMIT)).fetchone() or (build, build, "")
     if least > build:
         raise BuildTooOld(build, least, reason)
@@ -128,7 +129,7 @@ async def shut_out_older(connection: AsyncConnection[TupleRow], build: int, *, b
     """In the caller's transaction, before something is taken away that older builds need: from now on they do not start. Raises
     `OlderBuildsRun` while one lives, and `BuildTooOld`."""
     await hold_builds(connection)
-    await _check(connection, build)
+    await check_build(connection, build)
     if older := await older_builds(connection, build):
         raise OlderBuildsRun(build, older, because)
     await connection.execute(_RAISE, (build, because, build))

@@ -119,6 +119,10 @@ class Products:
         self._started.append(Product(command, home, environment, root=root))
         return self._started[-1]
 
+    def migrate(self, home: Path, **settings: str) -> None:
+        """Make the database that `api` and `workers` start on."""
+        assert self.start(home, "migrate", **settings).ended() == 0
+
     @property
     def running(self) -> Sequence[Product]:
         return [product for product in self._started if product.process.poll() is None]

@@ -145,6 +145,7 @@ def own_database(postgres: str) -> Iterator[str]:
 
 def test_two_api_processes_on_one_database_are_as_one(started: Products, own_database: str, tmp_path: Path) -> None:
     settings = {"database_url": own_database, "admin_api_key": KEY}
+    started.migrate(tmp_path / "home", **settings)
     twins = [started.start(tmp_path / "home", "api", **settings).until_ready() for _ in range(2)]
     dice = random.Random(3)
     with client(twins[0], KEY) as one, client(twins[1], KEY) as two, ThreadPoolExecutor(16) as threads:

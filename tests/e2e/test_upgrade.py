@@ -79,6 +79,7 @@ def found(url: str, question: str) -> Sequence[Any]:
 
 def test_a_newer_build_takes_over_under_writes_and_nothing_is_lost(started: Products, database: str, tmp_path: Path) -> None:
     home, settings = tmp_path / "home", {"database_url": database, "admin_api_key": KEY}
+    started.migrate(home, **settings)
     old = started.start(home, "api", **settings).until_ready()
     tree = newer_build(tmp_path / "tree")
     with client(old, KEY) as before, ThreadPoolExecutor(1) as threads:

@@ -125,6 +125,7 @@ async def test_workers_that_are_killed_lose_nothing_on_the_way_through_kafka(
         ending.push_async_callback(asyncio.to_thread, database.stop)
 
         def api() -> Product:
+            started.migrate(tmp_path / "home", database_url=shared["database_url"])
             return started.start(tmp_path / "home", "api", admin_api_key=KEY, **shared).until_ready()
 
         http = ending.enter_context(client(await asyncio.to_thread(api), KEY))

@@ -44,9 +44,13 @@ class DataDirectory:
         self._password_file = home / "postgres-password"
         self._programs = programs
 
+    @property
+    def exists(self) -> bool:
+        return (self.path / "PG_VERSION").exists()
+
     def prepare(self, account: pwd.struct_passwd | None) -> None:
         """Create the directory when there is none. Raises when it belongs to another major version, or its password is missing."""
-        if not (self.path / "PG_VERSION").exists():
+        if not self.exists:
             self._initialise(account)
         version = (self.path / "PG_VERSION").read_text().strip()
         if version != MAJOR:

@@ -74,6 +74,11 @@ class EmbeddedPostgres:
         return self._url(postmaster, database=DATABASE)
 
     @property
+    def exists(self) -> bool:
+        """Whether the home has a database."""
+        return self._data_directory.exists
+
+    @property
     def running(self) -> bool:
         return self._pid_file.postmaster() is not None
 
