@@ -44,6 +44,10 @@ def _migrate(parser: ArgumentParser) -> None:
     parser.add_argument("--parent", type=int, help=SUPPRESS)
 
 
+def _archive(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", type=Path, help="the archive; mode 0600")
+
+
 def _projections(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="every view, its version and when it was built")
@@ -257,6 +261,21 @@ CONSUMERS = Command(
     "medialedger consumers list\n  medialedger consumers parked webhooks\n  medialedger consumers replay webhooks\n"
     "  medialedger consumers replay webhooks --stream event:1b671a64-40d5-491e-99b0-da01ff1f3341",
     _consumers,
+)
+BACKUP = Command(
+    "write the database to one file",
+    "Writes the database to one file, as of one moment, also while the product runs. The master key is not in it: keep a copy "
+    "elsewhere. Media are not in it either, only the list of their names.",
+    "medialedger backup /mnt/backups/monday.medialedger",
+    _archive,
+)
+RESTORE = Command(
+    "make a database of a back-up",
+    "Makes a database of a back-up, in a home without one or in an empty database of MEDIALEDGER_DATABASE_URL; checks its log, and "
+    "begins a new epoch as `medialedger restored` does. The master key of the back-up must be in its place. A damaged archive is "
+    "refused before anything is made.",
+    "medialedger restore /mnt/backups/monday.medialedger",
+    _archive,
 )
 RESTORED = Command(
     "tell the log that its database was restored",

@@ -41,6 +41,8 @@ COMMANDS: Mapping[str, Command] = {
     "log": arguments.LOG,
     "projections": arguments.PROJECTIONS,
     "consumers": arguments.CONSUMERS,
+    "backup": arguments.BACKUP,
+    "restore": arguments.RESTORE,
     "restored": arguments.RESTORED,
     "jobs": arguments.JOBS,
     "load-sample": arguments.LOAD_SAMPLE,

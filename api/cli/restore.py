@@ -1,0 +1,134 @@
+"""`medialedger restore`: makes a database of a back-up, and begins a new epoch of its log."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from argparse import Namespace
+from functools import partial
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from api.cli.arguments import NOT_WHOLE
+from api.cli.database import first_line, open_database
+from api.cli.home import create_home
+from api.cli.progress import end_line, show_event_count
+from api.wiring.core import prepare
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from projections.audit.verify import verify
+from projections.consumers.timeline import begin_epoch
+from projections.kernel.builds import BUILD
+from projections.kernel.sizes import shown
+from workers.adapters.backup_archive import Archive, BackupError, Manifest, reading
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+from workers.adapters.keyfiles import fingerprint, master_key, previous_master_key
+from workers.adapters.postgres_dump import DumpError, restore
+
+_OWN_TABLES = """
+SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
+"""
+_HEAD = """
+SELECT (SELECT log_id FROM log_identity)::text, last_position, encode(chain_hash, 'hex') FROM commits ORDER BY number DESC LIMIT 1
+"""
+_ROOM = 128 * 1024 * 1024
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    """Everything that can be refused is refused before anything is made."""
+    try:
+        with reading(args.file) as archive:
+            _check_build(archive.manifest)
+            _check_master_key(archive.manifest, settings)
+            if settings.database_url is None:
+                _check_home(archive.manifest, settings.home)
+            async with open_database(settings, make=True) as found:
+                await asyncio.to_thread(_restore, archive, found.url)
+                await prepare(found.url)
+                code = await _verified(archive.manifest, found.url)
+                if code == 0:
+                    await _begin_epoch(found.url, args.file)
+            _say_what_is_missing(archive, settings)
+    except (BackupError, DumpError) as error:
+        raise StartError(str(error)) from None
+    except psycopg.Error as error:
+        raise StartError(f"the database cannot be restored: {first_line(error)}") from None
+    return code
+
+
+def _check_build(manifest: Manifest) -> None:
+    if manifest.build > BUILD:
+        raise StartError(f"the back-up was made by build {manifest.build} ({manifest.product}); this is build {BUILD}")
+
+
+def _check_master_key(manifest: Manifest, settings: Settings) -> None:
+    path = settings.master_key_file
+    if not manifest.master_keys:
+        return
+    if not path.exists():
+        raise StartError(f"there is no master key at {path} (MEDIALEDGER_MASTER_KEY_FILE); put the one of the back-up there first")
+    known = {fingerprint(key) for key in (master_key(path), previous_master_key(path)) if key is not None}
+    if not known >= set(manifest.master_keys):
+        raise StartError(f"the master key {path} is not the one that the back-up was sealed with")
+
+
+def _check_home(manifest: Manifest, home: Path) -> None:
+    if EmbeddedPostgres(home).exists:
+        return  # it may be empty, after a restore that failed; that is looked at when it runs
+    create_home(home)
+    free, needed = shutil.disk_usage(home).free, manifest.database_bytes + _ROOM
+    if free < needed:
+        raise StartError(f"{home} has {shown(free)} free; the database needs {shown(needed)}")
+
+
+def _restore(archive: Archive, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(_OWN_TABLES).fetchone()
+        if row is None or row[0]:
+            raise BackupError("the database is not empty; restore into a new one")
+        there, made = connection.info.server_version // 10_000, archive.manifest.postgres // 10_000
+        if there < made:
+            raise BackupError(f"the back-up is of PostgreSQL {made}; the database is PostgreSQL {there}")
+        for name in archive.manifest.roles:
+            if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (name,)).fetchone() is None:
+                _create_role(connection, name)
+    with archive.dump() as source:
+        restore(source, url)
+
+
+def _create_role(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:
+    try:
+        connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
+    except psycopg.errors.InsufficientPrivilege:
+        raise BackupError(f"the role {name} does not exist, and this database user may not create it") from None
+
+
+async def _verified(manifest: Manifest, url: str) -> int:
+    found = await asyncio.to_thread(partial(verify, url, progress=show_event_count))
+    end_line()
+    if not found.valid:
+        print(f"the log does not fit at position {found.first_bad_position}: {found.reason}; no epoch has begun")
+        return NOT_WHOLE
+    with psycopg.connect(url) as connection:
+        row = connection.execute(_HEAD).fetchone()
+    if row is not None and row != (manifest.log_id, manifest.head, manifest.chain_hash):
+        print(f"the log is not the one of the back-up, which ends at {manifest.head}; no epoch has begun")
+        return NOT_WHOLE
+    print(f"the log is whole: {found.checked} events, as of {manifest.made_at}")
+    return 0
+
+
+async def _begin_epoch(url: str, path: Path) -> None:
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        epoch, since = await begin_epoch(connection, since=None, reason=f"restored from {path.name}")
+    print(f"epoch {epoch} of the log has begun after position {since}")
+
+
+def _say_what_is_missing(archive: Archive, settings: Settings) -> None:
+    if missing := archive.missing_media(settings.media_root):
+        print(f"{missing} of {archive.manifest.media_files} media files are not in {settings.media_root}; copy them there")
+    print("clients and their keys are those of the back-up")

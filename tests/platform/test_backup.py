@@ -1,0 +1,245 @@
+"""`medialedger backup` and `medialedger restore`, as a person calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from api.cli.main import main
+from api.wiring.core import Core, core, prepare
+from projections.consumers.timeline import timeline
+from projections.kernel.builds import BUILD
+from projections.vault.master_keys import master_key_fits
+from tests.postgres import new_database
+from tests.projections.consuming import consumer
+from tests.projections.feeding import event
+from tests.projections.log.helpers import rows, until
+from workers.adapters.backup_archive import DUMP, reading
+from workers.adapters.embedded_postgres import EmbeddedPostgres
+from workers.adapters.keyfiles import fingerprint
+
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "home" / "media" / "film").mkdir(parents=True)
+    (tmp_path / "home" / "media" / "film" / "a.mp4").write_bytes(b"x" * 100)
+    (tmp_path / "home" / "master.key").write_bytes(KEY)
+    (tmp_path / "home" / "master.key").chmod(0o600)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def source(postgres: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with new_database(postgres, f"source_{uuid4().hex[:8]}") as url:
+        monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", url)
+        yield url
+
+
+@pytest.fixture
+def target(postgres: str) -> Iterator[str]:
+    with new_database(postgres, f"target_{uuid4().hex[:8]}") as url:
+        yield url
+
+
+@asynccontextmanager
+async def running(url: str) -> AsyncIterator[Core]:
+    wired = core(url, role=await prepare(url))
+    await wired.start()
+    try:
+        yield wired
+    finally:
+        await wired.stop()
+
+
+@pytest.fixture
+async def archive(source: str, tmp_path: Path) -> Path:
+    async with running(source) as wired:
+        await master_key_fits(wired.database, fingerprint(KEY))
+        for number in range(1, 4):
+            await event(wired, number)
+        await consumer(wired, "webhooks", 3)
+    path = tmp_path / "a.backup"
+    assert await asyncio.to_thread(main, ["backup", str(path)]) == 0
+    return path
+
+
+def contents(url: str) -> dict[str, list[tuple[object, ...]]]:
+    """Of every table that a restore leaves as it was."""
+    names = rows(
+        url,
+        "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "
+        "AND relnamespace = 'public'::regnamespace AND relname NOT IN ('builds', 'consumer_shards', 'log_epochs') ORDER BY 1",
+    )
+    return {name: rows(url, f"SELECT t::text FROM {name} AS t ORDER BY 1") for (name,) in names}
+
+
+async def test_what_is_restored_is_what_was_there_and_a_new_epoch_begins(
+    archive: Path, source: str, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stat.S_IMODE(os.stat(archive).st_mode) == 0o600
+    with reading(archive) as opened:
+        assert (opened.manifest.media_files, opened.manifest.media_bytes) == (1, 100)
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
+    assert await asyncio.to_thread(main, ["restore", str(archive)]) == 0
+    shown = capsys.readouterr().out
+    assert "the log is whole: 3 events" in shown
+    assert "epoch 2 of the log has begun after position 3" in shown
+    assert contents(target) == contents(source)
+    assert rows(target, "SELECT owner FROM consumer_shards") == [(None,)]
+    grants = "SELECT relname, relacl::text FROM pg_class WHERE relname IN ('events', 'commits', 'min_build') ORDER BY 1"
+    assert rows(target, grants) == rows(source, grants)
+    functions = "SELECT proname, proacl::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1, 2"
+    assert rows(target, functions) == rows(source, functions)
+    async with running(target) as wired:
+        assert (await timeline(wired.database)).origin.epoch == 2
+        await event(wired, 4)
+    assert await asyncio.to_thread(main, ["audit", "verify"]) == 0
+
+
+async def test_a_back_up_under_writes_is_the_log_up_to_one_position(
+    source: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "b.backup"
+    async with running(source) as wired:
+        stop = False
+
+        async def write() -> int:
+            number = 0
+            while not stop:
+                number += 1
+                await event(wired, number)
+            return number
+
+        writing = asyncio.create_task(write())
+        await until(lambda: rows(source, "SELECT count(*) > 50 FROM events") == [(True,)])
+        assert await asyncio.to_thread(main, ["backup", str(path)]) == 0
+        stop = True
+        written = await writing
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
+    assert await asyncio.to_thread(main, ["restore", str(path)]) == 0
+    with reading(path) as archive:
+        head = archive.manifest.head
+    assert 50 < head <= written
+    assert rows(target, "SELECT count(*), max(position) FROM events") == [(head, head)]
+    assert await asyncio.to_thread(main, ["audit", "verify"]) == 0
+
+
+async def test_the_home_of_an_embedded_database_is_made(
+    archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.delenv("MEDIALEDGER_DATABASE_URL")
+    monkeypatch.setenv("MEDIALEDGER_MASTER_KEY_FILE", str(home / "master.key"))
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path / "new"))
+    try:
+        assert await asyncio.to_thread(main, ["restore", str(archive)]) == 0
+        assert "1 of 1 media files are not in" in capsys.readouterr().out
+        assert await asyncio.to_thread(main, ["audit", "verify"]) == 0
+        assert await asyncio.to_thread(main, ["restore", str(archive)]) == 1
+        assert "the database is not empty" in capsys.readouterr().err
+    finally:
+        EmbeddedPostgres(tmp_path / "new").stop()
+
+
+def test_a_damaged_archive_is_refused_and_nothing_is_made(
+    archive: Path, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = archive.read_bytes()
+    with reading(archive) as opened, opened.dump() as dump:
+        inside = whole.index(dump.read(64))
+    for name, damaged in {
+        "truncated": whole[:-100],
+        "half": whole[: len(whole) // 2],
+        "empty": b"",
+        "flipped": whole[: inside + 500] + bytes([whole[inside + 500] ^ 1]) + whole[inside + 501 :],
+        "another file": b"PGDMP" + bytes(1000),
+    }.items():
+        path = tmp_path / "damaged.backup"
+        path.write_bytes(damaged)
+        for url in (target, ""):
+            monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", url)
+            monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path / "new"))
+            capsys.readouterr()
+            assert main(["restore", str(path)]) == 1, name
+            refused = capsys.readouterr().err
+            assert refused.startswith(f"medialedger: {path} is no back-up of medialedger, or is "), name
+            assert len(refused.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+    assert rows(target, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == [(0,)]
+
+
+async def test_a_dump_that_cannot_be_restored_leaves_the_database_empty(
+    archive: Path, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here a statement of the middle is refused."""
+    with psycopg.connect(target) as connection:
+        connection.execute("CREATE FUNCTION stream_key(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'")
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
+    assert await asyncio.to_thread(main, ["restore", str(archive)]) == 1
+    assert capsys.readouterr().err.startswith("medialedger: psql: ")
+    assert rows(target, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == [(0,)]
+
+
+@pytest.mark.parametrize("key", [None, b"o" * 32])
+def test_without_its_master_key_nothing_is_restored(
+    archive: Path, home: Path, target: str, key: bytes | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = home / "master.key"
+    place.unlink()
+    if key is not None:
+        place.write_bytes(key)
+        place.chmod(0o600)
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
+    assert main(["restore", str(archive)]) == 1
+    assert "master key" in capsys.readouterr().err
+    assert place.exists() is (key is not None)
+    assert rows(target, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == [(0,)]
+
+
+def test_a_back_up_of_a_newer_build_is_refused(
+    archive: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("api.cli.restore.BUILD", BUILD - 1)
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
+    assert main(["restore", str(archive)]) == 1
+    assert f"was made by build {BUILD}" in capsys.readouterr().err
+
+
+async def test_a_log_that_is_not_whole_begins_no_epoch(
+    archive: Path, source: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(source) as owner:
+        owner.execute("SET session_replication_role = replica")
+        owner.execute("UPDATE events SET state = state || 'x'::bytea WHERE position = 2")
+    path = tmp_path / "tampered.backup"
+    assert await asyncio.to_thread(main, ["backup", str(path)]) == 0
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
+    assert await asyncio.to_thread(main, ["restore", str(path)]) == 3
+    assert rows(target, "SELECT count(*) FROM log_epochs") == [(0,)]
+
+
+def test_a_back_up_replaces_no_file_and_leaves_no_half(
+    archive: Path, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = archive.read_bytes()
+    assert main(["backup", str(archive)]) == 1
+    assert capsys.readouterr().err == f"medialedger: {archive} exists already\n"
+    assert archive.read_bytes() == before
+    files = sorted(os.listdir(tmp_path))
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", make_conninfo(source, options="-c default_transaction_isolation=bad"))
+    assert main(["backup", str(tmp_path / "c.backup")]) == 1
+    assert main(["backup", str(tmp_path / "no" / "c.backup")]) == 1
+    assert sorted(os.listdir(tmp_path)) == files
+    with reading(archive) as opened:
+        assert opened.dump().name == DUMP

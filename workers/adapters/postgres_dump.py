@@ -1,0 +1,115 @@
+"""Dumps of a PostgreSQL database, with the programs of the wheel: `pg_dump`, `pg_restore` and `psql`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Thread
+from typing import IO, Any, Final
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from workers.adapters.embedded_postgres.programs import MAJOR, error_line, program_directory
+
+_CHUNK: Final = 1 << 20
+_HEAD: Final = 40
+"""Lines at the beginning of a script that set parameters of the session."""
+_NEWER: Final = b"SET transaction_timeout"
+"""A parameter that servers before 17 do not know."""
+
+
+class DumpError(Exception):
+    """A program failed. The text is one line."""
+
+
+def newest_server() -> int:
+    """The newest major version that can be dumped."""
+    return int(MAJOR)
+
+
+@contextmanager
+def dumping(conninfo: str, *, snapshot: str, without_rows: Sequence[str] = ()) -> Iterator[IO[bytes]]:
+    """The bytes of a dump of what the snapshot shows. Raises `DumpError` when the program fails."""
+    excluded = [f"--exclude-table-data={name}" for name in without_rows]
+    arguments = [*_program("pg_dump", conninfo), "--format=custom", "--no-owner", f"--snapshot={snapshot}", *excluded]
+    with TemporaryFile() as errors, _started(arguments, conninfo, stdout=subprocess.PIPE, stderr=errors) as dump:
+        try:
+            assert dump.stdout is not None
+            yield dump.stdout
+        except BaseException:
+            dump.kill()
+            raise
+        _check(dump, errors)
+
+
+def restore(source: IO[bytes], conninfo: str) -> None:
+    """Make the tables of a dump, with their rows: all of it, or nothing. Raises `DumpError`."""
+    arguments = [_path("pg_restore"), "--format=custom", "--no-owner", "--exit-on-error", "--file=-"]
+    once = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--single-transaction", "--file=-", "--output=/dev/null"]
+    pipe = subprocess.PIPE
+    with TemporaryFile() as errors, TemporaryFile() as refusals:
+        with (
+            _started([*_program("psql", conninfo), *once], conninfo, stdin=pipe, stderr=refusals) as psql,
+            _started(arguments, conninfo, stdin=pipe, stdout=pipe, stderr=errors) as reader,
+        ):
+            assert psql.stdin is not None
+            assert reader.stdin is not None
+            assert reader.stdout is not None
+            feeding = Thread(target=_feed, args=(source, reader.stdin), daemon=True)
+            feeding.start()
+            whole = False
+            try:
+                _pass_script(reader.stdout, psql.stdin)
+                whole = reader.wait() == 0
+            except BrokenPipeError:
+                reader.kill()  # psql has ended, and says why
+            finally:
+                if not whole and psql.poll() is None:
+                    psql.kill()  # the end of its input would commit what it has
+                with suppress(BrokenPipeError):
+                    psql.stdin.close()
+                feeding.join()
+        if psql.returncode > 0:
+            _check(psql, refusals)
+        _check(reader, errors)
+        _check(psql, refusals)
+
+
+def _feed(source: IO[bytes], drain: IO[bytes]) -> None:
+    with suppress(BrokenPipeError, ValueError), drain:
+        shutil.copyfileobj(source, drain, _CHUNK)
+
+
+def _pass_script(script: IO[bytes], drain: IO[bytes]) -> None:
+    for _ in range(_HEAD):
+        line = script.readline()
+        if not line.startswith(_NEWER):
+            drain.write(line)
+    shutil.copyfileobj(script, drain, _CHUNK)
+
+
+def _check(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+    if process.wait():
+        errors.seek(0)
+        name = Path(str(process.args[0])).name if isinstance(process.args, list) else "the program"
+        raise DumpError(f"{name}: {error_line(errors.read().decode(errors='replace'))}")
+
+
+def _path(name: str) -> str:
+    return str(program_directory() / name)
+
+
+def _program(name: str, conninfo: str) -> list[str]:
+    """Without the password, which every user of the machine could see among the arguments."""
+    parts = {key: value for key, value in conninfo_to_dict(conninfo).items() if key != "password"}
+    return [_path(name), f"--dbname={make_conninfo('', **parts)}", "--no-password"]
+
+
+def _started(arguments: Sequence[str], conninfo: str, **pipes: Any) -> subprocess.Popen[bytes]:
+    password = conninfo_to_dict(conninfo).get("password")
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **({"PGPASSWORD": str(password)} if password else {})}
+    return subprocess.Popen(arguments, env=environment, **pipes)  # noqa: S603 - no shell
