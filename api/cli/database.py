@@ -20,10 +20,14 @@ from projections.kernel.availability import REMINDER
 from projections.kernel.builds import BUILD, check_build
 from projections.kernel.connection import Connection, limited
 from projections.kernel.pooler import shares_sessions
+from projections.kernel.sizes import MIB, shown
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from workers.adapters.free_space import free_bytes
 
 OLDEST = 15
 WATCH_SECONDS = 1.0
+NEW_DATABASE = 128 * MIB
+"""What PostgreSQL writes before the first row, and the first segments of its log."""
 SINGLE_CONNECTIONS = 4
 """Of one process, beside its pools: for appends, notifications and listeners."""
 
@@ -54,6 +58,8 @@ async def start_database(settings: Settings) -> AsyncIterator[Database]:
         yield await _checked(settings.database_url.get_secret_value(), kind=_EXTERNAL)
         return
     postgres = EmbeddedPostgres(settings.home)
+    if not postgres.exists and (free := free_bytes(settings.home)) < NEW_DATABASE:
+        raise StartError(f"{settings.home} has {shown(free)} free; a new database needs {shown(NEW_DATABASE)}")
     try:
         url = await _start(postgres)
         watch = asyncio.create_task(_watch(postgres))

@@ -14,6 +14,7 @@ from api.cli.ready import print_status, working_text
 from api.cli.stop_signals import StopSignals
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.settings import Settings
+from api.wiring.space import free_space
 from api.wiring.startup import StartError
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
@@ -62,10 +63,11 @@ async def work(
     inner = await prepared(database, key, previous=previous, pools=settings.database_limits, limits=settings.log_limits)
     outbound = GuardedClient(settings.outbound_allow)
     workers = process_workers(inner, SecretCipher(key, previous=previous), outbound=outbound, settings=settings, roles=names)
-    finisher = Finisher(inner.database)
+    finisher, space = Finisher(inner.database), free_space(inner, settings)
     stopped = retire or asyncio.Event()
     try:
         await inner.start()
+        await space.start()
         await workers.start()
         await finisher.start()
         signals.on_stop(stopped.set)
@@ -74,6 +76,7 @@ async def work(
     finally:
         signals.on_stop(lambda: None)
         await finisher.stop()
+        await space.stop()
         await workers.stop()
         await outbound.close()
         await inner.stop()

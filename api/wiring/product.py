@@ -26,6 +26,7 @@ from api.wiring.core import Core
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
 from api.wiring.siblings import Alone, Siblings
+from api.wiring.space import free_space
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.client.handlers import ClientHandlers
@@ -79,6 +80,9 @@ class Product:
         self._started.callback(self._request_log.flush)
         self._started.push_async_callback(self.core.stop)
         await self.core.start()
+        space = free_space(self.core, self._settings)
+        self._started.push_async_callback(space.stop)
+        await space.start()
         self._started.push_async_callback(self._write_last_use)
         await self._first_admin()
         self._started.push_async_callback(self._usage.stop)

@@ -23,6 +23,7 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
 from projections.kernel.arrays import register_records
+from projections.kernel.availability import REMINDER
 from projections.kernel.connection import Connection
 from projections.kernel.database import Database, unavailable
 from projections.kernel.sizes import MIB
@@ -97,6 +98,7 @@ class Appender:
         self._stopping = False
         self.ahead = 0.0  # seconds from the database's clock to the last recorded time
         self._latest: tuple[int, UUID] | None = None  # position and id of the last event that this process wrote
+        self._refused = float("-inf")
         self._wary = 0  # batches for which losers are looked for before the append
         self._loop: asyncio.AbstractEventLoop
 
@@ -214,6 +216,9 @@ class Appender:
                         _fail(waiting, Unavailable("the log has no partition"))
             except (psycopg.errors.UndefinedObject, psycopg.errors.UndefinedTable) as fault:
                 later = [*await self._replaced(now, fault), *later]
+            except psycopg.errors.DiskFull as fault:
+                for waiting in now:
+                    _fail(waiting, self._verdict(waiting.append, fault))
             except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
                 for waiting in now:
                     _fail(waiting, Unavailable("the database is too busy"))
@@ -268,10 +273,22 @@ class Appender:
     async def _divide(self, batch: Sequence[_Waiting], fault: Exception) -> None:
         """The statement was refused for a reason that may be one command's only: halve the batch until that command is alone."""
         if len(batch) == 1:
-            _fail(batch[0], _verdict(batch[0].append, fault))
+            _fail(batch[0], self._verdict(batch[0].append, fault))
             return
         for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
             await self._commit(half, sift=False)
+
+    def _verdict(self, append: WriteSet, fault: Exception) -> Exception:
+        """The error for a command that a running server refused: permanent for a limit, else `Unavailable`. A full disk refuses all
+        commands, so that is logged once in a while."""
+        if isinstance(fault, psycopg.errors.UniqueViolation | psycopg.errors.ForeignKeyViolation):
+            return ConcurrencyConflict(append.events[0].stream)
+        if isinstance(fault, psycopg.errors.ProgramLimitExceeded) or not isinstance(fault, _LOST):
+            return fault
+        if time.monotonic() - self._refused >= REMINDER:
+            self._refused = time.monotonic()
+            _log.error("the database refuses to write: %s", str(fault).partition("\n")[0])
+        return Unavailable("the database cannot write at the moment")
 
     async def _settle(self, batch: Sequence[_Waiting]) -> None:
         """After a lost connection it is unknown what was committed. The log is asked for the event of each command, and what is
@@ -371,16 +388,6 @@ async def send_events(connection: AsyncConnection[TupleRow]) -> None:
     found = await (await connection.execute(ELEMENT)).fetchone()
     assert found is not None, "a SELECT without FROM gives one row"
     register_records(connection, found[0])
-
-
-def _verdict(append: WriteSet, fault: Exception) -> Exception:
-    """The error for a command that a running server refused: permanent for a limit, else `Unavailable`."""
-    if isinstance(fault, psycopg.errors.UniqueViolation | psycopg.errors.ForeignKeyViolation):
-        return ConcurrencyConflict(append.events[0].stream)
-    if isinstance(fault, psycopg.errors.ProgramLimitExceeded) or not isinstance(fault, _LOST):
-        return fault
-    _log.warning("the database refuses to write: %s", type(fault).__name__)
-    return Unavailable("the database cannot write at the moment")
 
 
 def _succeeded(waiting: _Waiting, position: int) -> None:
