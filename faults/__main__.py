@@ -23,10 +23,17 @@ import uvloop
 
 from faults import floods, fuzz, jobs, network, pooler
 from faults.matrix import Result, latency, played
-from faults.scenarios import FULL, FULL_NAMES, QUICK, QUICK_NAMES, SCENARIOS, Effort, Scenario
+from faults.outages import OUTAGES
+from faults.scenarios import FULL, QUICK, SCENARIOS, Effort, Scenario
 from faults.stage import Servers, Stage
 
 T = TypeVar("T")
+_ALL = (*SCENARIOS, *OUTAGES)
+_STAGES = (
+    *((True, Servers.ALONE), (False, Servers.ALONE), (True, Servers.LINKED), (True, Servers.REPLICATED)),
+    *((False, Servers.ON_SMALL_DISK), (False, Servers.CLOCKED)),
+)
+_NOT_QUICK = ("receiver-", "calm-")
 _COLUMNS = (
     *("scenario", "acknowledged", "in the log", "sent", "unique", "repeats", "lost", "out of order", "wrong"),
     *("settled s", "p50 / p99 ms", "holds"),
@@ -35,7 +42,7 @@ _COLUMNS = (
 
 def main() -> None:
     others = tuple((module.NAME, module.MEANING) for module in (jobs, network, pooler, floods, fuzz))
-    meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in SCENARIOS), *others))
+    meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
         description=f"Names: {meanings}",
@@ -47,13 +54,14 @@ def main() -> None:
     )
     given = parser.parse_args()
     beside = tuple(name for name, _ in others)
-    every = (*FULL_NAMES, *beside)
-    names = given.names or ((*QUICK_NAMES, *beside) if given.quick else every)
+    every = (*(one.name for one in _ALL), *beside)
+    names = given.names or [name for name in every if not given.quick or not name.startswith(_NOT_QUICK)]
     if unknown := set(names) - set(every):
         parser.error(f"there is no scenario {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     seed = random.randrange(10**6) if given.seed is None else given.seed
     folder = Path(tempfile.mkdtemp(prefix="medialedger-faults-"))
-    chosen = [one for one in SCENARIOS if one.name in names]
+    wanted = [one for one in _ALL if one.name in names]
+    chosen = [one for one in wanted if one.obstacle() is None]
     print(f"seed {seed}, in {folder}", flush=True)
     since = time.monotonic()
     holds = True
@@ -74,6 +82,10 @@ def main() -> None:
     if fuzz.NAME in names:
         (folder / fuzz.NAME).mkdir()
         holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
+    for one in wanted:
+        if (obstacle := one.obstacle()) is not None:
+            print(f"\n{one.name} was NOT TRIED: {obstacle}", flush=True)
+            holds = holds and one.name not in given.names
     print(f"\nseed {seed}; {time.monotonic() - since:.0f} s", flush=True)
     if not holds:
         sys.exit(f"an invariant was violated; the logs of the processes are in {folder}")
@@ -128,7 +140,7 @@ async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:
 
 async def _matrix(chosen: Sequence[Scenario], folder: Path, *, effort: Effort, seed: int) -> list[Result]:
     results: list[Result] = []
-    for kafka, servers in ((True, Servers.ALONE), (False, Servers.ALONE), (True, Servers.LINKED), (True, Servers.REPLICATED)):
+    for kafka, servers in _STAGES:
         scenarios = [one for one in chosen if (one.kafka, one.servers) == (kafka, servers)]
         if scenarios:
             name = f"{servers.name.lower()}-{'kafka' if kafka else 'log'}"
@@ -145,6 +157,8 @@ def _show(result: Result) -> None:
         f"  writes acknowledged {result.acknowledged}, repeated by authors {result.repeated}, not in the log {result.unlogged};"
         f" unexpected ends {result.unexpected_ends}; parked {result.parked}; chain {result.broken_chain or 'whole'}"
     )
+    for violation in result.violations:
+        print(f"  VIOLATED: {violation}")
     for one in result.found:
         behaviours = ", ".join(f"{name} {times}" for name, times in sorted(one.receiver.behaviours.items()))
         print(

@@ -39,11 +39,12 @@ class Result:
     unexpected_ends: int
     broken_chain: str
     notes: str
+    violations: Sequence[str]
 
     @property
     def holds(self) -> bool:
         bad = self.unlogged + self.parked + sum(one.lost + one.disordered + one.unknown + one.wrong for one in self.found)
-        return bad == 0 and not self.broken_chain and self.acknowledged > 0
+        return bad == 0 and not self.broken_chain and not self.violations and self.acknowledged > 0
 
     @property
     def latencies(self) -> list[float]:
@@ -101,6 +102,7 @@ async def played(stage: Stage, scenario: Scenario, *, effort: Effort) -> Result:
         unexpected_ends=sum(process.unexpected_ends for process in stage.all) - ended,
         broken_chain=chain.reason or "",
         notes="; ".join(scene.notes),
+        violations=scene.violations,
     )
 
 

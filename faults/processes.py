@@ -50,6 +50,11 @@ class Supervised:
             await self._process.wait()
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None, "it was started"
+        return self._process.pid
+
+    @property
     def ready(self) -> bool:
         """Whether it has printed how it can be stopped, at the end of its start."""
         alive = self._process is not None and self._process.returncode is None

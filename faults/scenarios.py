@@ -34,10 +34,40 @@ class Effort:
     """Seconds from one kill to the next, at most."""
     vanished: Sequence[float]
     """Seconds for which a machine cannot be reached, one time after another."""
+    away: Sequence[float]
+    """Seconds for which PostgreSQL is stopped, one time after another."""
+    full: float
+    exhausted: float
 
 
-FULL = Effort(per_second=150, calm=20, kills=20, outage=60, restarts=4, faulty=20, freezes=8, between=3, vanished=(10, 60))
-QUICK = Effort(per_second=100, calm=4, kills=3, outage=10, restarts=1, faulty=8, freezes=2, between=1.5, vanished=(12,))
+FULL = Effort(
+    per_second=150,
+    calm=20,
+    kills=20,
+    outage=60,
+    restarts=4,
+    faulty=20,
+    freezes=8,
+    between=3,
+    vanished=(10, 60),
+    away=(120, 300),
+    full=120,
+    exhausted=30,
+)
+QUICK = Effort(
+    per_second=100,
+    calm=4,
+    kills=3,
+    outage=10,
+    restarts=1,
+    faulty=8,
+    freezes=2,
+    between=1.5,
+    vanished=(12,),
+    away=(20,),
+    full=15,
+    exhausted=8,
+)
 
 
 @dataclass
@@ -49,6 +79,8 @@ class Scene:
     effort: Effort
     receivers: Sequence[Receiver]
     notes: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    """What the scenario itself found broken."""
     given_up: float | None = None
     """When the leases of before a promotion had run out. Until then senders may send what they had read of the former primary."""
 
@@ -78,6 +110,8 @@ class Scenario:
     jobs: bool = False
     """Whether there are jobs with a callback beside the Events."""
     servers: Servers = Servers.ALONE
+    obstacle: Callable[[], str | None] = lambda: None
+    """Why it cannot be tried on this machine."""
 
 
 async def calm(scene: Scene) -> None:
@@ -268,5 +302,3 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("vanish-receiver", "the link to a receiver swallows packets", False, receivers_vanish, (Behaviour.VANISHES,)),
     *(Scenario(f"{name}-log", f"{meaning}; no Kafka", False, act) for name, (meaning, act) in _BOTH.items()),
 )
-QUICK_NAMES = tuple(one.name for one in SCENARIOS if not one.name.startswith(("receiver-", "calm-")))
-FULL_NAMES = tuple(one.name for one in SCENARIOS)

@@ -23,6 +23,7 @@ import psycopg
 from deploy.kafka.broker import Broker
 from faults.processes import Supervised
 from faults.receivers import Receiver
+from faults.surroundings import SmallDisk, faked_clock
 from projections.deliveries.keys import CHANNEL
 from projections.kernel.connection import limited
 from projections.log.reader import HEAD
@@ -30,7 +31,7 @@ from tests.e2e.product import kill_postgres
 from tests.link import Link
 from tests.platform.waiting import ROOT
 from tests.standby import Replicated
-from workers.adapters.embedded_postgres import EmbeddedPostgres
+from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 
 KEY = "the-admin-key-of-the-fault-matrix"
 EACH = 2
@@ -54,6 +55,8 @@ class Servers(Enum):
     ALONE = "one of each"
     LINKED = "each process reaches PostgreSQL by a link of its own, and all of them Kafka by one; a link can swallow packets"
     REPLICATED = "PostgreSQL is a primary with a standby"
+    ON_SMALL_DISK = "PostgreSQL has a disk of its own, which can be filled"
+    CLOCKED = "the clock of one process of every role can be set"
 
 
 class Stage:
@@ -76,6 +79,8 @@ class Stage:
         self.processes: dict[str, list[Supervised]] = {}
         self._home = folder / "home"
         self._postgres = EmbeddedPostgres(folder / "database")
+        self._disk = SmallDisk(folder / "database")
+        self._clocks = folder / "clocks"
         self._logs = folder / "logs"
         self._environment: dict[str, str] = {}
 
@@ -97,6 +102,8 @@ class Stage:
 
     async def _open(self) -> None:
         replicated = self._servers is Servers.REPLICATED
+        if self._servers is Servers.ON_SMALL_DISK:
+            await asyncio.to_thread(self._disk.mount)
         self.database = limited(await asyncio.to_thread(self.replicated.start if replicated else self._postgres.start))
         self._environment = {
             "MEDIALEDGER_HOME": str(self._home),
@@ -123,6 +130,9 @@ class Stage:
             link = self.links[process.name] = Link.to_postgres(self.database)
             await link.open()
             process.environment = {**process.environment, "MEDIALEDGER_DATABASE_URL": link.through(self.database)}
+        for places in self.processes.values() if self._servers is Servers.CLOCKED else ():
+            self.set_clocks("+0")
+            places[0].environment = {**places[0].environment, **faked_clock(self._clocks)}
         await self._command("migrate")
         for process in self.all:
             process.start()
@@ -135,6 +145,7 @@ class Stage:
             await asyncio.to_thread(self.broker.kill)
         await asyncio.to_thread(self._postgres.stop)
         await asyncio.to_thread(self.replicated.stop)
+        await asyncio.to_thread(self._disk.unmount)
 
     def _process(self, role: str, number: int, more: dict[str, str]) -> Supervised:
         """A role may be several of the workers' roles in one process, with spaces between."""
@@ -165,12 +176,39 @@ class Stage:
         """Stop and start PostgreSQL. `accident`: the postmaster is killed, so everything that is not on the disk is lost."""
         if accident:
             await asyncio.to_thread(kill_postgres, self._postgres.home)
-            self._postgres = EmbeddedPostgres(
-                self._postgres.home
-            )  # the object that has not seen the end of its process would report a failed start
         else:
-            await asyncio.to_thread(self._postgres.stop)
-        await asyncio.to_thread(self._postgres.start)
+            await self.stop_postgres()
+        await self.start_postgres()
+
+    async def stop_postgres(self) -> None:
+        await asyncio.to_thread(self._postgres.stop)
+
+    async def start_postgres(self, *, must: bool = True) -> None:
+        """Start it where it does not run. An object that has not seen the end of its process would report a failed start."""
+        self._postgres = EmbeddedPostgres(self._postgres.home)
+        try:
+            await asyncio.to_thread(self._postgres.start)
+        except (EmbeddedPostgresError, OSError):
+            if must:
+                raise
+
+    def fill_disk(self) -> None:
+        self._disk.fill()
+
+    def free_disk(self) -> None:
+        self._disk.free()
+
+    def set_clocks(self, deviation: str) -> None:
+        """By so many seconds, such as `-3600`, the clocks of those processes are wrong that can be."""
+        new = self._clocks.with_suffix(".new")
+        new.write_text(f"{deviation}\n")
+        new.replace(self._clocks)
+
+    def log_lines(self) -> int:
+        """How much all processes have logged, beside a line for each request."""
+        return sum(
+            b"medialedger.request" not in line for path in self._logs.glob("*.log") for line in path.read_bytes().splitlines()
+        )
 
     async def make_due(self, receiver: Receiver) -> int:
         """Make all waiting attempts due at once, so that a scenario need not wait for minutes or hours."""
