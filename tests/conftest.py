@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from prometheus_client import CollectorRegistry
 
+from api.cli.garbage import collect_seldom
 from api.http.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
@@ -92,13 +93,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays until the end. The garbage collector would go through it again and again, here for a third of the
-    time."""
+    time. Later it runs as seldom as in the product."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
+        collect_seldom()
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ import uvloop
 
 from api.cli import arguments
 from api.cli.arguments import EXIT_CODES, Command
+from api.cli.garbage import collect_seldom
 from api.kernel.log import JsonFormatter
 from api.kernel.version import product_version
 from api.wiring.settings import Settings, SettingsError
@@ -50,6 +51,7 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    collect_seldom()  # before most imports
     args = parser().parse_args(argv)
     try:
         settings = Settings.from_process()

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from api.cli.channel import Channel, ChannelClosed
 from api.cli.database import attach_database
 from api.cli.descriptors import raise_descriptor_limit
+from api.cli.garbage import collect_seldom
 from api.cli.main import EXPECTED_ERRORS, set_up_log
 from api.cli.parent import end_with
 from api.cli.stop_signals import StopSignals
@@ -150,6 +151,7 @@ def _arguments() -> Namespace:
 
 
 def main() -> int:
+    collect_seldom()  # before most imports
     args = _arguments()
     end_with(args.parent)
     for each in args.descriptors:
