@@ -51,10 +51,10 @@ END $$
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the server's database, as its superuser."""
+    """The address of the server's database, as its superuser. A connection may take as long as a busy machine needs for it."""
     server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"))
     try:
-        address = server.start()
+        address = make_conninfo(server.start(), connect_timeout=60)
         (server.data / "pg_hba.conf").write_text("local all all trust\n")
         with psycopg.connect(address, autocommit=True) as connection:
             for name, value in FAST.items():
