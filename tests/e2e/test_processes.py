@@ -24,6 +24,8 @@ RATE = 2
 PATCH = "application/json-patch+json"
 STREAM = "/engine/dashboard/stream"
 SEATS = 200
+PAUSE = 0.01
+"""Between requests: clients that never pause take the processor from the processes that start."""
 SECOND = [{"op": "replace", "path": "/title", "value": "second"}]
 
 
@@ -159,7 +161,7 @@ def test_a_restart_one_by_one_resets_nobody(product: Product, key: str) -> None:
     def keep_alive(number: int) -> int:
         answers = 0
         with client(product, key) as http:
-            while not done.is_set():
+            while not done.wait(PAUSE):
                 assert http.get("/api/event/").status_code == 200
                 assert http.post("/api/event/", json={"title": f"{number} {answers}"}).status_code == 200
                 answers += 2
@@ -167,7 +169,7 @@ def test_a_restart_one_by_one_resets_nobody(product: Product, key: str) -> None:
 
     def new_connections() -> int:
         answers = 0
-        while not done.is_set():
+        while not done.wait(PAUSE):
             assert httpx.get(f"{product.address}/livez", timeout=30, verify=False).status_code == 200
             answers += 1
         return answers

@@ -52,7 +52,7 @@ class Traffic:
         self._stopped.set()
 
     def run(self) -> None:
-        while not self._stopped.is_set():
+        while not self._stopped.wait(0.01):
             with self._round:
                 self._write()
 
