@@ -31,7 +31,7 @@ from tests.postgres import empty
 OPERATIONS = sorted(f"{one.method} {one.path}" for routes in ROUTES for one in routes.specs if one.media_type != EVENT_STREAM)
 """Event streams have no end to wait for."""
 
-EXAMPLES = {GenerationMode.POSITIVE: 5, GenerationMode.NEGATIVE: 3}
+EXAMPLES = {GenerationMode.POSITIVE: 4, GenerationMode.NEGATIVE: 2}
 THOROUGH = {GenerationMode.POSITIVE: 25, GenerationMode.NEGATIVE: 15}
 SECONDS = 120
 CONFIGURATION: dict[str, Any] = {
