@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import ChangeJobRequest, JobsQuery, SubmitJobRequest, headers_for_log, job_changes, job_filter, new_job
 from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, SingleJob
 from api.engine.surface import ENGINE, UNAVAILABLE
+from api.engine.waiting_jobs import WaitingJobs
 from api.http.auth import OPEN
 from api.http.errors import Forbidden
 from api.http.response import Response
@@ -25,6 +26,7 @@ from projections.job.queries import JobQueries
 routes = Router(surface=ENGINE, tag="Job engine")
 
 _OK: Literal["ok"] = "ok"
+_TOO_MANY: Final = {429: "The client has as many waiting jobs as it may; see Retry-After"}
 
 
 @routes.get("/", OPEN, response_model=EngineAlive)
@@ -37,9 +39,10 @@ async def job_submitted(request: Request, outcome: Outcome[Job]) -> Response:
     return Response(200, JobAccepted.of(outcome.aggregate))
 
 
-@routes.post("/job", WRITE, response_model=JobAccepted, respond=job_submitted)
-async def submit_job(request: Request, body: SubmitJobRequest, handlers: JobHandlers) -> Outcome[Job]:
+@routes.post("/job", WRITE, response_model=JobAccepted, respond=job_submitted, errors=_TOO_MANY)
+async def submit_job(request: Request, body: SubmitJobRequest, handlers: JobHandlers, waiting: WaitingJobs) -> Outcome[Job]:
     """Submit a job. It is queued at once, unless it has a time or a semaphore to wait for."""
+    await waiting.admit(request.caller.name)
     return await handlers.submit_job(new_job(request, body), invocation=request.invocation)
 
 
@@ -63,10 +66,10 @@ async def job_rerun(request: Request, outcome: Outcome[Job]) -> Response:
     return Response(200, JobAccepted.of(outcome.aggregates[0]))
 
 
-@routes.post("/jobs/{job_id}/rerun", WRITE, response_model=JobAccepted, respond=job_rerun)
-async def rerun_job(request: Request, job_id: int, handlers: JobHandlers, jobs: JobQueries) -> Outcome[Job]:
+@routes.post("/jobs/{job_id}/rerun", WRITE, response_model=JobAccepted, respond=job_rerun, errors=_TOO_MANY)
+async def rerun_job(request: Request, job_id: int, handlers: JobHandlers, jobs: JobQueries, waiting: WaitingJobs) -> Outcome[Job]:
     """Break a job off, whatever its state, and submit another with the same parameters. The id is the new job's."""
-    await _check_owner(request, jobs, job_id)
+    await waiting.admit(await _check_owner(request, jobs, job_id))
     return await handlers.rerun_job(job_id, headers=headers_for_log(request), invocation=request.invocation)
 
 
@@ -90,13 +93,14 @@ async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, client
     return Response(200, FullJob.encoded(await jobs.search(job_filter(query, client=client))))
 
 
-async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> None:
-    """A client changes its own jobs, an admin any job."""
+async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> str:
+    """A client changes its own jobs, an admin any job. Gives the job's client."""
     job = await jobs.by_id(job_id)
     if job is None:
         raise NotFound(Job.KIND, str(job_id))
     if job.client != request.caller.name and Role.ADMIN not in request.caller.roles:
         raise Forbidden("The job belongs to another client.")
+    return job.client
 
 
 def _updates(before: Job, job: Job) -> list[str]:

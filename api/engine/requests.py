@@ -138,6 +138,7 @@ _VALUE = {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": 1000}, {
 class SetSettingRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "max_jobs", "setting": 4}]})
 
+    client: str | None = Field(None, description="The client that it is set for: the one of the header, or for an admin any.")
     name: SettingName = Field(description="Name of a setting, 1 to 100 of A-Z a-z 0-9 _ . -; names of your own are allowed.")
     setting: Annotated[Any, WithJsonSchema(_VALUE)] = Field(
         description="A number, a text of at most 1000 characters, true or false; the engine's own settings take numbers."

@@ -7,14 +7,17 @@ from dataclasses import asdict
 from api.engine.requests import SetSettingRequest
 from api.engine.responses import SettingChanged
 from api.engine.surface import ENGINE
+from api.http.errors import Forbidden
 from api.http.response import Response
 from api.http.router import Router
-from api.kernel.auth import WRITE
+from api.kernel.auth import WRITE, Role
 from api.kernel.request import Request
+from domain.kernel.errors import Malformed
 from domain.kernel.ports import Outcome
 from domain.records.handlers import RecordHandlers
-from domain.records.kinds.setting import EngineSettings, Setting, Value
+from domain.records.kinds.setting import EngineSettings, Setting, Value, reserved_for_admins
 from domain.records.record import Record
+from projections.clients.directory import ClientDirectory
 from projections.job.settings import EngineSettingsQueries
 
 routes = Router(surface=ENGINE, tag="Job engine")
@@ -28,12 +31,29 @@ async def setting_changed(request: Request, outcome: Outcome[Record]) -> Respons
 
 
 @routes.post("/settings", WRITE, response_model=SettingChanged, respond=setting_changed)
-async def set_setting(request: Request, body: SetSettingRequest, handlers: RecordHandlers) -> Outcome[Record]:
-    """Set one setting of the client, from now on; names of your own are allowed."""
-    client = request.caller.name
+async def set_setting(
+    request: Request, body: SetSettingRequest, handlers: RecordHandlers, directory: ClientDirectory
+) -> Outcome[Record]:
+    """Set one setting of the client, from now on; names of your own are allowed. An admin sets those of other clients too."""
+    client = await _client(request, body, directory)
     values = {"client": client, "name": body.name, "setting": body.setting}
     key = Setting.key_of(client, body.name)
     return await handlers.register(Setting, values, key=key, invocation=request.invocation)
+
+
+async def _client(request: Request, body: SetSettingRequest, directory: ClientDirectory) -> str:
+    """The client that the setting is for."""
+    own = request.caller.name
+    if Role.ADMIN in request.caller.roles:
+        if body.client not in (None, own) and not await directory.roles_of(body.client):
+            raise Malformed.at("client", "there is no such client")
+        return body.client or own
+    if body.client not in (None, own):
+        raise Malformed.at("client", "must be the client of the header")
+    reserved = reserved_for_admins(body.name, body.setting)
+    if reserved is not None:
+        raise Forbidden(reserved)
+    return own
 
 
 @routes.get("/settings", WRITE, response_model=dict[str, Value])

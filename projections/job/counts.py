@@ -13,6 +13,8 @@ from projections.kernel.database import Pool
 
 _SEEN_SECONDS: Final = 10
 _JOBS = "SELECT state, failed, count(*) FROM job_view WHERE client = %s GROUP BY state, failed"
+_NOT_STARTED = f"({JobState.QUEUED}, {JobState.PENDING}, {JobState.SCHEDULED}, {JobState.PAUSED})"
+_WAITING = f"SELECT count(*) FROM (SELECT FROM job_view WHERE client = %s AND state IN {_NOT_STARTED} LIMIT %s) AS waiting"
 _TASKS = "SELECT state, count(*) FROM job_task_view WHERE client = %s GROUP BY state"
 _MEMBERS = f"""
 SELECT consumer, count(*), coalesce(sum(busy), 0)::bigint FROM consumer_members
@@ -62,6 +64,11 @@ class JobCounts:
                 failed += count
         tasks = {TaskState(state): count for state, count in await self._database.rows(_TASKS, (client,))}
         return ClientCounts(jobs, failed, Counter(tasks))
+
+    async def waiting(self, client: str, *, most: int) -> int:
+        """Jobs of the client that are neither started nor ended, counted up to `most`."""
+        row = await self._database.row(_WAITING, (client, most))
+        return int(row[0]) if row else 0
 
     async def queues(self) -> dict[str, QueueCounts]:
         """For all clients together: workers serve all of them."""

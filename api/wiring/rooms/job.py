@@ -68,6 +68,7 @@ def _services(services: Services) -> Providers:
     from api.engine.dashboard import Dashboards
     from api.engine.dashboard_page import DashboardFiles
     from api.engine.log import LogFollower
+    from api.engine.waiting_jobs import WaitingJobs
     from api.wiring.job_handlers import job_handlers
 
     get = services.get
@@ -82,6 +83,7 @@ def _services(services: Services) -> Providers:
         JobCounts: lambda: JobCounts(get(Database).lists),
         JobHistory: lambda: JobHistory(get(Database).lists, get(EventMapper)),
         JobQueries: lambda: JobQueries(get(Database)),
+        WaitingJobs: lambda: WaitingJobs(JobCounts(get(Database)), get(EngineSettingsQueries)),
         JobHandlers: lambda: job_handlers(
             get(Database),
             get(CommandExecutor),

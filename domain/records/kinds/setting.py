@@ -28,7 +28,11 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "schedule_interval": (1, 86_400),
     "retry_delay": (0, 86_400),
     "retry_limit": (0, 100),
+    "max_waiting_jobs": (0, 10_000_000),
 }
+MOST_JOBS: Final = 100
+"""The ceiling of `max_jobs` that a client sets for itself."""
+_OF_ADMINS: Final = frozenset({"max_waiting_jobs"})
 _FRACTIONS: Final = frozenset({"retry_delay"})
 _NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _LONGEST: Final = 1000
@@ -45,6 +49,8 @@ class EngineSettings:
     schedule_interval: int = 60
     retry_delay: float = 5
     retry_limit: int = 3
+    max_waiting_jobs: int = 100_000
+    """Jobs that are accepted and neither started nor ended."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -84,6 +90,15 @@ class Setting(Record):
         if speaks_of_credential(name):
             raise Malformed.at("name", "settings are not a place for secrets")
         return {**values, "setting": _checked(name, values["setting"])} if "setting" in values else values
+
+
+def reserved_for_admins(name: str, value: Any) -> str | None:
+    """Why only an admin sets this; None where every client may, for itself. A value that is not valid is refused later."""
+    if name in _OF_ADMINS:
+        return f"Only an admin sets {name}."
+    if name == "max_jobs" and _bounded(name, value, _BOUNDS[name]) > MOST_JOBS:
+        return f"Only an admin sets {name} above {MOST_JOBS}."
+    return None
 
 
 def _checked(name: str, value: Any) -> Value:

@@ -247,3 +247,19 @@ async def test_changes_of_a_job_append_their_topics(engine: httpx.AsyncClient, i
         assert (await engine.put(f"/engine/job/{job}", json=body)).status_code == 200
     names = ["accepted", "priority_changed", "paused", "queued", "broken"]
     assert await topics(inner, f"job:{job}") == [f"job.{name}" for name in names]
+
+
+async def test_a_client_has_a_limited_number_of_waiting_jobs(engine: httpx.AsyncClient, inner: Core) -> None:
+    studio = {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
+    set_for = {"client": "studio", "name": "max_waiting_jobs", "setting": 3}
+    assert (await engine.post("/engine/settings", json=set_for)).status_code == 200
+    jobs = [await submit(engine, headers=studio, run_at=FUTURE) for _ in range(3)]
+    refused = await engine.post("/engine/job", json=request(), headers={**studio, "Idempotency-Key": "k"})
+    assert engine_error(refused, 429) == "3 jobs of the client wait, which is its limit"
+    assert refused.headers["retry-after"] == "10"
+    engine_error(await engine.post(f"/engine/jobs/{jobs[0]}/rerun", headers=studio), 429)
+    await submit(engine)
+    await engine.put(f"/engine/job/{jobs[0]}", json={"queue_state": "broken"}, headers=studio)
+    async with asyncio.timeout(60):
+        while (await engine.post("/engine/job", json=request(), headers=studio)).status_code != 200:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)

@@ -19,6 +19,7 @@ DEFAULTS = {
     "schedule_interval": 60,
     "retry_delay": 5,
     "retry_limit": 3,
+    "max_waiting_jobs": 100_000,
 }
 SCHEDULE = "queue_scheduled_jobs"
 SHOWN = {
@@ -57,6 +58,23 @@ async def test_settings_with_own_names_are_stored_and_shown_last(engine: httpx.A
     assert list(shown) == [*DEFAULTS, *sorted(made)]
     assert (await put(engine, "a.flag", False)).json()["message"] == "a.flag set to false"
     assert (await put(engine, "a.flag", 0)).json()["message"] == "a.flag set to 0"
+
+
+async def test_ceilings_are_set_by_admins_only_for_every_client(engine: httpx.AsyncClient, inner: Core) -> None:
+    """An operator gave itself 10,000 jobs at a time, and eight slow downloads kept all others from starting."""
+    studio = {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
+    assert (await put(engine, "max_jobs", 100, **studio)).status_code == 200
+    for value in (101, "101", 10_000):
+        refused = await put(engine, "max_jobs", value, **studio)
+        assert engine_error(refused, 403) == "Only an admin sets max_jobs above 100."
+    assert engine_error(await put(engine, "max_waiting_jobs", 5, **studio), 403) == "Only an admin sets max_waiting_jobs."
+    for name, value in (("max_jobs", 500), ("max_waiting_jobs", 5)):
+        set_for = {"client": "studio", "name": name, "setting": value}
+        assert engine_error(await engine.post("/engine/settings", json={**set_for, "client": "admin"}, headers=studio), 400)
+        assert (await engine.post("/engine/settings", json=set_for)).status_code == 200
+    assert engine_error(await engine.post("/engine/settings", json={**set_for, "client": "nobody"}), 400)
+    found = (await EngineSettingsQueries(inner.database).of(["studio", "admin"])).values()
+    assert [(one.max_jobs, one.max_waiting_jobs) for one in found] == [(500, 5), (2, 100_000)]
 
 
 async def test_settings_belong_to_the_client_of_the_header(engine: httpx.AsyncClient, inner: Core) -> None:
