@@ -83,6 +83,8 @@ class JobSummary(EngineModel):
 
 
 class FullJob(JobSummary):
+    """A job with its parameters."""
+
     parameters: dict[str, Any] | None = Field(
         description="Parameters as submitted, with credentials masked. Null in a list where the jobs before have 4 MiB of them."
     )
