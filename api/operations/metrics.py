@@ -18,6 +18,7 @@ Snapshot = Sequence[Any]
 """Of each metric: name, help, type, samples; of each sample: name, labels, value. It survives JSON."""
 
 _CREATED = "_created"
+"""Series of which nothing is asked; each would be one more for each histogram and counter."""
 _LARGEST = ("_seconds", "_info", "_free")
 """Ends of names of gauges that are not added up."""
 _OF_A_PROCESS = "process_"
@@ -29,7 +30,12 @@ class DatabaseMetrics(CollectorRegistry):
 
 def snapshot(registry: CollectorRegistry) -> Snapshot:
     return [
-        [one.name, one.documentation, one.type, [[each.name, each.labels, each.value] for each in one.samples]]
+        [
+            one.name,
+            one.documentation,
+            one.type,
+            [[each.name, each.labels, each.value] for each in one.samples if not each.name.endswith(_CREATED)],
+        ]
         for one in registry.collect()
     ]
 
@@ -61,8 +67,6 @@ def _add(known: dict[Any, list[Any]], sample: Sequence[Any], *, largest: bool) -
     before = known.get(key)
     if before is None:
         known[key] = [name, labels, value]
-    elif name.endswith(_CREATED):
-        before[2] = min(before[2], value)
     else:
         before[2] = max(before[2], value) if largest else before[2] + value
 

@@ -72,6 +72,16 @@ def test_what_reads_no_log_has_no_lag(product: Product, key: str) -> None:
     )
 
 
+def test_each_process_tells_of_its_memory_and_files(product: Product) -> None:
+    named = ["api 1", "api 2", "supervisor", "workers 1"]
+    text = scraped(product)
+    for metric in ("process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"):
+        assert sorted(re.findall(rf'^{metric}{{process="([^"]+)"}} [1-9]', text, re.MULTILINE)) == named
+    assert sample(text, "medialedger_build_info") == 1
+    most = sample(text, re.escape('medialedger_database_pool_max{pool="main"}'))
+    assert most == 3 * 8, "numbers of things are added up"
+
+
 def test_a_write_through_one_process_is_seen_through_the_other(callers: list[Caller]) -> None:
     one, other = callers
     for number in range(20):
