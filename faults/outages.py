@@ -53,9 +53,8 @@ class Watch:
 
     def back(self, since: float) -> float:
         """Seconds until a request was answered with 200."""
-        return min(
-            (asked + seconds - since for asked, status, seconds in self.answers if status == 200 and asked > since), default=999
-        )
+        good = (asked + seconds for asked, status, seconds in self.answers if status == 200 and asked > since)
+        return min(good, default=float("inf")) - since
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic_core import from_json
 
+from api.cli import shell
 from api.cli.arguments import JOB_STATES
 from api.cli.main import main
 from api.cli.polling import retry_unavailable
@@ -276,7 +277,7 @@ async def test_a_job_is_paused_resumed_and_broken_off(call: Call, engine: Engine
     )
     assert await call("break", job) == (0, f"job {job} is broken\n", "")
     assert await engine.topics(job) == ["accepted", "paused", "queued", "broken"]
-    assert "system broke the job off" in (await call("logs", job))[1]
+    assert f"{shell.invocation().cause.actor} broke the job off" in (await call("logs", job))[1]
 
 
 async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, tmp_path: Path) -> None:
