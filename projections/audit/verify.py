@@ -11,7 +11,8 @@ from projections.audit.seals import SEALS, Seal
 from projections.audit.stored_log import StoredLog, whole
 from projections.log.reader import HEAD
 
-_LAST = "SELECT coalesce(max(position), 0), min(position) FROM events"
+# In one snapshot: the log goes on meanwhile.
+_ENDS = f"SELECT ({HEAD}), coalesce(max(position), 0), min(position) FROM events"
 _LISTED = """
 SELECT count(*) FROM stream_versions WHERE position <= %s OR position > (SELECT coalesce(max(last_position), 0) FROM commits)
 """
@@ -53,10 +54,11 @@ class _Verifying:
         return Verification(True, self._checked, since=self._since)
 
     def _verify(self) -> None:
-        [head], (last, first) = self._stored.rows(HEAD)[0], self._stored.rows(_LAST)[0]
+        seals = [Seal.of(row) for row in self._stored.rows(SEALS)]  # before the head: they are of commits before it
+        head, last, first = self._stored.rows(_ENDS)[0]
         if first is not None and first < 1:
             raise LogDamaged(1, f"there is an event at position {first}")
-        start, seals = self._stored.start(), [Seal.of(row) for row in self._stored.rows(SEALS)]
+        start = self._stored.start()
         if self._since_seal and seals:
             start = seals[-1].end
         self._since = self._checked = start.position
