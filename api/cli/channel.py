@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
 
+from projections.kernel.background_task import start_task
 from workers.jobs.host.frames import Unpacker, packed
 
 _PIECE: Final = 256 * 1024
+_log = logging.getLogger(__name__)
 
 Answer = Callable[[Any], Awaitable[Any]]
 Notice = Callable[[Any], None]
@@ -35,7 +38,7 @@ class Channel:
 
     async def connect(self, end: socket.socket) -> None:
         reader, self._writer = await asyncio.open_unix_connection(sock=end)
-        self._reading = asyncio.create_task(self._read(reader), name="channel")
+        self._reading = start_task(self._read(reader), what="channel")
 
     async def ask(self, name: str, value: Any = None, *, seconds: float) -> Any:
         """Raises `ChannelClosed`, and `TimeoutError` after so many seconds."""
@@ -76,17 +79,26 @@ class Channel:
             with suppress(OSError):
                 while piece := await reader.read(_PIECE):
                     for frame in unpacker.frames(piece):
-                        self._receive(frame)
+                        self._handle(frame)
         finally:
+            if self._writer is not None:
+                self._writer.close()  # the other end must not wait for one that reads no more
             for answer in self._open.values():
                 if not answer.done():
                     answer.set_exception(ChannelClosed())
+
+    def _handle(self, frame: Mapping[str, Any]) -> None:
+        """No frame ends the reading of those after it."""
+        try:
+            self._receive(frame)
+        except Exception:
+            _log.exception("a message of the channel could not be handled")
 
     def _receive(self, frame: Mapping[str, Any]) -> None:
         if frame["kind"] == "notice":
             self._notices[frame["name"]](frame["value"])
         elif frame["kind"] == "question":
-            task = asyncio.create_task(self._answer(frame), name=f"answer {frame['name']}")
+            task = start_task(self._answer(frame), what="answers of a channel")
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
         elif (answer := self._open.get(frame["id"])) is not None and not answer.done():

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -17,6 +18,7 @@ from api.cli.home import create_home, lock_home
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.kernel.availability import REMINDER
+from projections.kernel.background_task import start_forever
 from projections.kernel.builds import BUILD, check_build
 from projections.kernel.connection import Connection, limited
 from projections.kernel.pooler import shares_sessions
@@ -62,7 +64,7 @@ async def start_database(settings: Settings) -> AsyncIterator[Database]:
         raise StartError(f"{settings.home} has {shown(free)} free; a new database needs {shown(NEW_DATABASE)}")
     try:
         url = await _start(postgres)
-        watch = asyncio.create_task(_watch(postgres))
+        watch = start_forever(partial(_watch, postgres), what="watch of the embedded database")
         try:
             yield await _checked(url, kind="embedded")
         finally:

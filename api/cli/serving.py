@@ -23,6 +23,7 @@ from api.cli.stop_signals import StopSignals
 from api.http.connections import Connections, LimitedConfig, LimitedServer
 from api.wiring.settings import Settings
 from api.wiring.startup import AsgiApplication, Runnable, StartError
+from projections.kernel.background_task import start_task
 from workers.adapters.keyfiles import master_key
 
 BACKLOG = 2048
@@ -93,9 +94,9 @@ async def run_product(
 ) -> None:
     """Until a stop signal, or `retire`: then another process has taken over, and every connection may end in its own time."""
     server = Server(server_config(product.app, product.connections, seconds=seconds), listening=listening)
-    tasks = [asyncio.create_task(_force(server, signals))]
+    tasks = [start_task(_force(server, signals), what="stop by force")]
     if retire is not None:
-        tasks.append(asyncio.create_task(_retire(server, product, retire)))
+        tasks.append(start_task(_retire(server, product, retire), what="retirement"))
     try:
         await product.start()
         tune_garbage_collector()

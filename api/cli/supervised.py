@@ -16,6 +16,7 @@ from api.cli.channel import Channel, ChannelClosed
 from api.cli.shared import Place, Shared
 from api.operations.metrics import Snapshot, of_process
 from api.wiring.startup import StartError
+from projections.kernel.background_task import start_task
 
 _SCRAPE_SECONDS: Final = 1.0
 _LAST_WORDS: Final = 1.0
@@ -74,7 +75,7 @@ class Supervised:
         finally:
             theirs.close()
         self._shared.running.append(self)
-        self._ending = asyncio.create_task(self._end(), name=f"end of {self.place}")
+        self._ending = start_task(self._end(), what="end of a process")
         await self.channel.connect(ours)
 
     async def ready(self) -> Summary:

@@ -17,6 +17,7 @@ from api.cli.stop_signals import StopSignals
 from api.cli.supervised import Summary, Supervised, how
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from projections.kernel.background_task import start_forever, start_task
 from workers.adapters.keyfiles import master_key
 
 _PATIENCE: Final = 15
@@ -97,7 +98,7 @@ class Supervisor:
         signals.on_stop(stopped.set)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGUSR1, self._restart)
-        keeping = [asyncio.create_task(each.keep(), name=f"keep {each.place}") for each in self._places]
+        keeping = [start_forever(each.keep, what=f"keeper of {each.place}") for each in self._places]
         try:
             await stopped.wait()
         finally:
@@ -127,7 +128,7 @@ class Supervisor:
 
     def _restart(self) -> None:
         if self._restarting is None or self._restarting.done():
-            self._restarting = asyncio.create_task(self._one_by_one(), name="restart")
+            self._restarting = start_task(self._one_by_one(), what="restart")
         else:
             logger.warning("the processes are being restarted already")
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from collections.abc import Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from projections.kernel.background_task import FAULTS, start_forever
 
 _EVERY: Final = 0.5
 _BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -15,10 +20,19 @@ _BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 def register_process(registry: CollectorRegistry, *, version: str) -> None:
     """The `process_…` of all Prometheus clients, and `medialedger_build_info`."""
     ProcessCollector(registry=registry)
+    registry.register(_TaskFaults())
     build = Gauge(
         "medialedger_build_info", "1, with the version of the product as a label", ("version", "python"), registry=registry
     )
     build.labels(version, platform.python_version()).set(1)
+
+
+class _TaskFaults(Collector):
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        family = CounterMetricFamily("medialedger_task_faults", "Faults of background tasks", labels=["task"])
+        for what, count in sorted(FAULTS.items()):
+            family.add_metric([what], count)
+        yield family
 
 
 class LoopDelay:
@@ -35,7 +49,7 @@ class LoopDelay:
         )
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._measure(), name="event loop delay")
+        self._task = start_forever(self._measure, what="event loop delay")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -44,7 +58,6 @@ class LoopDelay:
 
     async def _measure(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
-            due = loop.time() + self._every
-            await asyncio.sleep(self._every)
-            self._delays.observe(max(loop.time() - due, 0.0))
+        due = loop.time() + self._every
+        await asyncio.sleep(self._every)
+        self._delays.observe(max(loop.time() - due, 0.0))

@@ -21,7 +21,7 @@ from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.ports import Executor, Invocation
 from projections.content_keys.usage import DueUsage, UsageCounts
-from projections.kernel.background_task import run_forever
+from projections.kernel.background_task import start_forever
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +49,7 @@ class UsageRecorder:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        work = run_forever(self._turn, what="usage of content keys", until=lambda: self._stopping)
-        self._task = asyncio.create_task(work, name="usage of content keys")
+        self._task = start_forever(self._turn, what="usage of content keys", until=lambda: self._stopping)
 
     async def stop(self) -> None:
         self._stopping = True

@@ -35,7 +35,7 @@ from domain.kernel.encryption import KeyedHash, SecretCipher
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.ports import Invocation
 from projections.clients.changes import ClientChanges
-from projections.kernel.background_task import run_forever
+from projections.kernel.background_task import start_forever
 from projections.log.idempotency import IdempotencyRecords
 from workers.adapters.keyfiles import first_secret_file, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
@@ -109,7 +109,7 @@ class Product:
             await asyncio.sleep(seconds)
             await task()
 
-        running = asyncio.create_task(run_forever(turn, what=what))
+        running = start_forever(turn, what=what)
 
         async def stop() -> None:
             running.cancel()

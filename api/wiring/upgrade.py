@@ -9,7 +9,7 @@ import sys
 from typing import ClassVar
 
 from api.wiring.core import unfinished
-from projections.kernel.background_task import BackgroundTask, run_forever
+from projections.kernel.background_task import BackgroundTask, start_forever
 from projections.kernel.database import Database
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Finisher(BackgroundTask):
 
     async def start(self) -> None:
         done = lambda: self._finished  # noqa: E731
-        self._task = asyncio.create_task(run_forever(self._turn, what=self.WHAT, until=done, pause=self.PAUSE), name=self.WHAT)
+        self._task = start_forever(self._turn, what=self.WHAT, until=done, pause=self.PAUSE)
 
     async def _turn(self) -> None:
         left = await unfinished(self._database)

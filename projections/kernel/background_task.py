@@ -1,13 +1,18 @@
-"""Background tasks: work that repeats from start to stop. A fault does not end it."""
+"""Background tasks: every task of the product is started here, so that none can end without a word.
+
+Work that repeats from start to stop goes on after any fault. A fault is logged, and counted for the metric
+`medialedger_task_faults_total`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import psycopg
 
@@ -20,11 +25,43 @@ TRANSIENT: Final = (Unavailable, psycopg.OperationalError, TimeoutError)
 REMINDER: Final = 30.0
 """Seconds after which a fault that lasts is logged again."""
 
+FAULTS: Final[Counter[str]] = Counter()
+"""How many faults the tasks of this process have had, by the name of the work."""
+
+_END: Final = (SystemExit, KeyboardInterrupt, GeneratorExit)
+
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class OperatorNeeded(Unavailable):
     """Work that cannot go on until an operator has done something. The message says what."""
+
+
+def start_task(work: Coroutine[Any, Any, T], *, what: str) -> asyncio.Task[T]:
+    """Start a task whose end by a fault is logged and counted at once, whether or not anybody ever asks for its result. Keep the
+    task: the event loop does not. `what` names the work, not this piece of it."""
+    task = asyncio.create_task(work, name=what)
+    task.add_done_callback(_report_end)
+    return task
+
+
+def start_forever(
+    turn: Callable[[], Awaitable[object]],
+    *,
+    what: str,
+    until: Callable[[], bool] = lambda: False,
+    pause: float = 0.5,
+    by_name: bool = False,
+) -> asyncio.Task[None]:
+    """A task of `run_forever`."""
+    return start_task(run_forever(turn, what=what, until=until, pause=pause, by_name=by_name), what=what)
+
+
+def is_cancelled() -> bool:
+    """Whether the present task is to end. A `CancelledError` may also come from a future that something else has cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def run_forever(
@@ -45,13 +82,16 @@ async def run_forever(
 
     `what` names the work in the log. `pause` is in seconds, between a fault and the next try. With `by_name` only the type of a
     fault is logged, for its message may hold a secret."""
-    reported, last, task = "", 0.0, asyncio.current_task()
+    reported, last = "", 0.0
     while not until():
-        if task is not None and task.cancelling():
+        if is_cancelled():
             raise asyncio.CancelledError
         try:
             await turn()
-        except Exception as fault:
+        except BaseException as fault:
+            if isinstance(fault, _END) or (isinstance(fault, asyncio.CancelledError) and is_cancelled()):
+                raise
+            FAULTS[what] += 1
             description = type(fault).__name__ if by_name else f"{type(fault).__name__}: {fault}"
             quiet = of_lost_connection(fault)
             if not quiet and (description != reported or time.monotonic() - last >= reminder):
@@ -64,7 +104,14 @@ async def run_forever(
             reported = ""
 
 
-def _report(fault: Exception, what: str, *, description: str, by_name: bool) -> None:
+def _report_end(task: asyncio.Task[Any]) -> None:
+    fault = None if task.cancelled() else task.exception()
+    if fault is not None:
+        FAULTS[task.get_name()] += 1
+        _log.error("%s: a task has ended by a fault", task.get_name(), exc_info=fault)
+
+
+def _report(fault: BaseException, what: str, *, description: str, by_name: bool) -> None:
     if isinstance(fault, OperatorNeeded):
         _log.error("%s: stopped: %s", what, fault)
     elif isinstance(fault, TRANSIENT) or by_name:
@@ -83,7 +130,7 @@ class BackgroundTask:
     _task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(run_forever(self._turn, what=self.WHAT, pause=self.PAUSE), name=self.WHAT)
+        self._task = start_forever(self._turn, what=self.WHAT, pause=self.PAUSE)
 
     async def stop(self) -> None:
         if self._task is not None:

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
+from projections.kernel.background_task import start_task
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -35,7 +37,7 @@ class DataLoader(Generic[K, V]):
         self._waiting.setdefault(key, []).append(answer)
         if self._busy < self._lanes:
             self._busy += 1
-            task = loop.create_task(self._run())
+            task = start_task(self._run(), what="data loader")
             self._running.add(task)
             task.add_done_callback(self._running.discard)
         return answer

@@ -24,6 +24,7 @@ from psycopg.rows import TupleRow
 from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
 from projections.kernel.arrays import register_records
 from projections.kernel.availability import REMINDER
+from projections.kernel.background_task import start_forever
 from projections.kernel.connection import Connection
 from projections.kernel.database import Database, unavailable
 from projections.kernel.sizes import MIB
@@ -105,7 +106,7 @@ class Appender:
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()  # asked for once: Python 3.11 makes a system call of it
         self._connection = await self._connect()
-        self._task = asyncio.create_task(self._run(), name="appender")
+        self._task = start_forever(self._write_next, what="appender", until=self._is_done)
 
     async def stop(self) -> None:
         """Commit the accepted commands, then stop."""
@@ -144,25 +145,27 @@ class Appender:
         too_large = bool(queue) and self._queued_bytes + size > limits.waiting_bytes
         return too_large or len(queue) >= limits.waiting or self.oldest > limits.age
 
-    async def _run(self) -> None:
-        while True:
-            if not self._queue:
-                if self._stopping:
-                    return
-                self._wake.clear()
-                await self._wake.wait()
-                continue
-            batch, begun = self._take(), time.monotonic()
-            try:
-                await self._write(batch)
-                if self._written is not None:
-                    self._written(time.monotonic() - begun)
-            except BaseException as fault:
-                for waiting in batch:
-                    _fail(waiting, fault if isinstance(fault, Exception) else Unavailable("shutting down"))
-                if not isinstance(fault, Exception):
-                    raise
-                _log.exception("a batch of %d commands was not written", len(batch))
+    def _is_done(self) -> bool:
+        return self._stopping and not self._queue
+
+    async def _write_next(self) -> None:
+        if not self._queue:
+            self._wake.clear()
+            await self._wake.wait()
+            return
+        batch, begun = self._take(), time.monotonic()
+        try:
+            if self._observe is not None:
+                self._observe(sum(len(waiting.append.events) for waiting in batch), begun - batch[0].since)
+            await self._write(batch)
+            if self._written is not None:
+                self._written(time.monotonic() - begun)
+        except BaseException as fault:
+            for waiting in batch:
+                _fail(waiting, fault if isinstance(fault, Exception) else Unavailable("shutting down"))
+            if not isinstance(fault, Exception):
+                raise
+            _log.exception("a batch of %d commands was not written", len(batch))
 
     def _take(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
@@ -172,12 +175,9 @@ class Appender:
             events += len(waiting.append.events)
             size += waiting.size
             if batch and (events > self._limits.batch or size > self._limits.batch_bytes):
-                events -= len(waiting.append.events)
                 break
             self._queued_bytes -= waiting.size
             batch.append(self._queue.popleft())
-        if self._observe is not None:
-            self._observe(events, time.monotonic() - batch[0].since)
         return batch
 
     async def _write(self, batch: list[_Waiting]) -> None:

@@ -17,6 +17,7 @@ from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, DomainError, I
 from domain.kernel.idempotency import IdempotencyRecord
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Outcome, Plan
+from projections.kernel.background_task import start_task
 from projections.kernel.sizes import MIB
 from projections.kernel.view import Views
 from projections.log.append import Appender
@@ -203,7 +204,7 @@ class CommandExecutor:
         aggregate = decision.aggregate
         if aggregate.version // SNAPSHOT_EVERY == (aggregate.version - len(decision.events)) // SNAPSHOT_EVERY:
             return
-        task = asyncio.create_task(self._store_snapshot(aggregate))
+        task = start_task(self._store_snapshot(aggregate), what="snapshots")
         self._snapshots.add(task)
         task.add_done_callback(self._snapshots.discard)
 

@@ -56,6 +56,27 @@ def test_a_function_that_is_not_trivial_has_a_docstring() -> None:
     assert breaches(undocumented) == []
 
 
+def test_every_task_is_started_where_its_end_is_reported() -> None:
+    """A task that nobody awaits may end by a fault without a word. These wait for theirs, and handle what they raise."""
+    awaited = {
+        *("api/cli/database.py: _start", "api/cli/serving.py: _stop", "api/cli/load_sample.py: all"),
+        *("api/cli/supervisor.py: start", "api/cli/supervisor.py: stop"),
+        *("api/http/streaming.py: send", "workers/adapters/kafka/relay.py: _fill"),
+    }
+    starting = ("create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe")
+
+    def starts(path: Path) -> list[str]:
+        functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return [
+            one.name
+            for one in functions
+            if f"{name(path)}: {one.name}" not in awaited
+            and any(ast.unparse(node.func).endswith(starting) for node in ast.walk(one) if isinstance(node, ast.Call))
+        ]
+
+    assert breaches(starts, allowed="projections/kernel/background_task.py") == []
+
+
 def _has_no_docstring(node: Named) -> bool:
     return not ast.get_docstring(node)
 

@@ -199,12 +199,12 @@ def _redirected(where: URL, location: str) -> URL:
 
 @contextmanager
 def _translated_errors(late: str) -> Iterator[None]:
-    """Replaces errors of the libraries, whose texts contain the whole URL. A `TimeoutError` is an `OSError`."""
+    """Replaces errors of the libraries, whose texts contain the whole URL: all of them, for an answer may hold anything."""
     try:
         yield
-    except OutboundRefused:
+    except (OutboundRefused, OutboundFailed):
         raise
-    except (aiohttp.ClientError, OSError) as error:
+    except Exception as error:
         raise _translated(error, late=late) from None
 
 

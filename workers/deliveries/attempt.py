@@ -82,12 +82,12 @@ class DeliveryClient:
             reply = await self._outbound.request(
                 "POST", config.url, headers=headers, body=body, seconds=self._seconds, most=_HEAD_BYTES
             )
+            return result_of(reply, now)
         except (OutboundRefused, OutboundFailed) as fault:
             return AttemptResult(now, perf_counter() - begun, error=str(fault))
         except Exception as fault:  # only the name: a message might repeat what was to be sent
             _log.error("a delivery could not be sent: %s", type(fault).__name__)
-            return AttemptResult(now, perf_counter() - begun, error="It could not be sent.")
-        return result_of(reply, now)
+            return AttemptResult(now, perf_counter() - begun, error="It could not be sent, or its answer not be read.")
 
 
 def result_of(reply: Reply, now: datetime) -> AttemptResult:

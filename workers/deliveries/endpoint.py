@@ -132,13 +132,11 @@ class Endpoint:
         return row
 
     def succeeded(self, row: PendingDelivery, now: float) -> Action:
-        self._completed(row)
         self.queues.done(row)
         return self.apply(Delivered(), now)
 
     def failed(self, row: PendingDelivery, failure: Failed, *, now: float, wait: float | None) -> Action:
         """`wait`: seconds until the retry; None: the delivery has failed."""
-        self._completed(row)
         if wait is None:
             self.queues.done(row)
         else:
@@ -147,13 +145,11 @@ class Endpoint:
 
     def given_up(self, row: PendingDelivery, now: float) -> Action:
         """The delivery has failed, for a reason that is not the receiver's."""
-        self._completed(row)
         self.queues.done(row)
         return self.apply(TimeCame(), now)
 
     def not_sent(self, row: PendingDelivery, event: Event, *, now: float) -> Action:
         """The attempt was given up before anything was sent. Its row is read again."""
-        self._completed(row)
         self.queues.done(row)
         actions = self.apply(event, now)
         self.read_again()
@@ -162,7 +158,8 @@ class Endpoint:
     def _places(self) -> int:
         return {Phase.SENDING: CONCURRENCY, Phase.PROBING: 1}.get(self.state.phase, 0)
 
-    def _completed(self, row: PendingDelivery) -> None:
+    def completed(self, row: PendingDelivery) -> None:
+        """An attempt has ended, however it did: its place is free again."""
         self.in_flight -= 1
         if row.attempts:
             self.in_flight_retries -= 1

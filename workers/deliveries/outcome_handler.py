@@ -79,4 +79,3 @@ class OutcomeHandler:
         pending_outcome = PendingOutcome(outcome, endpoint, now + outcome.wait)
         self._scheduler.add_outcome(pending_outcome)
         self._sink.add(pending_outcome)
-        self._scheduler.completed(attempt)

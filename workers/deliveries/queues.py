@@ -133,9 +133,11 @@ class OrderedQueues:
         return queue.in_flight
 
     def done(self, row: PendingDelivery) -> None:
-        queue = self._queues[row.ordering_key]
-        queue.in_flight = None
-        self._go_on(queue)
+        """The row is not in flight any more. A second call does nothing."""
+        queue = self._queues.get(row.ordering_key)
+        if queue is not None and queue.in_flight is row:
+            queue.in_flight = None
+            self._go_on(queue)
 
     def retry_later(self, row: PendingDelivery, due: float) -> None:
         """After a failure: read the queue again from this row when the retry is due."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import Final
+
+from workers.kernel.http_dates import http_date
 
 _SECOND, _MINUTE, _HOUR = 1.0, 60.0, 3600.0
 DELAYS: Final = (
@@ -57,9 +58,5 @@ def retry_after(value: str | None, now: datetime) -> float:
     text = (value or "").strip()
     if _SECONDS.fullmatch(text):
         return min(float(text), LONGEST_REQUESTED)
-    try:
-        when = parsedate_to_datetime(text)
-    except ValueError:
-        return 0.0
-    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-    return min(max((when - now).total_seconds(), 0.0), LONGEST_REQUESTED)
+    when = http_date(text)
+    return 0.0 if when is None else min(max((when - now).total_seconds(), 0.0), LONGEST_REQUESTED)

@@ -118,9 +118,10 @@ class DeliveryScheduler:
         return None
 
     def completed(self, attempt: ScheduledAttempt) -> None:
-        """An attempt has ended. The endpoint has its result already."""
+        """An attempt has ended, whatever came of it: its places are free again."""
         self.in_flight -= 1
         endpoint = attempt.endpoint
+        endpoint.completed(attempt.row)
         if not endpoint.queued:
             endpoint.queued = True
             self._runnable.append(endpoint)
@@ -138,7 +139,6 @@ class DeliveryScheduler:
     def not_sent(self, attempt: ScheduledAttempt, event: Event, *, now: float) -> None:
         """Give up an attempt before anything was sent; the endpoint could not be used because of this event."""
         attempt.endpoint.not_sent(attempt.row, event, now=now)
-        self.completed(attempt)
         self.mark_ready(attempt.endpoint)
 
     def owns(self, endpoint: Endpoint, now: float) -> bool:

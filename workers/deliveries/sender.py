@@ -10,6 +10,7 @@ Its tasks go on after any exception. They log only its name, because its message
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -23,14 +24,14 @@ from projections.consumers.leases import Assignment, ShardLeases
 from projections.consumers.timeline import timeline
 from projections.deliveries.keys import CHANNEL
 from projections.deliveries.store import DeliveryStore
-from projections.kernel.background_task import run_forever
+from projections.kernel.background_task import FAULTS, is_cancelled, start_forever, start_task
 from projections.kernel.database import Database
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.deliveries.attempt import SECONDS, DeliveryClient
-from workers.deliveries.config_check import ConfigCheck
+from workers.deliveries.config_check import UNREADABLE_SECONDS, ConfigCheck
 from workers.deliveries.endpoint_configs import EndpointConfigs
-from workers.deliveries.endpoint_state import Event, Phase, TimeCame
+from workers.deliveries.endpoint_state import Event, Phase, TimeCame, Unreadable
 from workers.deliveries.outcome_handler import OutcomeHandler
 from workers.deliveries.reader import Disable, Reader
 from workers.deliveries.retries import DELAYS, Schedule
@@ -43,6 +44,9 @@ from workers.ports import Outbound
 
 _POLL_SECONDS: Final = 1.0
 _ENDING_SECONDS: Final = 5.0
+_WORK: Final = "deliveries"
+
+_log = logging.getLogger(__name__)
 
 
 class Sender(LeasedWorker):
@@ -67,7 +71,6 @@ class Sender(LeasedWorker):
     ) -> None:
         super().__init__(leases, Waker())
         self._database = database
-        self._places = places
         self._client = DeliveryClient(outbound, clock, seconds=seconds)
         self._scheduler = DeliveryScheduler(self._changed, places=places)
         store = DeliveryStore(database, member=leases.member)
@@ -81,8 +84,7 @@ class Sender(LeasedWorker):
             self._scheduler, self._writer, schedule=Schedule(delays), rng=rng, time=monotonic, metrics=metrics
         )
         self._to_do = asyncio.Event()
-        self._idle: list[asyncio.Future[ScheduledAttempt]] = []
-        self._workers: list[asyncio.Task[None]] = []
+        self._workers: set[asyncio.Task[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
         self._nothing_in_flight = asyncio.Event()
@@ -98,7 +100,11 @@ class Sender(LeasedWorker):
 
     async def start(self) -> None:
         await super().start()
-        self._tasks = [asyncio.create_task(work) for work in (self._listening(), self._reading(), self._writer.run())]
+        self._tasks = [
+            start_forever(self._listen, what="listener to deliveries", pause=_POLL_SECONDS, by_name=True),
+            start_forever(self._read, what="reader of deliveries", pause=_POLL_SECONDS, by_name=True),
+            start_task(self._writer.run(), what="writer of outcomes"),
+        ]
 
     async def stop(self) -> None:
         """Attempts in flight get some seconds to end. Those that do not are repeated by the next owner."""
@@ -109,16 +115,10 @@ class Sender(LeasedWorker):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ENDING_SECONDS):
                     await self._nothing_in_flight.wait()
-        await _cancel(self._workers)
+        await _cancel(list(self._workers))
         await self._writer.finish(seconds=_ENDING_SECONDS)
         await _cancel([writing])
         await super().stop()
-
-    async def _listening(self) -> None:
-        await run_forever(self._listen, what="listener to deliveries", pause=_POLL_SECONDS, by_name=True)
-
-    async def _reading(self) -> None:
-        await run_forever(self._read, what="reader of deliveries", pause=_POLL_SECONDS, by_name=True)
 
     async def _listen(self) -> None:
         """Listen for new and resent rows. Notifications before the LISTEN may be missed, so everything is read once after it."""
@@ -191,27 +191,30 @@ class Sender(LeasedWorker):
         self._to_do.set()
 
     def _send(self) -> None:
-        """Start attempts in idle workers, and in new ones up to the number of places."""
-        while self._idle or len(self._workers) < self._places:
-            attempt = self._next()
-            if attempt is None:
-                return
-            if self._idle:
-                self._idle.pop().set_result(attempt)
-            else:
-                self._workers.append(asyncio.create_task(self._work(attempt)))
+        """Start the attempts that there are places for."""
+        while (attempt := self._next()) is not None:
+            worker = start_task(self._work(attempt), what=_WORK)
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
 
     def _next(self) -> ScheduledAttempt | None:
         return None if self._ending else self._scheduler.next(monotonic())
 
     async def _work(self, attempt: ScheduledAttempt | None) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            if attempt is None:
-                assigned: asyncio.Future[ScheduledAttempt] = loop.create_future()
-                self._idle.append(assigned)
-                attempt = await assigned
-            await self._attempt(attempt)
+        """One attempt after another, as long as there are any. Each gives its place back, whatever happens."""
+        while attempt is not None:
+            try:
+                await self._attempt(attempt)
+            except BaseException as fault:
+                if isinstance(fault, asyncio.CancelledError) and is_cancelled():
+                    raise
+                FAULTS[_WORK] += 1
+                _log.error("an attempt for webhook %s ended by a fault: %s", attempt.row.webhook, type(fault).__name__)
+                self._scheduler.not_sent(attempt, Unreadable(UNREADABLE_SECONDS), now=monotonic())
+                if not isinstance(fault, (Exception, asyncio.CancelledError)):
+                    raise
+            finally:
+                self._scheduler.completed(attempt)
             attempt = self._next()
             if self._ending and not self._scheduler.in_flight:
                 self._nothing_in_flight.set()

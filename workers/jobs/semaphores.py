@@ -21,6 +21,7 @@ from domain.kernel.encryption import DecryptionFailed
 from domain.kernel.errors import Unavailable
 from projections.job.due import Due, DueJobs
 from projections.job.log_lines import Line, write
+from projections.kernel.background_task import start_task
 from projections.kernel.database import Database
 from projections.vault.vault import Vault
 from workers.ports import Outbound, OutboundFailed, OutboundRefused
@@ -116,7 +117,7 @@ class SemaphorePoller:
                 return
             if busy[one.due.client] < (PLACES_EACH if one.due.client in self._quick else 1):
                 busy[one.due.client] += 1
-                task = asyncio.create_task(self._ask(one), name=f"semaphore of job {one.due.job}")
+                task = start_task(self._ask(one), what="semaphores")
                 self._asking[one.due.job] = task
                 task.add_done_callback(partial(self._asked, one))
 

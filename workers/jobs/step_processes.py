@@ -24,7 +24,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from domain.job.values import Severity
-from projections.kernel.background_task import run_forever
+from projections.kernel.background_task import start_forever
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
 from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
 from workers.ports import DEFAULT_LIMITS, DownloadLimits
@@ -76,8 +76,7 @@ class StepProcessPool:
 
     async def start(self) -> None:
         """Starts the first process in the background."""
-        work = (run_forever(turn, what="step processes") for turn in (self._beat, self._start_more))
-        self._tasks = [asyncio.create_task(item, name="step processes") for item in work]
+        self._tasks = [start_forever(turn, what="step processes") for turn in (self._beat, self._start_more)]
 
     async def stop(self) -> None:
         """Kills all processes with their steps."""

@@ -23,7 +23,7 @@ from domain.kernel.stream_name import StreamName
 from projections.consumers.leases import Assignment, ShardLeases, shard_of
 from projections.job.queue import MOST, ReadyTask, Run, RunUnderWay, TaskQueue
 from projections.job.worker_lease import WorkerLease
-from projections.kernel.background_task import run_forever
+from projections.kernel.background_task import start_forever, start_task
 from workers.jobs.job_starter import JobStarter
 from workers.jobs.ready_tasks import BORROWED_AFTER, ReadyTasks, Urgency, WaitingLong, urgency
 from workers.jobs.step_executor import Assigned, StepExecutor, Workers
@@ -88,7 +88,7 @@ class TaskWorker(LeasedWorker):
         await self._lease.keep()
         await super().start()
         turns = (self._beat, self._rescue)
-        self._keeping = [asyncio.create_task(run_forever(turn, what=self.name)) for turn in turns]
+        self._keeping = [start_forever(turn, what=self.name) for turn in turns]
 
     async def _finish(self) -> None:
         """No task is started any more. Running steps may end within `drain` seconds; others are given back, which counts as no
@@ -236,7 +236,7 @@ class TaskWorker(LeasedWorker):
     def _begin(self, assigned: Assigned, *, client: str) -> None:
         self._moved = time.monotonic()
         self._clients[assigned.run] = client
-        self._runs[assigned.run] = asyncio.create_task(self._run(assigned), name=f"run {assigned.run}")
+        self._runs[assigned.run] = start_task(self._run(assigned), what=f"runs of {self.name}")
 
     def _successors(self, job: Job) -> Workers:
         """The worker goes on with the next task of a job, if none is more urgent."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from projections.consumers.leases import NOTHING, Assignment, Fault, ShardLeases
-from projections.kernel.background_task import TRANSIENT, run_forever
+from projections.kernel.background_task import TRANSIENT, start_forever
 from workers.kernel.wakeups import Waker
 
 LONGEST_TURN: Final = 3600.0
@@ -45,10 +45,8 @@ class LeasedWorker:
 
     async def start(self) -> None:
         await self._leases.start()
-        work = run_forever(self._watched_turn, what=self.name, until=lambda: self._stopping)
-        self._task = asyncio.create_task(work, name=self.name)
-        renewals = run_forever(self._renew_meanwhile, what=f"leases of {self.name}")
-        self._renewals = asyncio.create_task(renewals, name=f"leases of {self.name}")
+        self._task = start_forever(self._watched_turn, what=self.name, until=lambda: self._stopping)
+        self._renewals = start_forever(self._renew_meanwhile, what=f"leases of {self.name}")
 
     async def stop(self) -> None:
         """Finish the turn under way, and release the leases at once."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.background_task import BackgroundTask, OperatorNeeded, run_forever
+from projections.kernel.background_task import FAULTS, BackgroundTask, OperatorNeeded, run_forever, start_task
 
 
 async def reports(
@@ -120,3 +120,47 @@ async def test_a_cancellation_that_a_turn_catches_ends_the_task_all_the_same() -
     async with asyncio.timeout(60):
         await asyncio.wait([task])
     assert task.cancelled()
+
+
+async def test_a_cancelled_future_of_another_is_a_fault_as_any() -> None:
+    """A task that is waited for together with others may be cancelled by one of them."""
+    before, turns = FAULTS["test"], 0
+
+    async def turn() -> None:
+        nonlocal turns
+        turns += 1
+        if turns == 1:
+            other = asyncio.get_running_loop().create_future()
+            other.cancel()
+            await other
+
+    await run_forever(turn, what="test", until=lambda: turns == 2, pause=0.0)
+    assert FAULTS["test"] == before + 1
+
+
+async def test_a_fault_that_is_no_exception_ends_nothing() -> None:
+    class Panic(BaseException):
+        """As libraries in Rust raise it."""
+
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        turns += 1
+        if turns == 1:
+            raise Panic
+
+    await run_forever(turn, what="test", until=lambda: turns == 2, pause=0.0)
+    assert turns == 2
+
+
+async def test_the_end_of_a_task_by_a_fault_is_reported_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> None:
+        raise KeyError("x")
+
+    before = FAULTS["test"]
+    task = start_task(fails(), what="test")
+    await asyncio.wait({task})
+    assert FAULTS["test"] == before + 1
+    assert [(one.levelno, one.getMessage()) for one in caplog.records] == [(logging.ERROR, "test: a task has ended by a fault")]
+    assert caplog.records[0].exc_info is not None

@@ -58,6 +58,7 @@ def test_first_attempts_leave_retries_their_quarter() -> None:
     found = taken(one)
     offered(one, *rows(FIRST, 1, attempts=1, begin=51))
     one.succeeded(found[0], 0.0)
+    one.completed(found[0])
     retry = one.next(0.0, retries_allowed=True)
     assert retry is not None
     assert retry.position == 51
@@ -68,6 +69,7 @@ def test_a_resting_endpoint_has_no_rows_in_memory_and_no_attempt_is_counted() ->
     one = offered(endpoint(timer, marked=marked), *rows(FIRST, 100))
     for row in taken(one)[:FAILURES]:
         one.failed(row, Failed(NOON), now=1.0, wait=5.0)
+        one.completed(row)
     assert (one.queues.waiting, one.has_unread, one.capacity()) == (0, True, 0)
     timer.run(1.0 + RESTING_SECONDS)
     assert marked[-1] is one
@@ -79,10 +81,12 @@ def test_after_a_rest_one_attempt_is_made_when_all_others_have_ended() -> None:
     under_way = taken(one)
     for row in under_way[:FAILURES]:
         one.failed(row, Failed(NOON), now=1.0, wait=5.0)
+        one.completed(row)
     timer.run(1.0 + RESTING_SECONDS)
     assert not one.needs_probe(31.0), "others are in flight"
     for row in under_way[FAILURES:]:
         one.not_sent(row, TimeCame(), now=31.0)
+        one.completed(row)
     assert one.needs_probe(31.0)
     one.queues.probe(rows(FIRST, 1)[0])
     assert len(taken(one)) == 1
@@ -94,6 +98,7 @@ def test_a_pause_that_the_receiver_asks_for() -> None:
     row = one.next(0.0, retries_allowed=True)
     assert row is not None
     one.failed(row, Failed(NOON, pause=100.0), now=1.0, wait=100.0)
+    one.completed(row)
     offered(one, *rows(FIRST, 10))
     timer.run(100.0)
     assert one.next(100.0, retries_allowed=True) is None
@@ -113,6 +118,7 @@ def test_the_timer_has_one_time_for_each_endpoint() -> None:
     for now in range(40):
         for row in taken(one):
             one.failed(row, Failed(NOON), now=float(now), wait=3600.0)
+            one.completed(row)
         one.apply(Delivered(), float(now))
         offered(one, *rows(FIRST, queues))
     assert timer.entries <= 2 + SPARE

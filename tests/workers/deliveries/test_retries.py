@@ -53,6 +53,9 @@ def test_retry_after_can_lengthen_a_wait_and_not_shorten_it() -> None:
         ("Thu, 02 Jan 2031 11:00:00 GMT", 0),
         ("Fri, 03 Jan 2031 12:00:00 GMT", LONGEST_REQUESTED),
         ("Thu, 02 Jan 2031 12:10:00 -0000", 600),
+        ("Mon, 01 Jan 2020 00:00:00 +99999999999999999999", 0),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", 0),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", 0),
     ],
 )
 def test_values_of_retry_after(value: str | None, seconds: float) -> None:

@@ -198,6 +198,7 @@ class World:
             pauses = failed and self.random.random() < 0.1
             result = AttemptResult(NOON, 0.1, 503 if failed else 200, "no" if failed else None, requested_wait=20.0 * pauses)
             self.outcome_handler.handle(attempt, result)
+            self.scheduler.completed(attempt)
             outcome = self.unwritten[-1].outcome
             if not attempt.endpoint.revoked:
                 self.table[outcome.key].done = outcome.state != PENDING
@@ -207,6 +208,7 @@ class World:
         if self.in_flight:
             attempt = self.in_flight.pop(self.random.randrange(len(self.in_flight)))
             self.scheduler.not_sent(attempt, self.random.choice((Unreadable(1.0), Unreadable(60.0), TimeCame())), now=self.now)
+            self.scheduler.completed(attempt)
 
     def write(self) -> None:
         """Write some of the outcomes, in order, as the statement does."""

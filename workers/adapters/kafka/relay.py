@@ -7,7 +7,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from projections.consumers.leases import LEASE, ShardLeases
-from projections.kernel.background_task import run_forever
+from projections.kernel.background_task import start_forever
 from projections.kernel.database import Database
 from projections.log.log_watcher import LogWatcher
 from workers.adapters.kafka.cluster import cluster_id
@@ -50,8 +50,7 @@ class KafkaRelay:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        work = run_forever(self._run, what="relay", until=self._stopping.is_set)
-        self._task = asyncio.create_task(work, name="relay")
+        self._task = start_forever(self._run, what="relay", until=self._stopping.is_set)
 
     async def stop(self) -> None:
         self._stopping.set()

@@ -10,7 +10,6 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from pathlib import Path
 from re import compile as regex
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 from domain.job.values import Severity
 from workers.jobs.context import StepContext, StepFailed
+from workers.kernel.http_dates import http_date
 from workers.ports import Began, Downloaded, OutboundFailed, OutboundRefused
 
 MOST_BREAKS: Final = 20
@@ -169,11 +169,8 @@ def validator(began: Began) -> str | None:
     if _STRONG_TAG.fullmatch(tag):
         return tag
     changed = began.headers.get("last-modified", "")
-    try:
-        age = parsedate_to_datetime(began.headers.get("date", "")) - parsedate_to_datetime(changed)
-    except (ValueError, TypeError):
-        return None
-    return changed if age >= _STRONG else None
+    sent_at, changed_at = http_date(began.headers.get("date", "")), http_date(changed)
+    return changed if sent_at is not None and changed_at is not None and sent_at - changed_at >= _STRONG else None
 
 
 def _version_in(folder: Path) -> Version | None:
