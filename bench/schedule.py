@@ -124,7 +124,7 @@ def catalogue() -> Iterator[AggregateRoot]:
         yield Category.register(linked_id(Category, number), {"name": name, "label": name}, at=BEGIN)
     for other, many in ((Channel, CHANNELS), (Flow, 1)):
         for number in range(many):
-            text = SentConfiguration("{}", {}, frozenset())
+            text = SentConfiguration("{}", {}, {})
             values = {"name": linked_name(other, number), "configuration_json": text}
             yield other.register(linked_id(other, number), values, at=BEGIN)
 

@@ -10,22 +10,25 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import MEMBER, json_object
 from domain.kernel.strict_json import path_inside
+from domain.kernel.urls import origin
 
 T = TypeVar("T")
 Step: TypeAlias = str | int | dict[str, str]
 Entries: TypeAlias = Mapping[str, Sequence[Step]]
+Origins: TypeAlias = frozenset[str]
+Holders: TypeAlias = Mapping[str, Origins]
 
 _SPELLINGS: Final = {"srvaapikey": "srvaApiKey", "apikey": "apiKey", "password": "password"}
 WRITE_ONLY: Final = frozenset(_SPELLINGS)
 
+_ADDRESS: Final = re.compile(r".*(?:url|uri|address|host|server|endpoint|api)|ip|port", re.IGNORECASE)
 _NAMING: Final = ("name", "id", "serverAddress")
 _LONGEST_NAME: Final = 200
 _LONGEST_PATH: Final = 600  # a path must fit an index entry of PostgreSQL, in any script
@@ -37,12 +40,13 @@ class Split:
     """A configuration text and its secrets, separated.
 
     `text` has null in place of each secret. `sent` holds the secrets by path; `""` clears one. `nulls` are the paths of secrets
-    that are null in the text, `holders` the paths of all objects in it: each may hold a secret."""
+    that are null in the text, `holders` the paths of all objects in it, which may each hold a secret, with the origins of the
+    addresses beside it."""
 
     text: str
     sent: Mapping[str, str] = field(repr=False)
     nulls: frozenset[str]
-    holders: frozenset[str]
+    holders: Holders
 
 
 def split(text: str, *, field: str = "configurationJson") -> Split:
@@ -51,10 +55,10 @@ def split(text: str, *, field: str = "configurationJson") -> Split:
     json_object(text, field=field)
     found = _Finder()
     found.visit(json.loads(text, object_pairs_hook=_members), _ROOT, field)
-    return Split(_masked(text, field), found.sent, frozenset(found.nulls), frozenset(found.holders))
+    return Split(_masked(text, field), found.sent, frozenset(found.nulls), found.holders)
 
 
-def settled(stored: Mapping[str, T], sent: Mapping[str, T | None], *, holders: AbstractSet[str]) -> dict[str, T]:
+def settled(stored: Mapping[str, T], sent: Mapping[str, T | None], *, holders: Container[str]) -> dict[str, T]:
     """The secrets of a record after a write: those that were sent, and the stored ones whose object is still there. None clears."""
     kept = {path: secret for path, secret in stored.items() if path not in sent and holder_of(path) in holders}
     return kept | {path: secret for path, secret in sent.items() if secret is not None}
@@ -117,12 +121,12 @@ class _Finder:
     def __init__(self) -> None:
         self.sent: dict[str, str] = {}
         self.nulls: set[str] = set()
-        self.holders: set[str] = set()
+        self.holders: dict[str, Origins] = {}
 
     def visit(self, node: object, path: str | None, place: str) -> None:
         if isinstance(node, dict):
             if path is not None:
-                self.holders.add(path)
+                self.holders[path] = _origins(node)
             for key, value in node.items():
                 below, inside = _below(path, key), path_inside(place, [key])
                 if key.casefold() in WRITE_ONLY:
@@ -142,6 +146,15 @@ class _Finder:
         if path is None:
             raise Malformed.at(place, "the names above a key or password are too long")
         self.sent[path] = value
+
+
+def _origins(holder: Mapping[str, object]) -> Origins:
+    """Of the addresses that are members of an object: whole URLs, and what is named as an address."""
+    return frozenset(
+        f"{key}={origin(str(value))}"
+        for key, value in holder.items()
+        if isinstance(value, str | int) and ("://" in str(value) or (_ADDRESS.fullmatch(key) and key.casefold() not in WRITE_ONLY))
+    )
 
 
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -49,6 +49,19 @@ def url_fault(url: str) -> str | None:
     return None
 
 
+def origin(url: str) -> str:
+    """Scheme, host and port (RFC 6454, 4): whoever is there gets the credentials that belong to the address. For a text that is no
+    whole URL, its part before the path."""
+    if "://" not in url:
+        return url.split("/")[0].strip().casefold()
+    try:
+        split = urlsplit(url.strip())
+        port = split.port or {"http": 80, "https": 443}.get(split.scheme, 0)
+    except ValueError:
+        return url
+    return f"{split.scheme}://{(split.hostname or '').removesuffix('.')}:{port}"
+
+
 def _names_host(split: SplitResult) -> bool:
     host = split.hostname or ""
     if split.netloc.startswith("["):

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.configuration.secrets import after_renaming, entries_of, holder_of, settled, split
+from domain.configuration.secrets import Holders, after_renaming, entries_of, holder_of, settled, split
 from domain.kernel.aggregate import NO_SECRETS
 from domain.kernel.encryption import SecretRef, kept_or_new
 from domain.kernel.errors import FieldError, Malformed
@@ -32,12 +32,12 @@ class ConfiguredDetails(BaseModel):
 @dataclass(frozen=True, slots=True)
 class SentConfiguration:
     """The JSON text of a command: `text` without its secrets; `sent`, those secrets (None: cleared); `holders`, the places of all
-    objects in the text; `nulls`, the places of secrets that are null in it; `required`, the places that must have a secret when
-    their object is in the text."""
+    objects in the text, with the origins of the addresses in each; `nulls`, the places of secrets that are null in it; `required`,
+    the places that must have a secret when their object is in the text."""
 
     text: str
     sent: Mapping[str, SecretRef | None]
-    holders: frozenset[str]
+    holders: Holders
     nulls: frozenset[str] = frozenset()
     required: Sequence[str] = ()
 
@@ -58,9 +58,11 @@ class ConfiguredRecord(Record):
         if sent_text is None:
             return values
         assert isinstance(sent_text, SentConfiguration)
-        stored_secrets = _stored_secrets(stored, sent_text)
+        places = _places(stored, sent_text)
+        stored_secrets = {place: stored.secrets[before] for place, before in places.items()}
         sent = {place: kept_or_new(stored_secrets.get(place), ref) for place, ref in sent_text.sent.items()}
         kept = settled(stored_secrets, sent, holders=sent_text.holders)
+        _check_origins({place: places[place] for place in kept if place not in sent}, sent_text, stored=stored)
         missing = [place for place in sent_text.required if place not in kept and place not in sent]
         if missing:
             _check_new(missing, sent_text, stored=stored)
@@ -72,17 +74,28 @@ class ConfiguredRecord(Record):
         return frozenset(ref.reference for ref in self.details.secrets.values())
 
 
-def _stored_secrets(stored: Any, sent_text: SentConfiguration) -> Mapping[str, SecretRef]:
-    """The stored secrets by their places in the new text. A renamed entry keeps its secret if the text has null for it, as a GET
-    shows it; an entry without that member may be a different one and gets none."""
+def _places(stored: Any, sent_text: SentConfiguration) -> Mapping[str, str]:
+    """The places of the stored secrets, by those in the new text. A renamed entry keeps its secret if the text has null for
+    it, as a GET shows it; an entry without that member may be a different one and gets none."""
     if stored is None:
         return {}
-    stored_secrets: Mapping[str, SecretRef] = stored.secrets
-    if all(holder_of(place) in sent_text.holders for place in stored_secrets):
-        return stored_secrets
+    if all(holder_of(place) in sent_text.holders for place in stored.secrets):
+        return {place: place for place in stored.secrets}
     old, new = entries_of(split(stored.configuration_json).holders), entries_of(sent_text.holders)
-    places = ((place, after_renaming(place, old=old, new=new)) for place in stored_secrets)
-    return {moved if moved in sent_text.nulls else place: stored_secrets[place] for place, moved in places}
+    places = ((place, after_renaming(place, old=old, new=new)) for place in stored.secrets)
+    return {moved if moved in sent_text.nulls else place: place for place, moved in places}
+
+
+def _check_origins(kept: Mapping[str, str], sent_text: SentConfiguration, *, stored: Any) -> None:
+    """A stored secret goes only to the origin that it was given for. `kept`: old places by new ones."""
+    if not kept:
+        return
+    before = split(stored.configuration_json).holders
+    moved = [new for new, old in kept.items() if sent_text.holders[holder_of(new)] != before.get(holder_of(old))]
+    if moved:
+        fields = (path_inside("configurationJson", _counted(place, sent_text.text)) for place in moved)
+        reason = "must be sent again, for an address beside it has another scheme, host or port"
+        raise Malformed(*(FieldError(field, reason) for field in fields))
 
 
 def _check_new(missing: Sequence[str], sent_text: SentConfiguration, *, stored: Any) -> None:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from domain.kernel.encryption import SecretRef, kept_or_new
 from domain.kernel.errors import FieldError, Malformed
-from domain.kernel.urls import check_url
+from domain.kernel.urls import check_url, origin
 from domain.webhook.basic_auth import check_username
 from domain.webhook.endpoint import PREVIOUS, SIGNING, Endpoint
 from domain.webhook.headers import headers_in, place, secret_name
@@ -80,7 +80,7 @@ def check_values(values: Mapping[str, Any]) -> None:
 def check_webhook(values: Mapping[str, Any], stored: Any) -> None:
     """Check new values together with the stored details, which are None for a new webhook."""
     check_values(values)
-    faults = [*_authentication_faults(values, stored), *_header_faults(values, stored)]
+    faults = [*_authentication_faults(values, stored), *_header_faults(values, stored), *_origin_faults(values, stored)]
     if faults:
         raise Malformed(*faults)
 
@@ -111,6 +111,18 @@ def _header_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldErro
     for index, header in enumerate(headers_in(values.get(_HEADERS))):
         if header.value is None and secret_name(header.name) not in names:
             yield FieldError(place(index, "value"), "is required; none is stored that null would keep")
+
+
+def _origin_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldError]:
+    """A stored credential goes only to the origin that it was given for. The signing secret is not sent."""
+    url = values.get("webhook_url")
+    if stored is None or url is None or origin(url) == origin(stored.webhook_url):
+        return
+    unsent = _kept_secrets(values, stored).keys() - values.get("secrets", {}).keys()
+    headers = headers_in(_after(_HEADERS, values, stored))
+    places = {secret_name(header.name): place(index, "value") for index, header in enumerate(headers)}
+    for name in sorted(unsent - {SIGNING, PREVIOUS}):
+        yield FieldError(places.get(name, name), "must be sent again, for the address has another scheme, host or port")
 
 
 def _kept_secrets(values: Mapping[str, Any], stored: Any) -> dict[str, SecretRef]:

@@ -53,7 +53,7 @@ async def tag(inner: Core, number: int, name: str) -> UUID:
 
 def configured(name: str, text: str = "{}") -> dict[str, Any]:
     """Values of a channel or flow whose text holds no secrets."""
-    return {"name": name, "configuration_json": SentConfiguration(text, {}, frozenset())}
+    return {"name": name, "configuration_json": SentConfiguration(text, {}, {})}
 
 
 async def table(database: Database, view: View) -> list[tuple[Any, ...]]:

@@ -108,7 +108,7 @@ def flow(*urls: str, second: tuple[str, ...] = ()) -> RegisterRecord:
     document["flows"].append(copy.deepcopy(document["flows"][0]))
     for configuration, listed in zip(document["flows"], (urls, second), strict=False):
         configuration["taskEngineSpecific"]["callbackUrls"] = list(listed)
-    sent = SentConfiguration(json.dumps(document), {}, frozenset())
+    sent = SentConfiguration(json.dumps(document), {}, {})
     return RegisterRecord(FLOW_ID, Flow, {"name": "main", "configuration_json": sent})
 
 

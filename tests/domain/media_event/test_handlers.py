@@ -237,7 +237,7 @@ class TestWhileStreaming:
     MESSAGE = "ChannelId was left as it was: it cannot be changed while the Event streams or is being provisioned"
 
     async def given(self, memory: Memory, state: EventState) -> None:
-        sent = SentConfiguration("{}", {}, frozenset())
+        sent = SentConfiguration("{}", {}, {})
         channels = [RegisterRecord(key, Channel, {"name": "c", "configuration_json": sent}) for key in (HALL, FREE)]
         await memory.given(*channels, AddOrUpdateEvent(KEY, {"channel_id": HALL}, state=state))
 

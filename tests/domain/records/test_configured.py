@@ -170,3 +170,22 @@ def test_a_flow_needs_the_keys_of_its_publishing_points_and_a_channel_none() -> 
     text = json.dumps(FLOW)
     assert list(Flow.required_secrets(text)) == required_secrets(text) != []
     assert list(Channel.required_secrets(text)) == []
+
+
+AT = '{"rampServers":[{"serverAddress":"%s","apiKey":null}]}'
+RAMP = '["rampServers",{"serverAddress":"%s"},"apiKey"]'
+
+
+def at(host: str, secret: SecretRef | None = None) -> SentConfiguration:
+    """The configuration of a channel with one ramp server."""
+    found = split(AT % host)
+    return SentConfiguration(AT % host, {RAMP % host: secret} if secret else {}, found.holders, found.nulls)
+
+
+def test_a_secret_does_not_go_to_another_address() -> None:
+    was = fact(REGISTERED, name="One", configuration_json=AT % "a.test/1", secrets={RAMP % "a.test/1": ref(1)})
+    channel: Scenario[Record] = given(Channel, KEY, was)
+    assert holds(channel.when(amend(configuration_json=at("a.test/2"))).after) == {1}
+    refused = channel.when(amend(configuration_json=at("b.test/1"))).then_refused(Malformed)
+    assert [one.field for one in refused.errors] == ["configurationJson.rampServers[0].apiKey"]
+    assert holds(channel.when(amend(configuration_json=at("b.test/1", ref(2)))).after) == {2}

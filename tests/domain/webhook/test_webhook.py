@@ -174,3 +174,23 @@ def test_extra_headers_are_in_the_order_of_the_text_with_stored_credentials() ->
     assert extra_headers(details, opened) == [site, authorization, other, cookie]
     assert extra_headers(details, {"header:cookie": "a=b"}) == [site, other, cookie]
     assert extra_headers(WebhookDetails(webhook_url=URL), opened) == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://hooks.test/a", "https://other.test/a", "https://hooks.test:8443/a", "https://x.hooks.test/"]
+)
+def test_credentials_do_not_go_to_another_origin(url: str) -> None:
+    stored = {**SIGNED, "password": ref(2), "header:x-token": ref(3)}
+    webhook = a_webhook(secrets=stored, additional_properties_json=WITH_TOKEN)
+    refused = webhook.when(amend(webhook_url=url)).then_refused(Malformed)
+    assert [one.field for one in refused.errors] == ["additionalPropertiesJson.headers[1].value", "password"]
+    again = {"password": ref(4), "header:x-token": ref(5, "mark 3")}
+    assert holds(webhook.when(amend(webhook_url=url, secrets=again)).after) == {1, 3, 4}
+    without = {"additional_properties_json": text(X_Site="main"), "secrets": {"password": None}}
+    assert holds(webhook.when(amend(webhook_url=url, **without)).after) == {1}
+
+
+@pytest.mark.parametrize("url", ["https://hooks.test/b?c", "https://HOOKS.test:443/a", "https://hooks.test./a"])
+def test_credentials_stay_at_their_origin(url: str) -> None:
+    webhook = a_webhook(secrets={**SIGNED, "password": ref(2)})
+    assert holds(webhook.when(amend(webhook_url=url)).after) == {1, 2}

@@ -32,7 +32,7 @@ OLD, NEW = UUID(int=1), UUID(int=2)
 async def links(inner: Core) -> None:
     """Two channels and two profiles with the same two ids."""
     for key in (OLD, NEW):
-        configuration = SentConfiguration("{}", {}, frozenset())
+        configuration = SentConfiguration("{}", {}, {})
         await do(inner, RegisterRecord(str(key), Channel, {"name": "c", "configuration_json": configuration}))
         await do(inner, RegisterRecord(str(key), InfrastructureProfile, {"name": "p", "configuration_json": "{}"}))
 

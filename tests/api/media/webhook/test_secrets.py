@@ -15,7 +15,7 @@ import pytest
 from api.kernel.log import JsonFormatter, RequestLog
 from api.wiring.core import Core
 from domain.webhook.secret import decode_secret
-from tests.api.asking import add, add_webhook, assert_problem, last, logged, topics
+from tests.api.asking import add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.test_configuration_secrecy import tables
 from tests.api.media.test_configuration_secrets import held, rows
 from tests.conftest import NOON
@@ -194,3 +194,18 @@ async def test_no_secret_is_found_in_the_clear(
         assert [name for name, shown in places if decode_secret(secret).hex() in shown or secret[6:] in shown] == []
     for spelling in SPELLINGS:
         assert [name for name, shown in places if spelling in shown] == []
+
+
+async def test_credentials_are_not_sent_to_a_new_address(http: httpx.AsyncClient, inner: Core) -> None:
+    """Otherwise every operator could have those of another sent to a host of its own."""
+    key = await add_webhook(http, **WITH_SECRETS)
+    refused = await http.put(f"/api/webhook/{key}", json={"webhookUrl": "https://hooks.test:444/a"})
+    fields = {"password", f"{JSON}.headers[1].value", f"{JSON}.headers[2].value"}
+    assert set(fields_of(refused)) == fields
+    assert MARK not in refused.text
+    posted = await http.post("/api/webhook/", json={"id": key, "webhookUrl": "http://hooks.test/a"})
+    assert set(fields_of(posted)) == fields
+    assert (await http.get(f"/api/webhook/{key}")).json()["webhookUrl"] == WITH_SECRETS["webhookUrl"]
+    brought = await http.put(f"/api/webhook/{key}", json={**WITH_SECRETS, "webhookUrl": "https://other.test/"})
+    assert brought.status_code == 200
+    assert len(await opened(inner, key)) == 4
