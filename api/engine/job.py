@@ -10,10 +10,9 @@ from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, 
 from api.engine.surface import ENGINE, UNAVAILABLE
 from api.engine.waiting_jobs import WaitingJobs
 from api.http.auth import OPEN
-from api.http.errors import Forbidden
 from api.http.response import Response
 from api.http.router import Router
-from api.kernel.auth import WRITE, Role
+from api.kernel.auth import WRITE, check_owner
 from api.kernel.request import Request
 from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers
@@ -98,8 +97,7 @@ async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> str:
     job = await jobs.by_id(job_id)
     if job is None:
         raise NotFound(Job.KIND, str(job_id))
-    if job.client != request.caller.name and Role.ADMIN not in request.caller.roles:
-        raise Forbidden("The job belongs to another client.")
+    check_owner(request, job.client, what="job")
     return job.client
 
 

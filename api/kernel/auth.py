@@ -1,10 +1,12 @@
-"""Permissions of routes: which roles may call them."""
+"""Permissions of routes: which roles may call them, and who may have what belongs to a client."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from api.http.auth import Permission
+from api.http.errors import Forbidden
+from api.http.request import Request
 from domain.client.roles import Role as Role
 
 READ: Final[Permission] = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
@@ -12,3 +14,9 @@ WRITE: Final[Permission] = frozenset({Role.OPERATOR, Role.ADMIN})
 AUDIT: Final[Permission] = frozenset({Role.AUDITOR, Role.ADMIN})
 CONTENT_KEYS: Final[Permission] = frozenset({Role.KEYS, Role.OPERATOR, Role.ADMIN})
 ADMIN: Final[Permission] = frozenset({Role.ADMIN})
+
+
+def check_owner(request: Request, client: str, *, what: str) -> None:
+    """What belongs to a client is its own and an admin's. Raises `Forbidden`."""
+    if client != request.caller.name and Role.ADMIN not in request.caller.roles:
+        raise Forbidden(f"The {what} belongs to another client.")

@@ -1,7 +1,7 @@
 """Routes of callbacks, which are called for the jobs of one client: docs/reference/api/webhooks.md#callbacks.
 
 No route adds one: a job, or the flow of its Event, names the address. Delete, secret, deliveries, resend, recover and test are
-those of every webhook.
+those of every webhook. All of them are for the client of the jobs, and for an admin.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook.requests import CallbacksQuery, UpdateCallbackRequest
 from api.media.webhook.responses import CALLBACKS, Callback, CallbackCollection
+from api.media.webhook.routes import check_own_callback
 from domain.kernel.ports import Outcome
 from domain.records.record import Record
 from domain.webhook import callback
@@ -39,6 +40,9 @@ async def get_callback(request: Request, id: UUID, query: FreshQuery, records: R
 
 
 @routes.put("/{id}/callback/", WRITE, response_model=Callback, respond=CALLBACKS.respond)
-async def update_callback(request: Request, id: UUID, body: UpdateCallbackRequest, handlers: WebhookHandlers) -> Outcome[Record]:
+async def update_callback(
+    request: Request, id: UUID, body: UpdateCallbackRequest, records: RecordQueries, handlers: WebhookHandlers
+) -> Outcome[Record]:
     """Enable a callback again, or disable it. No other field of a callback can be changed."""
+    await check_own_callback(request, id, records)
     return await handlers.update_callback(id, body.disabled_at, invocation=request.invocation)

@@ -1,6 +1,7 @@
 """Routes of a webhook's deliveries: read them, send them again, test the receiver. docs/reference/api/webhooks.md#deliveries.
 
-They take a webhook of any family, or a callback. Deliveries of a deleted webhook are not shown.
+They take a webhook of any family, or a callback: this for the client of its jobs, whose `custom_data` they show, and for an admin.
+Deliveries of a deleted webhook are not shown.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ async def list_deliveries(
     request: Request, id: UUID, query: DeliveriesQuery, records: RecordQueries, deliveries: DeliveryQueries
 ) -> Response:
     """The deliveries of a webhook, newest first, with every try."""
-    await known(id, records)
+    await known(request, id, records)
     limit = min(query.page_size, LARGEST)
     filter = DeliveryFilter(state=query.state, event_id=query.event_id, job=query.job_id, before=query.before, limit=limit)
     page = await deliveries.page(id, filter)
@@ -53,7 +54,7 @@ async def get_delivery(
     request: Request, id: UUID, delivery_id: UUID, query: FreshQuery, records: RecordQueries, deliveries: DeliveryQueries
 ) -> Response:
     """One delivery of a webhook. Its receiver gets the id as `webhook-id`."""
-    await known(id, records)
+    await known(request, id, records)
     return _delivery(encode(responses.Delivery.of(await _find(id, delivery_id, deliveries))))
 
 
@@ -74,7 +75,7 @@ async def resend_delivery(
     handlers: WebhookHandlers,
 ) -> Outcome[Endpoint]:
     """Send a finished delivery again, under the same `webhook-id` and with ten new tries."""
-    webhook = await known(id, records)
+    webhook = await known(request, id, records)
     delivery = await _find(id, delivery_id, deliveries)
     _check_enabled(webhook)
     await handlers.keep(id, invocation=request.invocation)
@@ -93,7 +94,7 @@ async def recover_deliveries(
     request: Request, id: UUID, query: RecoverQuery, records: RecordQueries, redelivery: Redelivery, handlers: WebhookHandlers
 ) -> Outcome[Endpoint]:
     """Send again everything that failed since a time, in order. Notifications count that were left out while it was disabled."""
-    _check_enabled(await known(id, records))
+    _check_enabled(await known(request, id, records))
     await handlers.keep(id, invocation=request.invocation)
     return Outcome(result={"requeued": await redelivery.resend_failed_since(id, query.since)})
 
@@ -107,7 +108,7 @@ async def test_webhook(request: Request, id: UUID, records: RecordQueries, probe
     """Send a sample notification at once, also to a disabled webhook.
 
     It is about no existing Event, has `isForced`, and is not kept. A callback gets a notice of a completed job 0."""
-    await known(id, records)
+    await known(request, id, records)
     return Outcome(result=responses.WebhookTest.of(await probe.probe(id)).model_dump(mode="json"))
 
 

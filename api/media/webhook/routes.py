@@ -10,7 +10,7 @@ from uuid import UUID
 
 from api.http.response import Response
 from api.http.router import Router
-from api.kernel.auth import READ, WRITE
+from api.kernel.auth import READ, WRITE, check_owner
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
@@ -28,7 +28,7 @@ from domain.media_event.aggregate import MediaEvent
 from domain.media_event.handlers import EventHandlers
 from domain.records.record import Record
 from domain.webhook.aggregate import Webhook, WebhookFamily
-from domain.webhook.callback import Callback
+from domain.webhook.callback import Callback, CallbackDetails
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
 from projections.records.queries import RecordQueries, RecordRow
@@ -115,8 +115,9 @@ async def get_event_webhook(request: Request, id: UUID, query: FreshQuery, recor
     response_model=responses.EventWebhook | responses.Webhook | responses.Callback,
     respond=ENDPOINTS.respond,
 )
-async def delete_webhook(request: Request, id: UUID, handlers: WebhookHandlers) -> Outcome[Record]:
+async def delete_webhook(request: Request, id: UUID, records: RecordQueries, handlers: WebhookHandlers) -> Outcome[Record]:
     """Delete a webhook of any family, or a callback. The answer is the webhook as it was before."""
+    await check_own_callback(request, id, records)
     return await handlers.delete(id, invocation=request.invocation)
 
 
@@ -125,8 +126,9 @@ async def secret_rotated(request: Request, outcome: Outcome[Endpoint]) -> Respon
 
 
 @routes.post("/{id}/secret/", WRITE, response_model=responses.WebhookSecret, respond=secret_rotated)
-async def rotate_webhook_secret(request: Request, id: UUID, handlers: WebhookHandlers) -> Outcome[Endpoint]:
+async def rotate_webhook_secret(request: Request, id: UUID, records: RecordQueries, handlers: WebhookHandlers) -> Outcome[Endpoint]:
     """Make a new signing secret, shown in this answer only. For 24 hours requests are signed with the old one too."""
+    await check_own_callback(request, id, records)
     return await handlers.rotate_secret(id, invocation=request.invocation)
 
 
@@ -146,12 +148,22 @@ async def find(key: UUID, family: WebhookFamily, records: RecordQueries) -> Reco
     return webhook if webhook is not None and webhook.details.family is family else None
 
 
-async def known(key: UUID, records: RecordQueries) -> RecordRow:
-    """A webhook of any family, or a callback; or `NotFound`."""
+async def known(request: Request, key: UUID, records: RecordQueries) -> RecordRow:
+    """A webhook of any family, or a callback of the caller; or `NotFound`."""
     found = await records.linked((kind, str(key)) for kind in (Webhook.KIND, Callback.KIND))
     if not found:
         raise NotFound(Webhook.KIND, str(key))
-    return next(iter(found.values()))
+    row = next(iter(found.values()))
+    if isinstance(row.details, CallbackDetails):
+        check_owner(request, row.details.client, what="callback")
+    return row
+
+
+async def check_own_callback(request: Request, key: UUID, records: RecordQueries) -> None:
+    """A callback is ruled by the client of its jobs, as they are, and by an admin. Its client never changes."""
+    row = await records.find(Callback.KIND, key)
+    if row is not None:
+        check_owner(request, row.details.client, what="callback")
 
 
 async def _add_or_update(

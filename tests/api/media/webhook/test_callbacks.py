@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -11,7 +13,7 @@ from domain.webhook.callback import Callback
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.webhook.callbacks_given import add_callback, named
 from tests.api.media.webhook.deliveries_given import Deliveries
-from tests.conftest import NOON, HandClock
+from tests.conftest import NOON, HandClock, introduce
 from tests.projections.feeding import do
 
 
@@ -116,3 +118,29 @@ async def test_deliveries_of_a_callback_have_a_job(http: httpx.AsyncClient, inne
     again = await http.post(f"{path}/deliveries/{found[0]['id']}/resend")
     assert (again.status_code, again.json()["jobId"], again.json()["state"]) == (200, 17, "PENDING")
     assert fields_of(await http.get(f"{path}/deliveries/", params={"jobId": 0})) == ["jobId"]
+
+
+async def test_a_callback_is_ruled_by_the_client_of_its_jobs_and_by_an_admin(http: httpx.AsyncClient, inner: Core) -> None:
+    path = f"/api/webhook/{await add_callback(inner, client='one')}"
+    keys = {client: await introduce(inner, client, "operator") for client in ("one", "two")}
+    keys["viewer"] = await introduce(inner, "viewer", "viewer")
+    calls: list[tuple[str, str, Any]] = [
+        ("POST", f"{path}/secret/", {}),
+        ("PUT", f"{path}/callback/", {"json": {"disabledAt": None}}),
+        ("GET", f"{path}/deliveries/", {}),
+        ("GET", f"{path}/deliveries/{UNKNOWN}", {}),
+        ("POST", f"{path}/deliveries/{UNKNOWN}/resend", {}),
+        ("POST", f"{path}/recover/", {"params": {"since": "2031-01-01T00:00:00Z"}}),
+        ("DELETE", path, {}),
+    ]
+    before = await last(inner)
+    for method, called, given in (*calls, ("POST", f"{path}/test/", {})):
+        for client in ("two", "viewer"):
+            answer = await http.request(method, called, headers={"API-KEY": keys[client], "client": client}, **given)
+            assert_problem(answer, 403)
+    assert await last(inner) == before
+    for headers in ({}, {"API-KEY": keys["one"], "client": "one"}):
+        path = f"/api/webhook/{await add_callback(inner, client='one')}"
+        for method, called, given in calls:
+            expected = 404 if UNKNOWN in called else 200
+            assert (await http.request(method, called, headers=headers, **given)).status_code == expected, called
