@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -78,6 +79,64 @@ async def test_an_unreadable_file_is_a_final_failure_without_local_paths(hosts: 
 @pytest.mark.parametrize("file", ["out.mp4", "up/secret.mp4"])
 async def test_a_symlink_out_of_the_media_root_is_not_followed(hosts: StepProcessPool, file: str) -> None:
     assert await probed(hosts, file) == Failed("The file lies outside of the media root.", final=True)
+
+
+ENCODED = {
+    "ts": ["-c:v", "mpeg2video", "-f", "mpegts"],
+    "mp4": ["-c:v", "mpeg4"],
+    "mkv": ["-c:v", "mpeg4"],
+    "aac": ["-c:a", "aac", "-f", "adts"],
+    "mp3": ["-c:a", "libmp3lame"],
+}
+TITLE = "title-of-another"
+
+
+@pytest.fixture(scope="module")
+def outside(root: Path) -> Path:
+    """Media files beside the media root, and copies of them within."""
+    ffmpeg, folder = find("ffmpeg"), root.parent / "others"
+    assert ffmpeg is not None
+    folder.mkdir()
+    for kind, options in ENCODED.items():
+        source = "sine=duration=0.2" if kind in ("aac", "mp3") else "testsrc=size=64x36:rate=25:duration=0.2"
+        made = folder / f"film.{kind}"
+        command: list[str | Path] = [
+            ffmpeg,
+            "-v",
+            "error",
+            "-f",
+            "lavfi",
+            "-i",
+            source,
+            "-metadata",
+            f"title={TITLE}",
+            *options,
+            made,
+        ]
+        subprocess.run(command, check=True)
+        shutil.copy(made, root / "film" / made.name)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ENCODED)
+async def test_a_playlist_does_not_lead_to_a_file_outside(hosts: StepProcessPool, root: Path, outside: Path, kind: str) -> None:
+    film = outside / f"film.{kind}"
+    assert isinstance(await probed(hosts, film.name), Finished), "as a file of its own it is read"
+    head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n"
+    for number, body in enumerate(
+        (
+            f"#EXTINF:2,\n{film}\n",
+            f"#EXTINF:2,\nfile://{film}\n",
+            f"#EXTINF:2,\n../../others/{film.name}\n",
+            f'#EXT-X-MAP:URI="{film}"\n#EXTINF:2,\n{film}\n',
+        )
+    ):
+        (root / f"film/{kind}-{number}.m3u8").write_text(f"{head}{body}#EXT-X-ENDLIST\n")
+        listener = Listener()
+        ended = await probed(hosts, f"{kind}-{number}.m3u8", listener)
+        assert isinstance(ended, Failed), body
+        assert ended.final
+        assert TITLE not in repr((ended, listener.lines))
 
 
 def test_programs_of_the_operator_come_first(tmp_path: Path) -> None:

@@ -12,6 +12,12 @@ from workers.jobs.programs import Ended
 from workers.jobs.workflow import JobParameters, Step, Workflow
 
 SECONDS: Final = 120.0
+_CONTAINERS: Final = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,mpeg,mpegts,mxf,gxf,dv,ivf,ogg,nut,rm,wtv,"
+    "aac,ac3,aiff,amr,ape,au,caf,dts,eac3,flac,loas,mp3,truehd,tta,w64,wav,wv,"
+    "av1,h261,h263,h264,hevc,m4v,mpegvideo,obu,vc1,vvc,yuv4mpegpipe,ass,srt,webvtt"
+)
+"""The formats that ffprobe may read: none of them refers to other files, as playlists do."""
 _SHOW: Final = ("-show_format", "-show_streams", "-show_chapters")
 
 
@@ -26,8 +32,8 @@ def probe(context: StepContext[ProbeMedia]) -> StepResult:
     path = context.path(name)
     if not path.is_file():
         raise StepFailed(f"There is no file {name}.", final=True)
-    # A file may refer to others, as playlists do; none is fetched over a network.
-    arguments = ("-v", "error", "-protocol_whitelist", "file", *_SHOW, "-of", "json", "-i", f"file:{path}")
+    limits = ("-protocol_whitelist", "file", "-format_whitelist", _CONTAINERS)
+    arguments = ("-v", "error", *limits, *_SHOW, "-of", "json", "-i", f"file:{path}")
     ended = context.run("ffprobe", *arguments, seconds=SECONDS)
     if ended.status != 0:
         raise StepFailed(_complaint(ended, path, name=name), final=ended.status > 0)
