@@ -60,7 +60,7 @@ UNDER_WAY: Final = frozenset({TaskState.RUNNING, TaskState.PUBLISHING})
 class Value(BaseModel):
     """Part of an event."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
 class TaskPlan(Value):

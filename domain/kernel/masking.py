@@ -27,6 +27,7 @@ _RECORDED: Final = frozenset(
     ("accept", "client", "content-length", "content-type", "idempotency-key", "referer", "user-agent", "x-transaction-id")
 )
 _BLANKS: Final = " \t\n\r\v\f\ufeff"
+_AROUND: Final = " \t\"'-"
 _LABELS: Final = ("name", "key", "header")
 _PIECE: Final = re.compile(r"\S+")
 _AUTHORITY: Final = re.compile(r"[^/\\]*")
@@ -39,11 +40,26 @@ _PRIVATE_KEY: Final = re.compile(
 _TOKEN: Final = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]*){1,4}")
 """A JSON web token."""
 _SCHEME: Final = re.compile(r"\b(?P<kept>(?:Basic|Bearer|Digest)[ ]{1,8})(?P<secret>[\w.~+/=-]{12,})", re.IGNORECASE)
-_MEMBER: Final = re.compile(
-    r"""(?<![\w.-])(?P<kept>["']?(?P<name>[\w.-]++)["']?[ \t]{0,8}(?:=|:(?!//))[ \t]{0,8})"""
-    r"""(?P<secret>"[^"\n]*+"|'[^'\n]*+'|(?<=[:=])[^\s&;,]++|(?<=[ \t])[^\n&;]++)"""
+_NAMED: Final = tuple(
+    (re.compile(name), re.compile(value))
+    for name, value in (
+        # name: and lines below that are indented further, or entries of a list (YAML)
+        (
+            r"(?m)^(?P<indent>[ \t]*)(?:- )?(?P<name>[\w.-]++)[ \t]*:[ \t]*(?:[>|][+-]?[0-9]?[+-]?)?[ \t]*\n(?=(?P=indent)[ \t-])",
+            r"(?:[ \t]*-?[ \t]+\S[^\n]*+(?:\n|\Z))+",
+        ),
+        # name=value, name: value; in the second form up to the end of the line
+        (
+            r"""(?<![\w.-])["']?(?P<name>[\w.-]++)["']?[ \t]{0,8}(?:=>|=|:(?!//)|\t)[ \t]{0,8}""",
+            r""""(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|(?<=[:=>])[^\s&;,]++|(?<=[ \t])[^\n&;]++""",
+        ),
+        # --name value
+        (r"(?<!\S)--?(?P<name>[\w.-]++)[ ]{1,8}", r""""[^"\n]*+"|'[^'\n]*+'|\S++"""),
+        # <name>value
+        (r"<(?P<name>[\w.:-]++)(?:\s[^<>]{0,200})?>", r"[^<]++"),
+    )
 )
-"""`name=value` and `name: value`, the second up to the end of the line."""
+"""The ways in which a text gives a value to a name: what stands before the value, and the value."""
 _PATH_TOKEN: Final = re.compile(r"(?<=/)(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{20,}(?=/|\Z)")
 """A segment of a URL's path that looks like random bytes in Base64, as in the addresses of web hooks."""
 
@@ -65,6 +81,17 @@ def blotted(text: str, secrets: Set[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
+
+
+def blotted_leaves(value: Any, secrets: Set[str]) -> Any:
+    """A JSON document, blotted in its texts only, so that it stays one: a secret may be any text, such as `{"`."""
+    if isinstance(value, str):
+        return blotted(value, secrets)
+    if isinstance(value, list | tuple):
+        return [blotted_leaves(one, secrets) for one in value]
+    if isinstance(value, Mapping):
+        return {blotted(name, secrets): blotted_leaves(inner, secrets) for name, inner in value.items()}
+    return value
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -92,7 +119,10 @@ class _Masking:
         if isinstance(value, list | tuple):
             if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and speaks_of_credential(value[0]):
                 return [self._text(value[0], depth), self._mask(value[1])]
-            return [self.of(one, depth + 1) for one in value]
+            return [
+                self._mask(one) if before is not None and _is_option(before) else self.of(one, depth + 1)
+                for before, one in zip((None, *value), value, strict=False)
+            ]
         if not isinstance(value, Mapping):
             return value
         shown: dict[str, Any] = {}
@@ -143,8 +173,10 @@ class _Masking:
             text = _PRIVATE_KEY.sub(self._whole, text)
         if "eyJ" in text:
             text = _TOKEN.sub(self._whole, text)
-        if ":" in text or "=" in text:
-            text = _MEMBER.sub(self._member, text)
+        for name, value in _NAMED:
+            text = self._values(text, name, value)
+        if "%" in text:
+            text = _PIECE.sub(self._encoded, text)
         return _SCHEME.sub(self._after, text)
 
     def _whole(self, found: re.Match[str]) -> str:
@@ -158,8 +190,27 @@ class _Masking:
             self._note(text)
         return f"{found['kept']}{MASK}"
 
-    def _member(self, found: re.Match[str]) -> str:
-        return self._after(found) if speaks_of_credential(found["name"]) else found[0]
+    def _values(self, text: str, name: re.Pattern[str], value: re.Pattern[str]) -> str:
+        """The text without the values of names that speak of a credential. Other values may hold names in turn."""
+        shown, at = [], 0
+        for found in name.finditer(text):
+            if found.start() >= at and speaks_of_credential(found["name"]):
+                secret = value.match(text, found.end())
+                if secret is not None and secret[0].strip():
+                    for line in (secret[0], *secret[0].splitlines()):
+                        self._note(line)
+                        self._note(line.strip(_AROUND))
+                    shown += [text[at : found.end()], MASK]
+                    at = secret.end()
+        return "".join((*shown, text[at:]))
+
+    def _encoded(self, found: re.Match[str]) -> str:
+        """A word with percent-encoding is masked as a whole where masking would change what it means."""
+        meant = unquote(found[0])
+        if meant == found[0] or MASK in meant or _Masking().of(meant) == meant:
+            return found[0]
+        self._mask(meant)
+        return self._whole(found)
 
     def _document(self, text: str, depth: int) -> str | None:
         """A text that is JSON, masked inside and otherwise as it was; None for any other. JSON that cannot be read, because it is
@@ -227,7 +278,12 @@ class _Masking:
 
 
 def _may_be_json(text: str) -> bool:
-    return text.lstrip(_BLANKS)[:1] in ("{", "[")
+    return text.lstrip(_BLANKS)[:1] in ("{", "[", '"')
+
+
+def _is_option(value: Any) -> bool:
+    """Whether the next argument of a command is a credential."""
+    return isinstance(value, str) and value.startswith("-") and "=" not in value and speaks_of_credential(value.lstrip("-"))
 
 
 def _labelled(members: Mapping[str, Any]) -> bool:

@@ -154,7 +154,7 @@ class StepExecutor:
         await reporter.flush()
         if isinstance(end, Failed):
             return await self._step_failed(job, run, end, reporter)
-        result = Result.model_validate_json(reporter.clean(end.result.model_dump_json()))
+        result = reporter.clean_result(end.result)
         if not end.outputs:
             return await self._completed(job, assigned, result)
         return await self.report(CommitOutputs(run.job, run.task, run.run, end.outputs, result), job.transaction_id)

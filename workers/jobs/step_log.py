@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import ClassVar, Final
 
-from domain.job.values import Severity
+from domain.job.values import Result, Severity
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
-from domain.kernel.masking import blotted
+from domain.kernel.masking import blotted, blotted_leaves
 from projections.job.log_lines import Line, Progress, write
 from projections.job.queue import Run
 from projections.kernel.background_task import BackgroundTask
@@ -81,6 +81,13 @@ class StepReporter:
 
     def clean(self, text: str) -> str:
         return blotted(text, self._secrets) if self._secrets else text
+
+    def clean_result(self, result: Result) -> Result:
+        """Its texts only: what is left is still a result."""
+        if not self._secrets:
+            return result
+        metadata = blotted_leaves(result.metadata, self._secrets)
+        return Result(message=self.clean(result.message), files=tuple(map(self.clean, result.files)), metadata=metadata)
 
     async def flush(self) -> None:
         """Write the run's lines, before its end is reported."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.kernel.credentials import hints_at_credential, speaks_of_credential
-from domain.kernel.masking import MASK, blotted, masked, masked_headers, secret_texts
+from domain.kernel.masking import MASK, blotted, blotted_leaves, masked, masked_headers, secret_texts
 
 SPEAKING = [
     "password", "PASSWORD", "dbPassword", "passwd", "passWord", "passphrase", "pass", "ftp_pass", "pwd", "secret",
@@ -190,6 +190,13 @@ def test_what_was_taken_is_blotted_out_of_a_line() -> None:
     assert secret_texts({"password": MASK, "token": None}) == frozenset()
 
 
+def test_a_document_keeps_its_shape_when_it_is_blotted() -> None:
+    """As JSON text it would be no JSON any more: these secrets are parts of its syntax."""
+    secrets = secret_texts({"password": 1000, "token": '{"size"', "apiKey": "true", "pin": "null"})
+    document = {"size": 1000, "said": ["1000 true", {"null": None}], "ok": True}
+    assert blotted_leaves(document, secrets) == {"size": 1000, "said": [f"{MASK} {MASK}", {MASK: None}], "ok": True}
+
+
 _plain_names = st.sampled_from(["title", "size", "keyframes", "list", "author"])
 _secret_names = st.sampled_from(["password", "apiKey", "client_secret", "x-auth-token", "Authorization", "sessionCookie"])
 _plain = st.recursive(
@@ -206,6 +213,32 @@ _spoken = st.builds(
     _secrets,
     _tails,
 )
+_written = st.builds(
+    lambda shape, name, secret: shape.replace("NAME", name).replace("SECRET", secret),
+    st.sampled_from(
+        [
+            *(
+                "--NAME SECRET -x",
+                "run --NAME=SECRET",
+                "<NAME>SECRET</NAME>",
+                "<a NAME='SECRET'/>",
+                "NAME => SECRET",
+                "NAME\tSECRET",
+            ),
+            *("NAME%3DSECRET", "a=1&NAME=SECRET&b=2", 'NAME="a\\"SECRET"', "Accept: x\r\nNAME: SECRET\r\n", "-H 'NAME: SECRET'"),
+            *("a:\n  NAME: SECRET\n", "NAME: >-\n  SECRET\n", "NAME:\n- SECRET\n", "a:\n  NAME:\n    b: SECRET\nc: 1\n"),
+            *(
+                'x={"NAME": "SECRET"}',
+                'said {"NAME": "SECRET"} twice',
+                '"{\\"NAME\\": \\"SECRET\\"}"',
+                "x=%7B%22NAME%22%3A+%22SECRET%22%7D",
+            ),
+        ]
+    ),
+    st.sampled_from(["password", "apiKey", "client_secret", "x-auth-token", "Authorization", "Cookie"]),
+    _secrets,
+)
+_commands = st.builds(lambda name, secret: ["run", f"--{name}", secret], st.sampled_from(["password", "api-key"]), _secrets)
 _urls = st.builds("{}://u:{}@host/p?sig={}#{}".format, st.sampled_from(["http", "s3", "srt"]), _secrets, _secrets, _secrets)
 
 
@@ -215,7 +248,7 @@ def _holding(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 _with_secrets = st.recursive(
-    _plain | _urls | _spoken | st.dictionaries(_secret_names, _secrets, max_size=2), _holding, max_leaves=8
+    _plain | _urls | _spoken | _written | _commands | st.dictionaries(_secret_names, _secrets, max_size=2), _holding, max_leaves=8
 )
 
 
