@@ -131,10 +131,10 @@ class JobHandlers:
             old = await self._load(Job.stream(number))
             if not isinstance(old, Job):
                 raise NotFound(Job.KIND, str(number))
-            checked = self._workflows.checked_job(old.submission.workflow, await self._parameters(old.submission))
+            checked = self._workflows.checked_job(old.submission.workflow, await self._parameters(number, old.submission))
             job_secrets = JobSecrets(self._vault, new_number)
             submission = job_secrets.submission(old.submission.client, checked)
-            addresses = await self._addresses(old.submission)
+            addresses = await self._addresses(number, old.submission)
             accept = AcceptJob(
                 new_number,
                 _with_callbacks(submission, addresses, job_secrets),
@@ -148,24 +148,24 @@ class JobHandlers:
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def _parameters(self, submission: Submission) -> Any:
+    async def _parameters(self, number: int, submission: Submission) -> Any:
         """As they were submitted, with secrets."""
         if submission.sealed_parameters is None:
             return submission.parameters
-        return from_json(await self._decrypted(submission.sealed_parameters))
+        return from_json(await self._decrypted(number, submission.sealed_parameters))
 
-    async def _addresses(self, submission: Submission) -> dict[UUID, CallbackUrl]:
+    async def _addresses(self, number: int, submission: Submission) -> dict[UUID, CallbackUrl]:
         """The addresses of the job's callbacks, with secrets."""
         return {
-            one.id: CallbackUrl(one.url, one.url if one.sealed_url is None else await self._decrypted(one.sealed_url))
+            one.id: CallbackUrl(one.url, one.url if one.sealed_url is None else await self._decrypted(number, one.sealed_url))
             for one in submission.callbacks
         }
 
     async def _named_again(self, submission: Submission) -> Sequence[NameCallback]:
         return await self._callbacks.named(submission.client, {one.id: one.url for one in submission.callbacks})
 
-    async def _decrypted(self, secret: SecretRef) -> str:
-        decrypted = await self._vault.read(secret.reference)
+    async def _decrypted(self, number: int, secret: SecretRef) -> str:
+        decrypted = await self._vault.read(secret.reference, owner=Job.stream(number))
         if decrypted is None:
             raise Refused("the parameters of the job are not kept any more")
         return decrypted

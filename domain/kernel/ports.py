@@ -105,8 +105,8 @@ class Vault(Protocol):
         """Raises `DecryptionFailed`."""
         ...
 
-    async def read(self, reference: UUID) -> str | None:
-        """A stored secret in plain text; None when it was erased. Raises `DecryptionFailed`."""
+    async def read(self, reference: UUID, *, owner: str) -> str | None:
+        """A stored secret in plain text; None when it was erased. Raises `DecryptionFailed`, also for that of another owner."""
         ...
 
 

@@ -46,7 +46,9 @@ SELECT count(*), count(*) FILTER (WHERE due_at <= now()),
      WHERE consumer = '{store.CONSUMER}' AND seen_at > now() - interval '{_SEEN_SECONDS} seconds')
 FROM (SELECT due_at FROM pending_deliveries {_IN_ORDER}) AS counted
 """
-_LATEST_SEALED_URL = "SELECT sealed_url FROM deliveries WHERE webhook = %s ORDER BY position DESC, ordering_key DESC LIMIT 1"
+_LATEST_SEALED_URL = (
+    "SELECT sealed_url, ordering_key FROM deliveries WHERE webhook = %s ORDER BY position DESC, ordering_key DESC LIMIT 1"
+)
 _CALLBACK_BACKLOG = f"""
 SELECT count(*) FROM (
     SELECT FROM pending_deliveries WHERE source = {Source.CALLBACKS} {_IN_ORDER}
@@ -183,10 +185,11 @@ class DeliveryQueries:
         ]
 
 
-async def latest_sealed_url(database: Pool, callback: UUID) -> UUID | None:
-    """The reference of the whole address that the latest delivery to a callback has; None where it is the one that is shown."""
+async def latest_sealed_url(database: Pool, callback: UUID) -> tuple[UUID, str] | None:
+    """The reference of the whole address that the latest delivery to a callback has, and the stream of its job; None where the
+    address is the one that is shown."""
     row = await database.row(_LATEST_SEALED_URL, (callback,))
-    return None if row is None else row[0]
+    return None if row is None or row[0] is None else (row[0], row[1])
 
 
 async def callback_backlog(database: Pool) -> int:

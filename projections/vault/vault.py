@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from uuid import UUID
 
-from domain.kernel.encryption import NONCE_BYTES, EncryptedSecret, SecretCipher
+from domain.kernel.encryption import NONCE_BYTES, DecryptionFailed, EncryptedSecret, SecretCipher
 from domain.kernel.ids import new_id
 from projections.kernel.database import Database
 
@@ -21,12 +21,18 @@ class Vault:
         """`owner` is the stream of the aggregate that the secret belongs to."""
         return self._cipher.encrypt(secret, owner=owner, reference=new_id(), nonce=os.urandom(NONCE_BYTES))
 
-    async def read(self, reference: UUID) -> str | None:
-        """A stored secret in plain text; None when it was erased. Raises `DecryptionFailed`."""
+    async def read(self, reference: UUID, *, owner: str) -> str | None:
+        """A stored secret in plain text; None when it was erased. `owner` is the stream that holds the reference. Raises
+        `DecryptionFailed`, also for the secret of another."""
         row = await self._database.row(
             "SELECT reference, owner, key_id, fingerprint, nonce, ciphertext FROM vault WHERE reference = %s", (reference,)
         )
-        return self.decrypt(EncryptedSecret(*row)) if row is not None else None
+        if row is None:
+            return None
+        secret = EncryptedSecret(*row)
+        if secret.owner != owner:
+            raise DecryptionFailed(str(reference))
+        return self.decrypt(secret)
 
     def decrypt(self, secret: EncryptedSecret) -> str:
         """A secret that the caller has read itself. Raises `DecryptionFailed`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -275,9 +275,9 @@ class MemoryVault:
     def decrypt(self, secret: EncryptedSecret) -> str:
         return self._cipher.decrypt(secret)
 
-    async def read(self, reference: UUID) -> str | None:
+    async def read(self, reference: UUID, *, owner: str) -> str | None:
         stored = self._log.vault.get(reference)
-        return None if stored is None else self._cipher.decrypt(stored)
+        return None if stored is None else self._cipher.decrypt(replace(stored, owner=owner))
 
 
 class MemoryContentKeys:

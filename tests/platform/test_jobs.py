@@ -304,7 +304,7 @@ async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, t
     )
     assert job.submission.parameters == {"content_id": "match", "url": URL}
     assert job.submission.sealed_parameters is not None
-    opened = await vault.read(job.submission.sealed_parameters.reference)
+    opened = await vault.read(job.submission.sealed_parameters.reference, owner=job.id)
     assert from_json(opened or "null") == {"content_id": "match", "url": url}
     assert "hidden-word" not in "".join([*map(str, await logged(engine.inner)), (await call("show", new))[1]])
 

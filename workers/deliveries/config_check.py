@@ -37,7 +37,7 @@ class ConfigCheck:
             obstacle = await self._configure(endpoint)
             if obstacle is not None or endpoint.config is None or row.sealed_url is None:
                 return obstacle or endpoint.config
-            return await self._configs.with_url(endpoint.config, row.sealed_url)
+            return await self._configs.with_url(endpoint.config, row.sealed_url, job=row.ordering_key)
         except Unavailable:
             return Unreadable(_UNAVAILABLE_SECONDS)
         except Exception as fault:  # only the name: a message might repeat a secret

@@ -65,7 +65,8 @@ class EndpointConfigs:
 
     async def _config(self, row: RecordRow) -> EndpointConfig:
         details: WebhookDetails | CallbackDetails = row.details
-        opened = {name: await self._vault.read(ref.reference) for name, ref in details.secrets.items()}
+        owner = (Callback if isinstance(details, CallbackDetails) else Webhook).stream(row.id)
+        opened = {name: await self._vault.read(ref.reference, owner=owner) for name, ref in details.secrets.items()}
         secrets = {name: secret for name, secret in opened.items() if secret is not None}
         return EndpointConfig(
             version=row.version,
@@ -77,10 +78,11 @@ class EndpointConfigs:
             previous_until=details.previous_until,
         )
 
-    async def with_url(self, config: EndpointConfig, sealed_url: UUID) -> EndpointConfig | None:
-        """The configuration for a delivery with an address of its own. None: its secret is erased, or cannot be decrypted."""
+    async def with_url(self, config: EndpointConfig, sealed_url: UUID, *, job: str) -> EndpointConfig | None:
+        """The configuration for a delivery with an address of its own. None: its secret is erased, or cannot be decrypted. `job` is
+        the stream of the job whose secret it is."""
         try:
-            whole = await self._vault.read(sealed_url)
+            whole = await self._vault.read(sealed_url, owner=job)
         except DecryptionFailed:
             _log.error("the address %s in the vault cannot be decrypted", sealed_url)
             return None

@@ -72,8 +72,8 @@ class Probe:
     async def _config(self, webhook: UUID) -> EndpointConfig | None:
         """A callback is called as it was for its latest job: only jobs have the whole address."""
         config = (await self._configs.load([webhook])).get(webhook)
-        sealed_url = None if config is None else await latest_sealed_url(self._database, webhook)
-        return config if config is None or sealed_url is None else await self._configs.with_url(config, sealed_url)
+        latest = None if config is None else await latest_sealed_url(self._database, webhook)
+        return config if config is None or latest is None else await self._configs.with_url(config, latest[0], job=latest[1])
 
     async def _sample(self, webhook: UUID) -> str:
         callback = await self._records.find(Callback.KIND, webhook)

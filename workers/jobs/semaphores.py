@@ -15,6 +15,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final
 
+from domain.job.aggregate import Job
 from domain.job.values import Semaphore, Severity
 from domain.kernel.clock import Clock
 from domain.kernel.encryption import DecryptionFailed
@@ -48,10 +49,10 @@ class SemaphoreProbe:
         self._vault = vault
         self._clock = clock
 
-    async def check(self, semaphore: Semaphore) -> str | None:
+    async def check(self, job: int, semaphore: Semaphore) -> str | None:
         """Why the semaphore is closed, in one sentence without secrets; None when it is open."""
         try:
-            url = await self._address(semaphore)
+            url = await self._address(job, semaphore)
             answer = await self._outbound.request("GET", url, seconds=SECONDS, most=1)
         except DecryptionFailed:
             return "The address cannot be opened with the present master key."
@@ -63,10 +64,10 @@ class SemaphoreProbe:
         message = f"Waiting for the semaphore {semaphore.url}: {why}"
         await write(self._database, lines=[Line(job, NO_TASK, Severity.INFO, message, self._clock())], progress=())
 
-    async def _address(self, semaphore: Semaphore) -> str:
+    async def _address(self, job: int, semaphore: Semaphore) -> str:
         if semaphore.sealed_url is None:
             return semaphore.url
-        opened = await self._vault.read(semaphore.sealed_url.reference)
+        opened = await self._vault.read(semaphore.sealed_url.reference, owner=Job.stream(job))
         if opened is None:
             raise DecryptionFailed(str(semaphore.sealed_url.reference))
         return opened
@@ -153,7 +154,7 @@ class SemaphorePoller:
         if now is None or now.semaphore is None or now.version != one.due.version:
             self._drop(one)
             return
-        why = await self._probe.check(now.semaphore)
+        why = await self._probe.check(now.job, now.semaphore)
         if why is None:
             await self._opened(now)
             self._drop(one)

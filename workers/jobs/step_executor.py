@@ -190,7 +190,7 @@ class StepExecutor:
         sealed = job.submission.sealed_parameters
         if sealed is None:
             return job.submission.parameters
-        opened = await _until_available(lambda: self._vault.read(sealed.reference))
+        opened = await _until_available(lambda: self._vault.read(sealed.reference, owner=job.id))
         if opened is None:
             raise DecryptionFailed(str(sealed.reference))
         found: Mapping[str, Any] = from_json(opened)

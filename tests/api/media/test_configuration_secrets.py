@@ -27,7 +27,7 @@ async def held(inner: Core, stream: str) -> dict[str, str | None]:
     """The decrypted secrets of a record, by their paths."""
     vault = Vault(inner.database, SecretCipher(bytes(32)))
     said = [event.data["secrets"] for event in await logged(inner, stream) if "secrets" in event.data][-1]
-    return {place: await vault.read(UUID(ref["reference"])) for place, ref in said.items()}
+    return {place: await vault.read(UUID(ref["reference"]), owner=stream) for place, ref in said.items()}
 
 
 async def rows(inner: Core) -> list[tuple[str, UUID]]:

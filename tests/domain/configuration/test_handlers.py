@@ -51,7 +51,10 @@ def channel(*encoders: dict[str, Any]) -> dict[str, Any]:
 async def secrets_of(memory: Memory, outcome: Outcome[Record]) -> dict[str, str | None]:
     """The decrypted secrets of a record, by the name of their encoder."""
     secrets = outcome.aggregate.details.secrets
-    return {json.loads(path)[1]["name"]: await memory.vault.read(ref.reference) for path, ref in secrets.items()}
+    return {
+        json.loads(path)[1]["name"]: await memory.vault.read(ref.reference, owner=outcome.aggregate.id)
+        for path, ref in secrets.items()
+    }
 
 
 async def test_a_new_channel_keeps_its_secrets_apart_from_the_text(memory: Memory, configurations: ConfigurationHandlers) -> None:

@@ -133,7 +133,7 @@ class TestSubmit:
         assert job.semaphore is not None
         assert job.semaphore.url == "https://semaphore.test/open"
         assert SECRET not in repr(memory.log.entries)
-        decrypted = [await memory.vault.read(reference) for reference in job.secrets()]
+        decrypted = [await memory.vault.read(reference, owner=job.id) for reference in job.secrets()]
         assert sorted(decrypted, key=str) == sorted([json.dumps(parameters, separators=(",", ":")), semaphore])
 
     async def test_without_secrets_the_vault_stays_empty(self, memory: Memory, handlers: JobHandlers) -> None:
@@ -184,13 +184,17 @@ class TestCallbacks:
         callbacks = [job.submission.callbacks[0] for job in jobs]
         assert {(one.id, one.url) for one in callbacks} == {(callbacks[0].id, A)}
         assert callbacks[0].sealed_url is None
-        whole = [await memory.vault.read(one.sealed_url.reference) for one in callbacks[1:] if one.sealed_url is not None]
+        whole = [
+            await memory.vault.read(one.sealed_url.reference, owner=job.id)
+            for job, one in zip(jobs, callbacks, strict=True)
+            if one.sealed_url is not None
+        ]
         assert whole == urls[1:]
         assert SECRET not in repr(memory.log.entries)
         again = (await handlers.rerun_job(18, invocation=ME)).aggregates[0]
         [callback] = again.submission.callbacks
         assert callback.sealed_url not in (None, callbacks[1].sealed_url)
-        assert await memory.vault.read(callback.sealed_url.reference) == urls[1]
+        assert await memory.vault.read(callback.sealed_url.reference, owner=again.id) == urls[1]
 
     async def test_one_job_has_one_address_for_each_callback(self, memory: Memory, handlers: JobHandlers) -> None:
         """Its notices could not be told apart."""
@@ -284,7 +288,7 @@ class TestUpdate:
         assert (job.priority, job.run_at, job.state) == (8, LATER, JobState.PAUSED)
         assert job.semaphore is not None
         assert job.semaphore.sealed_url is not None
-        assert await memory.vault.read(job.semaphore.sealed_url.reference) == semaphore.whole
+        assert await memory.vault.read(job.semaphore.sealed_url.reference, owner=job.id) == semaphore.whole
         job = (await handlers.update_job(17, JobChanges(remove_semaphore=True), invocation=ME)).aggregate
         assert (job.semaphore, job.priority) == (None, 8)
         assert memory.log.vault == {}
@@ -313,9 +317,9 @@ class TestRerun:
         assert (new.number, new.state, new.priority, new.run_at, new.semaphore) == (18, JobState.QUEUED, 7, None, None)
         assert (broken.number, broken.state) == (17, JobState.BROKEN)
         assert (new.submission.client, new.submission.callbacks) == ("studio", old.submission.callbacks)
-        references = [next(iter(job.secrets())) for job in (old, new)]
-        assert references[0] != references[1]
-        assert [json.loads(await memory.vault.read(one) or "") for one in references] == [parameters, parameters]
+        assert old.secrets() != new.secrets()
+        opened = [await memory.vault.read(next(iter(job.secrets())), owner=job.id) for job in (old, new)]
+        assert [json.loads(one or "") for one in opened] == [parameters, parameters]
         assert SECRET not in repr(memory.log.entries)
 
     async def test_a_rerun_can_be_rerun_and_an_old_job_twice(self, memory: Memory, handlers: JobHandlers) -> None:

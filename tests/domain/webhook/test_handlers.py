@@ -54,7 +54,7 @@ async def given_webhook(memory: Memory, **values: Any) -> None:
 
 
 async def secrets_of(memory: Memory, webhook: Any) -> dict[str, str | None]:
-    return {name: await memory.vault.read(ref.reference) for name, ref in webhook.details.secrets.items()}
+    return {name: await memory.vault.read(ref.reference, owner=webhook.id) for name, ref in webhook.details.secrets.items()}
 
 
 async def test_a_new_webhook_gets_a_secret_and_its_credentials_are_only_in_the_vault(

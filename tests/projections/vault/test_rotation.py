@@ -264,5 +264,7 @@ async def test_another_vault_of_the_same_keys_opens_all(inner: Core, database: D
     await rotation(database).begin()
     await rotation(database).run(lambda _: None)
     [box] = await boxes(database)
-    assert await Vault(database, AFTER).read(box.reference) == key.key.hex()
-    assert await Vault(database, AFTER).read(UUID(int=1)) is None
+    assert await Vault(database, AFTER).read(box.reference, owner=box.owner) == key.key.hex()
+    assert await Vault(database, AFTER).read(UUID(int=1), owner=box.owner) is None
+    with pytest.raises(DecryptionFailed):
+        await Vault(database, AFTER).read(box.reference, owner=f"{box.owner}0")

@@ -37,7 +37,7 @@ def sending(inner: Core, database_url: str, clock: HandClock) -> Sending:
 
 async def signing_key(sending: Sending, callback: str) -> bytes:
     [row] = await sending.records.those("callback", [callback])
-    secret = await sending.vault.read(row.details.secrets[SIGNING].reference)
+    secret = await sending.vault.read(row.details.secrets[SIGNING].reference, owner=f"callback:{callback}")
     assert secret is not None
     return decode_secret(secret)
 
@@ -50,8 +50,8 @@ def signature(key: bytes, got: Got) -> str:
 async def test_notices_arrive_in_order_signed_and_at_the_whole_address(inner: Core, sending: Sending) -> None:
     async with Receiver() as receiver:
         callback = await add_callback(inner, receiver.url + "/hook", client="studio")
-        urls = [receiver.url.replace("//", "//u:p%40@") + f"/hook?token={number}" for number in (17, 18)]
-        first, second = [job_callback(UUID(callback), await sealed(inner, url)) for url in urls]
+        url = receiver.url.replace("//", "//u:p%40@") + "/hook?token="
+        first, second = [job_callback(UUID(callback), await sealed(inner, f"{url}{number}", job=number)) for number in (17, 18)]
         await complete(inner, 17, first, slot=1)
         async with consuming(inner), sending.sender():
             await complete(inner, 18, second, slot=2)
