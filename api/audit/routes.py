@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -35,6 +35,10 @@ _REST_OF_MILLISECOND = timedelta(microseconds=999)
 Position = Annotated[Integer, Between(0)]
 
 
+_HIDDEN: Final = frozenset({"key_hash"})
+"""A key that an operator chose could be guessed from its hash."""
+
+
 class AuditEntry(Wire):
     """An event of the log."""
 
@@ -51,7 +55,7 @@ class AuditEntry(Wire):
     causation_id: UUID | None = Field(description="The id of the event that caused it; null when a request did.")
     data: dict[str, Any] = Field(
         description="The fields of the event as stored, in snake case. An absent field was not touched, null was cleared. Secrets "
-        "are references only."
+        "are references only, and hashes of keys are left out."
     )
     hash: str = Field(description="The hash of the event, a leaf in the Merkle tree of its commit: 64 hexadecimal digits.")
 
@@ -67,7 +71,7 @@ class AuditEntry(Wire):
             actor=entry.actor,
             transaction_id=entry.transaction_id,
             causation_id=None if entry.causation_id is None else UUID(entry.causation_id),
-            data=entry.data,
+            data={name: value for name, value in entry.data.items() if name not in _HIDDEN},
             hash=entry.hash,
         )
 

@@ -68,8 +68,8 @@ def bootstrap_servers(text: str) -> str | None:
 
 
 def admin_api_key(text: str) -> str | None:
-    if text and (len(text) < 16 or not all("!" <= character <= "~" for character in text)):
-        raise ValueError("at least 16 visible ASCII characters without blanks")
+    if text and (len(text) < 16 or len(set(text)) < 8 or not all("!" <= character <= "~" for character in text)):
+        raise ValueError("at least 16 visible ASCII characters without blanks, 8 of them different")
     return text or None
 
 

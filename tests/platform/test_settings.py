@@ -68,6 +68,7 @@ def test_a_variable_is_read(name: str, text: str, field: str, value: object) -> 
         ("DATABASE_URL", "host=db sekret"),
         ("DATABASE_URL", "mysql://u:sekret@db/media"),
         ("ADMIN_API_KEY", "sekret"),
+        ("ADMIN_API_KEY", "secretsecretsecret"),
         ("ADMIN_API_KEY", "sekret with blanks in it"),
         ("OUTBOUND_ALLOW", "10.0.0.1/8"),
         ("OUTBOUND_ALLOW", "intranet"),

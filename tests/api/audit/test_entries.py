@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -189,6 +190,15 @@ async def test_history_has_all_events_of_an_aggregate_in_order(http: httpx.Async
         "client.registered",
         "client.key_issued",
     ]
+
+
+async def test_the_hash_of_a_key_is_not_shown(http: httpx.AsyncClient) -> None:
+    """A key may be chosen by an operator, and guessed from its hash."""
+    key_hash = sha256(http.headers["API-KEY"].encode()).hexdigest()
+    for path in ("/api/audit/events/", "/api/audit/client/admin"):
+        answer = await http.get(path)
+        assert "client.key_issued" in answer.text
+        assert key_hash not in answer.text
 
 
 async def test_the_history_of_an_unknown_aggregate_is_404(http: httpx.AsyncClient) -> None:
