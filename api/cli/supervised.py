@@ -126,6 +126,8 @@ class Supervised:
 
     def _leave(self, kind: str) -> None:
         self._taken[kind] -= 1
+        if not self._taken[kind]:
+            del self._taken[kind]
         self._shared.seats.leave(kind)
 
     async def _metrics(self, _: None) -> Snapshot:

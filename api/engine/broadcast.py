@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from api.http.seats import OwnSeats, Seats
-from api.http.sse import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame
+from api.http.sse import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame, take_all
 from domain.kernel.errors import Unavailable
 from projections.kernel.background_task import BackgroundTask
 
 _MAX_READERS: Final = 20
+_MAX_READERS_WITHOUT_KEY: Final = 15
 _READERS: Final = "dashboard readers"
+NOBODY: Final = " "
+"""Stands for all names that no client has: callers without a key share its reader."""
 Read = Callable[[str | None], Awaitable[Any]]
 
 
@@ -28,6 +31,7 @@ class _Reader(BackgroundTask):
         self._changed = asyncio.Event()
         self.frame = b""
         self.subscribers = 0
+        self.seats: Sequence[str] = ()
 
     async def next_frame(self, last: bytes) -> bytes:
         """The latest frame as soon as it differs from `last`; empty when nothing changes for a while."""
@@ -66,14 +70,16 @@ class DashboardBroadcast:
     def readers(self) -> int:
         return len(self._readers)
 
-    async def frames(self, client: str | None) -> AsyncGenerator[bytes, None]:
+    async def frames(self, client: str | None, *, has_key: bool) -> AsyncGenerator[bytes, None]:
         """Without end; the first at once. A slow subscriber misses frames in between, never the latest."""
         reader = self._readers.get(client)
         if reader is None:
-            if not await self._seats.take(_READERS, _MAX_READERS):
+            wanted = {} if has_key else {f"{_READERS}, without a key": _MAX_READERS_WITHOUT_KEY}
+            seats = await take_all(self._seats, {**wanted, _READERS: _MAX_READERS})
+            if not seats:
                 yield FULL
                 return
-            reader = await self._reader(client)
+            reader = await self._reader(client, seats)
         reader.subscribers += 1
         last = b""
         try:
@@ -85,14 +91,19 @@ class DashboardBroadcast:
             reader.subscribers -= 1
             if not reader.subscribers:
                 del self._readers[client]
-                self._seats.leave(_READERS)
+                self._leave(reader.seats)
                 await reader.stop()
 
-    async def _reader(self, client: str | None) -> _Reader:
-        """Uses a seat. Another subscriber may have started the same reader in the meantime."""
+    def _leave(self, seats: Sequence[str]) -> None:
+        for kind in seats:
+            self._seats.leave(kind)
+
+    async def _reader(self, client: str | None, seats: Sequence[str]) -> _Reader:
+        """Uses the seats. Another subscriber may have started the same reader in the meantime."""
         if client in self._readers:
-            self._seats.leave(_READERS)
+            self._leave(seats)
             return self._readers[client]
         reader = self._readers[client] = _Reader(lambda: self._read(client), pause=self._pause)
+        reader.seats = seats
         await reader.start()
         return reader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from api.http.sse import Subscriber
 from api.kernel.auth import Role
 from api.kernel.request import Request
 from projections.clients.directory import ClientDirectory
@@ -12,6 +13,15 @@ class ClientFilter:
 
     def __init__(self, directory: ClientDirectory) -> None:
         self._directory = directory
+
+    async def subscriber(self, request: Request) -> Subscriber:
+        """Who asks for a stream. Streams need no key; who shows one has a better seat."""
+        key = request.header("api-key") or request.header("x-auth-key")
+        has_key = bool(key) and await self._directory.authenticate(key or "") is not None
+        return Subscriber((request.scope.get("client") or ("",))[0], has_key)
+
+    async def exists(self, name: str) -> bool:
+        return bool(await self._directory.roles_of(name))
 
     async def of(self, request: Request) -> str | None:
         """The client whose jobs are shown, or None: all jobs."""

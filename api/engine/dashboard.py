@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.engine.broadcast import DashboardBroadcast
+from api.engine.broadcast import NOBODY, DashboardBroadcast
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import DashboardQuery
 from api.engine.responses import Dashboard, DashboardCounts, LiveDashboard
@@ -77,4 +77,7 @@ async def stream_dashboard(
     client = await clients.of(request)
     if None not in (client, query.client) and client != query.client:
         raise Malformed.at("client", "is another than the one of the header")
-    return event_stream(broadcast.subscribers.limited(broadcast.frames(client if query.client is None else query.client)))
+    shown, subscriber = client if query.client is None else query.client, await clients.subscriber(request)
+    if not (shown is None or subscriber.has_key or await clients.exists(shown)):
+        shown = NOBODY
+    return event_stream(broadcast.subscribers.limited(broadcast.frames(shown, has_key=subscriber.has_key), subscriber))

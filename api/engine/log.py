@@ -109,7 +109,7 @@ async def stream_job_log(request: Request, job_id: int, jobs: JobQueries, follow
 
     With Last-Event-ID it goes on after the record with this id."""
     await _check_known(jobs, job_id, await clients.of(request))
-    return event_stream(follower.subscribers.limited(follower.frames(job_id, _cursor(request))))
+    return event_stream(follower.subscribers.limited(follower.frames(job_id, _cursor(request)), await clients.subscriber(request)))
 
 
 async def _check_known(jobs: JobQueries, job_id: int, client: str | None) -> None:

@@ -30,3 +30,5 @@ class OwnSeats:
 
     def leave(self, kind: str) -> None:
         self.taken[kind] -= 1
+        if not self.taken[kind]:
+            del self.taken[kind]

@@ -1,12 +1,13 @@
 """Server-sent events: their encoding, and a limit of subscribers.
 
-A subscriber may need no key and may stay connected for ever, so there is a limit.
+A subscriber may need no key and may stay connected for ever, so there are limits. Some seats are kept for callers with a key.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -25,18 +26,29 @@ END: Final = b"event: end\ndata: {}\n\n"
 _HEADERS: Final = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
 
 
-class SubscriberLimit:
-    """Limits the subscribers of one kind of stream."""
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """Who asks for a stream: its address, and whether it has shown a valid key."""
 
-    def __init__(self, kind: str, seats: Seats, *, most: int = 200) -> None:
+    address: str
+    has_key: bool
+
+
+class SubscriberLimit:
+    """Limits the subscribers of one kind of stream. Of those without a key at most three quarters are seated, and `each` of one
+    address."""
+
+    def __init__(self, kind: str, seats: Seats, *, most: int = 200, each: int = 40) -> None:
         self._kind = kind
         self._seats = seats
         self._most = most
+        self._each = each
         self.taken = 0
 
-    async def limited(self, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async def limited(self, frames: AsyncGenerator[bytes, None], subscriber: Subscriber) -> AsyncGenerator[bytes, None]:
         """The frames, or, at the limit, one that asks the client to come back later."""
-        if not await self._seats.take(self._kind, self._most):
+        taken = await take_all(self._seats, self._wanted(subscriber))
+        if not taken:
             yield FULL
             return
         self.taken += 1
@@ -46,7 +58,29 @@ class SubscriberLimit:
                     yield one
         finally:
             self.taken -= 1
-            self._seats.leave(self._kind)
+            for kind in taken:
+                self._seats.leave(kind)
+
+    def _wanted(self, subscriber: Subscriber) -> Mapping[str, int]:
+        if subscriber.has_key:
+            return {self._kind: self._most}
+        of_address, without_key = f"{self._kind}, {subscriber.address}", f"{self._kind}, without a key"
+        return {of_address: self._each, without_key: self._most * 3 // 4, self._kind: self._most}
+
+
+async def take_all(seats: Seats, wanted: Mapping[str, int]) -> Sequence[str]:
+    """One seat of each kind, with its limit; none where one of them is full."""
+    taken: list[str] = []
+    try:
+        for kind, most in wanted.items():
+            if not await seats.take(kind, most):
+                break
+            taken.append(kind)
+    finally:
+        if len(taken) < len(wanted):
+            for kind in taken:
+                seats.leave(kind)
+    return taken if len(taken) == len(wanted) else ()
 
 
 def frame(data: Any, *, id: str | None = None) -> bytes:

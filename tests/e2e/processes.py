@@ -87,7 +87,8 @@ class Caller:
 
     def first_frame(self, path: str) -> bytes:
         """The first event of a stream."""
-        self._socket.sendall(f"GET {path} HTTP/1.1\r\nhost: {self._http.host}:{self._http.port}\r\n\r\n".encode())
+        head = f"GET {path} HTTP/1.1\r\nhost: {self._http.host}:{self._http.port}\r\napi-key: {self._key}\r\n\r\n"
+        self._socket.sendall(head.encode())
         got = b""
         while b"\n\n" not in got.partition(b"\r\n\r\n")[2]:
             piece = self._socket.recv(65536)

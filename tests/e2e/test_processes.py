@@ -24,6 +24,7 @@ RATE = 2
 PATCH = "application/json-patch+json"
 STREAM = "/engine/dashboard/stream"
 SEATS = 200
+SEATS_OF_AN_ADDRESS = 40
 PAUSE = 0.01
 """Between requests: clients that never pause take the processor from the processes that start."""
 SECOND = [{"op": "replace", "path": "/title", "value": "second"}]
@@ -123,15 +124,19 @@ def test_the_rate_of_key_requests_holds_over_both_processes(callers: list[Caller
     assert 4 * RATE <= allowed <= 4 * RATE + RATE * (monotonic() - began)
 
 
-def test_seats_are_counted_over_both_processes_and_free_when_a_process_is_killed(product: Product) -> None:
+def test_seats_are_counted_over_both_processes_and_free_when_a_process_is_killed(product: Product, key: str) -> None:
+    """Without a key an address has few of them."""
     pids = children(product, "api")
 
-    def first_frame(pid: int, stack: ExitStack) -> bytes:
-        caller = stack.enter_context(closing(Caller(product.address, pid, "")))
+    def first_frame(pid: int, stack: ExitStack, key: str = key) -> bytes:
+        caller = stack.enter_context(closing(Caller(product.address, pid, key)))
         return caller.first_frame(STREAM)
 
     with ExitStack() as stack:
-        taken = [first_frame(pids[number % 2], stack) for number in range(SEATS)]
+        taken = [first_frame(pids[number % 2], stack, "") for number in range(SEATS_OF_AN_ADDRESS)]
+        for pid in pids:
+            assert b"event: full" in first_frame(pid, stack, "")
+        taken += [first_frame(pids[number % 2], stack) for number in range(SEATS_OF_AN_ADDRESS, SEATS)]
         assert all(frame.startswith(b"data: ") for frame in taken)
         for pid in pids:
             assert b"event: full" in first_frame(pid, stack)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,12 @@ import pytest
 
 import api.engine.dashboard_page
 from api.engine.broadcast import DashboardBroadcast
-from api.engine.dashboard import Dashboards
+from api.engine.client_filter import ClientFilter
+from api.engine.dashboard import Dashboards, stream_dashboard
+from api.engine.requests import DashboardQuery
 from api.http.app import Application
 from api.http.sse import AWAY, FULL
+from api.kernel.request import Request
 from api.wiring.core import Core
 from domain.job.commands import StartTask
 from domain.job.values import JobState
@@ -91,7 +94,7 @@ async def until(frames: AsyncIterator[bytes], wanted: Any) -> dict[str, Any]:
 
 async def test_a_frame_is_sent_after_a_change_only(engine: httpx.AsyncClient, inner: Core) -> None:
     boards = await live(inner)
-    frames = boards.frames(None)
+    frames = boards.frames(None, has_key=True)
     first = json.loads((await anext(frames)).removeprefix(b"data: "))
     assert first == {**await board(engine), "counts": {"started": 0, "queued": 0, "scheduled": 0}, "tasks": []}
     waiting = asyncio.ensure_future(anext(frames))
@@ -105,7 +108,7 @@ async def test_a_frame_is_sent_after_a_change_only(engine: httpx.AsyncClient, in
 
 async def test_the_first_jobs_of_a_long_queue_are_sent_and_all_are_counted(engine: httpx.AsyncClient, inner: Core) -> None:
     jobs = [await submit(engine) for _ in range(101)]
-    frames = (await live(inner)).frames(None)
+    frames = (await live(inner)).frames(None, has_key=True)
     shown = await until(frames, lambda shown: shown["counts"]["queued"] == 101)
     assert ids(shown) == [[], jobs[:100], []]
     assert len((await board(engine))["queued"]) == 101
@@ -114,7 +117,7 @@ async def test_the_first_jobs_of_a_long_queue_are_sent_and_all_are_counted(engin
 
 async def test_progress_of_the_current_run_is_sent(engine: httpx.AsyncClient, inner: Core) -> None:
     boards = await live(inner)
-    frames = boards.frames("admin")
+    frames = boards.frames("admin", has_key=True)
     job = await submit(engine)
     await start(inner, job)
     await do(inner, StartTask(job, 1, 1, "host 1"))
@@ -136,19 +139,49 @@ async def test_subscribers_of_one_client_share_one_reader(inner: Core) -> None:
         return {"n": 1}
 
     boards = DashboardBroadcast(read, pause=60)
-    lookers = [boards.frames(client) for client in (None, None, "admin", None, "admin")]
+    lookers = [boards.frames(client, has_key=True) for client in (None, None, "admin", None, "admin")]
     assert {await anext(frames) for frames in lookers} == {b'data: {"n":1}\n\n'}
     assert reads == [None, "admin"]
     assert boards.readers == 2
     for frames in lookers:
         await frames.aclose()
     assert boards.readers == 0
-    many = [boards.frames(f"client {n}") for n in range(21)]
+    many = [boards.frames(f"client {n}", has_key=True) for n in range(21)]
     told = [await anext(frames) for frames in many]
     assert (told.count(FULL), told[-1]) == (1, FULL)
     for frames in many:
         await frames.aclose()
     assert boards.readers == 0
+
+
+async def test_some_readers_are_kept_for_callers_with_a_key() -> None:
+    async def read(client: str | None) -> dict[str, int]:
+        return {"n": 1}
+
+    boards = DashboardBroadcast(read, pause=60)
+    strangers = [boards.frames(f"client {n}", has_key=False) for n in range(16)]
+    told = [await anext(frames) for frames in strangers]
+    assert (told.count(FULL), told[-1]) == (1, FULL)
+    ours = boards.frames("ours", has_key=True)
+    assert await anext(ours) != FULL
+    for frames in (*strangers, ours):
+        await frames.aclose()
+    assert boards.readers == 0
+
+
+async def test_names_that_no_client_has_share_a_reader(http: httpx.AsyncClient, inner: Core, known: dict[Any, Any]) -> None:
+    boards = await live(inner)
+    request = Request({"method": "GET", "client": ("192.0.2.1", 5)}, {}, path="/engine/dashboard/stream")
+    streams = []
+    for name in ("made up", "other", "admin"):
+        query = DashboardQuery.model_construct(client=name)
+        answer = await stream_dashboard(request, query, boards, known[ClientFilter])
+        assert isinstance(answer.body, AsyncGenerator)
+        streams.append(answer.body)
+        await anext(answer.body)
+    assert boards.readers == 2
+    for stream in streams:
+        await stream.aclose()
 
 
 async def test_away_and_return_of_the_database_are_sent() -> None:
@@ -160,7 +193,7 @@ async def test_away_and_return_of_the_database_are_sent() -> None:
             raise fault
         return {"n": 2}
 
-    frames = DashboardBroadcast(read, pause=0.001).frames(None)
+    frames = DashboardBroadcast(read, pause=0.001).frames(None, has_key=True)
     assert [await anext(frames), await anext(frames)] == [AWAY, b'data: {"n":2}\n\n']
     await frames.aclose()
 

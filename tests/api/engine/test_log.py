@@ -13,7 +13,7 @@ import pytest
 
 from api.engine.job_log_text import _RENDERERS
 from api.engine.log import LogFollower
-from api.http.sse import AWAY, BEAT, FULL
+from api.http.sse import AWAY, BEAT, FULL, Subscriber
 from api.wiring.core import Core
 from domain.job.aggregate import Retries
 from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, InterruptTask, StartTask
@@ -275,7 +275,8 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
     job = await submit(engine)
     follow = followers(inner)
     follow.subscribers._most = 2
-    first, second, third = [follow.subscribers.limited(follow.frames(job, BEGINNING)) for _ in range(3)]
+    known = Subscriber("192.0.2.1", has_key=True)
+    first, second, third = [follow.subscribers.limited(follow.frames(job, BEGINNING), known) for _ in range(3)]
     await anext(first)
     await anext(second)
     assert await anext(third) == FULL
@@ -283,7 +284,7 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
         await anext(third)
     await first.aclose()
     assert follow.subscribers.taken == 1
-    again = follow.subscribers.limited(follow.frames(job, BEGINNING))
+    again = follow.subscribers.limited(follow.frames(job, BEGINNING), known)
     assert await anext(again) != FULL
     await asyncio.gather(second.aclose(), again.aclose())
     assert follow.subscribers.taken == 0

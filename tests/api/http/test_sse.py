@@ -1,0 +1,50 @@
+"""Limits of the subscribers of a stream: who has no key takes neither every seat, nor many from one address."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from api.http.seats import OwnSeats
+from api.http.sse import FULL, Subscriber, SubscriberLimit
+
+BEAT = b"beat"
+
+
+async def frames() -> AsyncGenerator[bytes, None]:
+    while True:
+        yield BEAT
+
+
+async def seated(limit: SubscriberLimit, *subscribers: Subscriber) -> list[AsyncGenerator[bytes, None]]:
+    """The streams of those who got a seat."""
+    streams = [limit.limited(frames(), one) for one in subscribers]
+    return [stream for stream in streams if await anext(stream) != FULL]
+
+
+def stranger(address: int) -> Subscriber:
+    return Subscriber(f"192.0.2.{address}", has_key=False)
+
+
+async def test_a_quarter_of_the_seats_is_kept_for_callers_with_a_key() -> None:
+    seats = OwnSeats()
+    limit = SubscriberLimit("board", seats, most=8, each=2)
+    strangers = await seated(limit, *(stranger(number) for number in range(20)))
+    assert len(strangers) == 6
+    ours = await seated(limit, *[Subscriber("192.0.2.1", has_key=True)] * 3)
+    assert len(ours) == 2
+    for stream in (*strangers, *ours):
+        await stream.aclose()
+    assert seats.taken == {}
+
+
+async def test_an_address_without_a_key_has_few_seats() -> None:
+    seats = OwnSeats()
+    limit = SubscriberLimit("board", seats, most=8, each=2)
+    streams = await seated(limit, *[stranger(1)] * 5, *[stranger(2)] * 5)
+    assert len(streams) == 4
+    await streams.pop(0).aclose()
+    streams += await seated(limit, stranger(1))
+    assert len(streams) == 4
+    for stream in streams:
+        await stream.aclose()
+    assert seats.taken == {}
