@@ -1,0 +1,61 @@
+"""An Event whose record cannot be read, beneath a running consumer: what belongs to the Event does not pass it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+from api.wiring.core import Core
+from domain.media_event.commands import AddOrUpdateEvent
+from domain.records.kinds.chapter_point import ChapterPoint
+from projections.consumers.leases import ShardLeases
+from projections.consumers.parked import ParkedRecords
+from projections.log.log_watcher import LogWatcher
+from projections.log.reader import head
+from tests.projections.feeding import as_superuser, do, event, record
+from tests.projections.log.helpers import rows as read_rows
+from tests.projections.log.helpers import until
+from tests.workers.webhooks.feeding import ALL, fed, told, webhook
+from workers.kernel.consumer import Consumer
+from workers.kernel.log_feed import LogFeed
+
+_PARKED = "SELECT position FROM parked_records ORDER BY position"
+
+
+@asynccontextmanager
+async def consuming(inner: Core) -> AsyncIterator[None]:
+    handler = fed(inner).fanout
+    leases = ShardLeases(inner.database, "webhooks", shards=1, member=uuid4(), lease=0.4)
+    feed = LogFeed(inner.database, LogWatcher(inner.database), kinds=handler.kinds)
+    consumer = Consumer(inner.database, leases, feed=feed, handler=handler)
+    await consumer.start()
+    try:
+        yield
+    finally:
+        await consumer.stop()
+
+
+async def test_a_chapter_point_waits_for_the_unreadable_record_of_its_event(inner: Core, database_url: str) -> None:
+    await webhook(inner, ALL)
+    await event(inner, 1)
+    await do(inner, AddOrUpdateEvent(UUID(int=1), {"title": "unreadable"}))
+    unreadable = await head(inner.database)
+    await record(inner, ChapterPoint, 11, event_id=UUID(int=1), start_time="00:00:01")
+    chapter_point = await head(inner.database)
+    await event(inner, 2)
+    [(state,)] = await inner.database.rows("SELECT convert_from(state, 'UTF8') FROM events WHERE position = %s", (unreadable,))
+    as_superuser(database_url, f"UPDATE events SET state = '{{' WHERE position = {unreadable}")
+    async with consuming(inner):
+        await until(lambda: read_rows(database_url, _PARKED) == [(unreadable,), (chapter_point,)])
+        await until(lambda: len(read_rows(database_url, "SELECT FROM pending_deliveries")) == 2)
+        assert [line.split()[:2] for line in await told(inner.database)] == [["1", "Added"], ["2", "Added"]]
+        await ParkedRecords(inner.database).request_replay("webhooks")
+        await until(lambda: read_rows(database_url, "SELECT min(attempts) FROM parked_records") == [(2,)])
+    as_superuser(database_url, f"UPDATE events SET state = convert_to('{state}', 'UTF8') WHERE position = {unreadable}")
+    await ParkedRecords(inner.database).request_replay("webhooks")
+    async with consuming(inner):
+        await until(lambda: not read_rows(database_url, _PARKED))
+    found = await inner.database.rows("SELECT position, ordering_key FROM pending_deliveries ORDER BY position")
+    assert found[1:3] == [(unreadable, str(UUID(int=1))), (chapter_point, str(UUID(int=1)))]
+    assert len(found) == 4
