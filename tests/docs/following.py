@@ -16,7 +16,7 @@ from tests.architecture.sources import PACKAGES, ROOT
 
 _BLOCK = re.compile(r"^```(\w+) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FOLDERS = (*PACKAGES, "tests", "docs", "deploy", "faults", "bench")
-_FILES = ("pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "LICENSE", "Makefile")
+_FILES = ("pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "LICENSE", "Makefile")
 
 
 @dataclass(frozen=True)
