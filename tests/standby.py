@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.e2e.product import kill_postgres
 from workers.adapters.embedded_postgres import EmbeddedPostgres
-from workers.adapters.embedded_postgres.account import change_owner, process_options, server_account
+from workers.adapters.embedded_postgres.account import process_options, server_account
 from workers.adapters.embedded_postgres.pid_file import SOCKET_NAME
 from workers.adapters.embedded_postgres.programs import run
 
@@ -86,7 +86,8 @@ class Replicated:
         home, account = self._homes[1], server_account()
         home.mkdir(mode=0o711)
         parts = conninfo_to_dict(self.primary)
-        change_owner(account, home)
+        if account is not None:
+            os.chown(home, account.pw_uid, account.pw_gid)
         options = process_options(account)
         password = {"env": {**options["env"], "PGPASSWORD": str(parts["password"])}}
         program = self._servers[0].programs / "pg_basebackup"

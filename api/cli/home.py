@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from api.wiring.startup import StartError
 
+_ACL = "system.posix_acl_access"
+logger = logging.getLogger(__name__)
+
 
 def create_home(home: Path) -> None:
-    """Create the directory with mode 0700. Raises `StartError` if it cannot be written to, before anything else has started."""
+    """Create the directory with mode 0700, and close one that is open to other users. Raises `StartError` if it cannot be written
+    to, before anything else has started."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _close(home)
         if not os.access(home, os.W_OK | os.X_OK):
             raise PermissionError(None, "permission denied")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise StartError(f"cannot write to the data directory {home} (MEDIALEDGER_HOME): {reason}") from error
+
+
+def _close(home: Path) -> None:
+    """Only root and the owner of a directory may change its mode; a home of somebody else is refused or left by what follows.
+
+    With an access control list the group's bit for execution is the mask of the list: it lets through single accounts only."""
+    status = home.stat()
+    listed = _ACL in os.listxattr(home)
+    closed = stat.S_IMODE(status.st_mode) & (0o710 if listed else 0o700)
+    if stat.S_IMODE(status.st_mode) & 0o777 != closed and status.st_uid == os.geteuid():
+        home.chmod(closed)
+        logger.warning("%s was open to other users (mode %04o); it is closed now", home, stat.S_IMODE(status.st_mode))
 
 
 @contextmanager

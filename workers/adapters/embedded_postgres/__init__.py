@@ -6,6 +6,7 @@ recover; one that still runs is taken over by the next start.
 """
 
 from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
-from workers.adapters.embedded_postgres.server import DATABASE, EmbeddedPostgres
+from workers.adapters.embedded_postgres.roles import DATABASE
+from workers.adapters.embedded_postgres.server import EmbeddedPostgres, Logins
 
-__all__ = ["DATABASE", "EmbeddedPostgres", "EmbeddedPostgresError"]
+__all__ = ["DATABASE", "EmbeddedPostgres", "EmbeddedPostgresError", "Logins"]

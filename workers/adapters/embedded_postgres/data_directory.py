@@ -1,4 +1,8 @@
-"""The data directory of the embedded server: its creation, its configuration and its password."""
+"""The data directory of the embedded server: its creation, its settings and its passwords.
+
+It belongs to the account of the server, so whoever has that account may put a link in place of any of its files. Root therefore
+writes nothing there: the settings are beside it, in the home. What is read there is opened without following links.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,17 @@ import secrets
 import shutil
 from pathlib import Path
 
-from workers.adapters.embedded_postgres.account import change_owner, process_options
+from workers.adapters.embedded_postgres.account import process_options
 from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
 from workers.adapters.embedded_postgres.programs import MAJOR, error_line, run
-from workers.adapters.keyfiles import KeyFileError, read_secret_file, sync_directory, write_secret_file
+from workers.adapters.keyfiles import KeyFileError, first_secret_file, read_secret_file, sync_directory
+from workers.adapters.system_account import open_private_directory, read_text_file
 
 SUPERUSER = "postgres"
 
 _SETTINGS = """\
 # Written by medialedger at every start. Put changes of your own into postgresql.auto.conf (ALTER SYSTEM).
+include = '{data}/postgresql.conf'
 listen_addresses = ''
 unix_socket_permissions = 0700
 max_connections = 250
@@ -36,57 +42,81 @@ logging_collector = off
 
 
 class DataDirectory:
-    """The directory `postgres` of a home, and the file of its superuser's password."""
+    """The directory `postgres` of a home; beside it the settings and the passwords."""
 
     def __init__(self, home: Path, *, programs: Path) -> None:
         self.path = home / "postgres"
+        self.settings = home / "postgres.conf"
         self._home = home
         self._password_file = home / "postgres-password"
         self._programs = programs
 
     @property
     def exists(self) -> bool:
-        return (self.path / "PG_VERSION").exists()
+        return self._version() is not None
 
     def prepare(self, account: pwd.struct_passwd | None) -> None:
         """Create the directory when there is none. Raises when it belongs to another major version, or its password is missing."""
         if not self.exists:
             self._initialise(account)
-        version = (self.path / "PG_VERSION").read_text().strip()
+        version = self._version()
         if version != MAJOR:
             raise EmbeddedPostgresError(f"{self.path} belongs to PostgreSQL {version}; this medialedger has PostgreSQL {MAJOR}")
         if not self._password_file.exists():
             raise EmbeddedPostgresError(f"{self._password_file} is missing; {self.path} cannot be opened without it")
 
     def configure(self, account: pwd.struct_passwd | None) -> None:
-        """Write the product's settings."""
+        """Write the product's settings, readable by the server's group."""
         built_with = run([str(self._programs / "pg_config"), "--configure"], **process_options(account))
         lz4 = "wal_compression = lz4\n" if "--with-lz4" in built_with.stdout else ""
-        new = self.path / "medialedger.conf.new"
-        new.write_text(_SETTINGS + lz4)
-        new.chmod(0o600)
-        change_owner(account, new)
-        new.replace(self.path / "medialedger.conf")
+        text = _SETTINGS.format(data=str(self.path).replace("'", "''")) + lz4
+        new = self.settings.with_suffix(".conf.new")
+        new.unlink(missing_ok=True)
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            if account is not None:
+                os.fchown(file.fileno(), -1, account.pw_gid)
+                os.fchmod(file.fileno(), 0o640)
+        new.replace(self.settings)
 
     def password(self) -> str:
+        """Of the superuser."""
+        return _read_secret(self._password_file)
+
+    def password_of(self, role: str) -> str:
+        """Of another login, generated when it is missing."""
+        file = self._home / f"postgres-password-{role}"
         try:
-            return read_secret_file(self._password_file)
+            return _read_secret(file) if file.exists() else first_secret_file(file, secrets.token_urlsafe(32))
         except KeyFileError as error:
             raise EmbeddedPostgresError(str(error)) from error
 
+    def _version(self) -> str | None:
+        try:
+            text = read_text_file(self.path / "PG_VERSION")
+        except OSError as error:
+            raise EmbeddedPostgresError(f"{self.path / 'PG_VERSION'} cannot be read: {error.strerror or error}") from error
+        return None if text is None else text.strip()
+
     def _initialise(self, account: pwd.struct_passwd | None) -> None:
         """Create the directory under another name and rename it when it is complete: an interrupted first start leaves nothing to
-        repair."""
+        repair. The directories around it stay root's, so its account cannot put another one in its place."""
         if self.path.exists() and any(self.path.iterdir()):
             raise EmbeddedPostgresError(f"{self.path} is neither empty nor a PostgreSQL data directory")
         new = self._home / "postgres.new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700)
+        if account is not None:
+            os.chown(new, -1, account.pw_gid)
+            new.chmod(0o710)
         if not self._password_file.exists():
-            write_secret_file(self._password_file, secrets.token_urlsafe(32))
+            first_secret_file(self._password_file, secrets.token_urlsafe(32))
         password = new / "password"
-        write_secret_file(password, self.password())
-        change_owner(account, new, password)
+        with open(os.open(password, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(self.password())
+            if account is not None:
+                os.fchown(file.fileno(), account.pw_uid, account.pw_gid)
+        os.close(open_private_directory(new / "data", account))
         self._initdb(new / "data", password=password, account=account)
         os.rename(new / "data", self.path)
         sync_directory(self._home)
@@ -103,7 +133,10 @@ class DataDirectory:
         done = run(arguments, **process_options(account))
         if done.returncode:
             raise EmbeddedPostgresError(f"PostgreSQL cannot create its data directory: {error_line(done.stderr)}")
-        with (data / "postgresql.conf").open("a") as file:
-            file.write("\ninclude_if_exists = 'medialedger.conf'\n")
-            file.flush()
-            os.fsync(file.fileno())
+
+
+def _read_secret(file: Path) -> str:
+    try:
+        return read_secret_file(file)
+    except KeyFileError as error:
+        raise EmbeddedPostgresError(str(error)) from error

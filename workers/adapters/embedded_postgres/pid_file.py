@@ -8,13 +8,16 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from re import compile as regex
 
 from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
+from workers.adapters.system_account import read_text_file
 
 SOCKET_NAME = ".s.PGSQL.5432"
 """The name of the socket in its directory. The port is only a part of this name."""
 _SOCKET_DIRECTORY, _STATUS = 4, 7
 """Line numbers in the file, from 0."""
+_PID = regex(r"[1-9][0-9]{0,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,12 @@ class PidFile:
         except OSError:
             return False
 
-    def remove_stale(self) -> None:
+    def remove_stale(self, sockets: Path) -> None:
         """Remove the file of a server that has ended, when another program has its process id now: PostgreSQL would not start.
-        Raises when the server runs in another container, whose process ids are not visible here."""
+        Raises when the server runs in another container, whose process ids are not visible here.
+
+        The lock of the socket is removed in the directory `sockets` only: the account of the server can write any other into the
+        file."""
         lines = self._lines()
         if not lines:
             return
@@ -65,14 +71,16 @@ class PidFile:
             raise EmbeddedPostgresError(f"{self._data} is in use by a server outside this container (process {lines[0]} there)")
         if Path(f"/proc/{lines[0]}").exists():
             self._path.unlink(missing_ok=True)
-            if directory is not None:
-                (directory / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
+            if directory == sockets:
+                (sockets / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
 
     def _lines(self) -> Sequence[str]:
+        """Without a process id in the first one there are none."""
         try:
-            return self._path.read_text().splitlines()
-        except FileNotFoundError:
-            return []
+            lines = (read_text_file(self._path) or "").splitlines()
+        except OSError as error:
+            raise EmbeddedPostgresError(f"{self._path} cannot be read: {error.strerror or error}") from error
+        return lines if lines and _PID.fullmatch(lines[0].strip()) else []
 
 
 def _accepts_connections(path: Path) -> bool:

@@ -7,18 +7,18 @@ import hashlib
 import os
 import pwd
 import signal
-import stat
 import subprocess
 import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 import psycopg
 
 from workers.adapters.embedded_postgres.account import (
-    grant_traversal,
+    grant_reach,
     make_private_directory,
     process_options,
     server_account,
@@ -27,14 +27,21 @@ from workers.adapters.embedded_postgres.data_directory import SUPERUSER, DataDir
 from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
 from workers.adapters.embedded_postgres.pid_file import SOCKET_NAME, PidFile, Postmaster
 from workers.adapters.embedded_postgres.programs import error_line, program_directory
+from workers.adapters.embedded_postgres.roles import DATABASE, LOGIN, OWNER, bring_up
 
-DATABASE = "medialedger"
 START_SECONDS = 120.0  # a crash recovery replays up to max_wal_size of log
 STOP_SECONDS = 60.0
 QUIT_SECONDS = 10.0
 LOG_BYTES = 10 * 1024 * 1024
 _SOCKET_PATH_BYTES = 107
 _POLL = 0.02
+
+
+class Logins(NamedTuple):
+    """The URLs of the product's database: for the running product, and for its owner, who migrates."""
+
+    product: str
+    owner: str
 
 
 class EmbeddedPostgres:
@@ -53,25 +60,26 @@ class EmbeddedPostgres:
         self._abandoned = threading.Event()
 
     def start(self) -> str:
-        """Start the server, or take over the one that runs. Returns the URL of the product's database."""
+        """Start the server, or take over the one that runs. Returns the URL of the product's database for the superuser."""
         deadline = time.monotonic() + START_SECONDS
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._launched = False  # a killed server of an earlier start may not have ended yet: that is no failure of this start
         account = server_account()
         if account is not None:
-            self.home.chmod(stat.S_IMODE(self.home.stat().st_mode) | stat.S_IXOTH)
-            grant_traversal(account, self.data, wheel=self.programs.parent)
+            grant_reach(account, self.data, wheel=self.programs.parent)
         self._data_directory.prepare(account)
         postmaster = self._wait_until_ready(account, deadline=deadline)
-        self._create_database(postmaster)
-        return self._url(postmaster, database=DATABASE)
+        self._bring_up(postmaster)
+        return self._url(postmaster)
 
     def attach(self) -> str:
-        """The URL of the product's database on the server that another process has started."""
-        postmaster = self._pid_file.postmaster()
-        if postmaster is None or not postmaster.ready:
-            raise EmbeddedPostgresError(f"no embedded database is running in {self.home}; start `medialedger up` first")
-        return self._url(postmaster, database=DATABASE)
+        """As `start`, for the server that another process has started."""
+        return self._url(self._ready())
+
+    def logins(self) -> Logins:
+        """How the product opens the database of the running server: without the superuser."""
+        postmaster = self._ready()
+        return Logins(self._url(postmaster, user=LOGIN), self._url(postmaster, user=OWNER))
 
     @property
     def exists(self) -> bool:
@@ -121,10 +129,14 @@ class EmbeddedPostgres:
         if self._launched and not self._old_backends_exist():
             reason = error_line(self._read_server_log())
             raise EmbeddedPostgresError(f"the embedded database did not start: {reason}; see {self.log}")
-        self._pid_file.remove_stale()
+        directory = self._socket_directory(account)
+        self._pid_file.remove_stale(directory)
         self._data_directory.configure(account)
-        sockets = str(self._socket_directory(account)).replace('"', '""')
-        arguments = [str(self.programs / "postgres"), "-D", str(self.data), "-c", f'unix_socket_directories="{sockets}"']
+        sockets = str(directory).replace('"', '""')
+        arguments = [
+            *(str(self.programs / "postgres"), "-D", str(self.data)),
+            *("-c", f"config_file={self._data_directory.settings}", "-c", f'unix_socket_directories="{sockets}"'),
+        ]
         log = self._open_log()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the wheel's own program, no shell
@@ -137,7 +149,7 @@ class EmbeddedPostgres:
     def _open_log(self) -> int:
         if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
-        log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         self._log_start = os.fstat(log).st_size
         return log
 
@@ -164,11 +176,15 @@ class EmbeddedPostgres:
                 return directory
         raise EmbeddedPostgresError(f"no directory is short enough for the database's socket; set TMPDIR (home: {self.home})")
 
-    def _create_database(self, postmaster: Postmaster) -> None:
+    def _ready(self) -> Postmaster:
+        postmaster = self._pid_file.postmaster()
+        if postmaster is None or not postmaster.ready:
+            raise EmbeddedPostgresError(f"no embedded database is running in {self.home}; start `medialedger up` first")
+        return postmaster
+
+    def _bring_up(self, postmaster: Postmaster) -> None:
         try:
-            with psycopg.connect(self._url(postmaster, database="postgres"), autocommit=True, connect_timeout=10) as admin:
-                if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
-                    admin.execute(f'CREATE DATABASE "{DATABASE}"')
+            bring_up(self._url(postmaster, database="postgres"), self._data_directory.password_of)
         except psycopg.Error as error:
             raise EmbeddedPostgresError(f"the embedded database cannot be opened: {error_line(str(error))}") from error
 
@@ -179,7 +195,7 @@ class EmbeddedPostgres:
         postmaster = self._pid_file.postmaster()
         return postmaster.pid if postmaster else None
 
-    def _url(self, postmaster: Postmaster, *, database: str) -> str:
+    def _url(self, postmaster: Postmaster, *, user: str = SUPERUSER, database: str = DATABASE) -> str:
         host = quote(str(postmaster.socket_directory), safe="")
-        password = quote(self._data_directory.password(), safe="")
-        return f"postgresql://{SUPERUSER}:{password}@/{database}?host={host}&port=5432"
+        secret = self._data_directory.password() if user == SUPERUSER else self._data_directory.password_of(user)
+        return f"postgresql://{user}:{quote(secret, safe='')}@/{database}?host={host}&port=5432"

@@ -1,0 +1,109 @@
+"""System accounts for what root starts and does not do itself: PostgreSQL, and the steps of jobs.
+
+An account has no password, no home and no shell. It must traverse the directories above what it uses. Those that forbid it get an
+entry in their access control list for this one account, and each is logged; nobody else gets anything.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from workers.adapters.acl import grant_execute
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_log = logging.getLogger(__name__)
+
+
+class AccountError(Exception):
+    """One line: what is missing for the account, and what to do about it."""
+
+
+def system_account(name: str) -> pwd.struct_passwd | None:
+    """For root: the account, created when it is missing. None for other users, who run everything themselves."""
+    if os.geteuid() != 0:
+        return None
+    useradd = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
+    directory = os.open("/etc", os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)  # several `useradd` at once create several users of one name
+        if name not in {user.pw_name for user in pwd.getpwall()} and shutil.which("useradd"):
+            subprocess.run(useradd, capture_output=True, check=False)  # noqa: S603 - no shell
+        return pwd.getpwnam(name)
+    except KeyError:
+        raise AccountError(f"as root, the user {name} is needed, and useradd did not create it") from None
+    finally:
+        os.close(directory)
+
+
+def grant_traversal(account: pwd.struct_passwd, *paths: Path) -> None:
+    """Let the account reach what lies at these paths. Raises `AccountError` where that cannot be done.
+
+    Each directory is opened below the one before without following links, so nobody can put another one in its place meanwhile."""
+    for path in paths:
+        parent = os.open("/", _DIRECTORY)
+        try:
+            for part in path.resolve().parent.parts[1:]:
+                child = os.open(part, _DIRECTORY, dir_fd=parent)
+                os.close(parent)
+                parent = child
+                _let_through(parent, account)
+        except OSError as error:
+            raise AccountError(f"{path} cannot be reached: {error.strerror or error}") from error
+        finally:
+            os.close(parent)
+
+
+def _let_through(directory: int, account: pwd.struct_passwd) -> None:
+    status = os.fstat(directory)
+    if status.st_mode & stat.S_IXOTH or (status.st_uid == account.pw_uid and status.st_mode & stat.S_IXUSR):
+        return
+    name = os.readlink(f"/proc/self/fd/{directory}")
+    try:
+        if grant_execute(directory, account):
+            _log.warning("the user %s may now traverse %s (access control list)", account.pw_name, name)
+    except OSError as error:
+        raise AccountError(
+            f"the user {account.pw_name} cannot traverse {name}, which has no access control list ({error.strerror or error}); "
+            "move MEDIALEDGER_HOME, or the installation, to where everybody may traverse, or do not start it as root"
+        ) from error
+
+
+def open_private_directory(directory: Path, account: pwd.struct_passwd | None) -> int:
+    """Create the directory, with mode 0700 and of the account; its descriptor. Raises `PermissionError` for a directory that
+    another user has made: where everybody may write, another user may have chosen the name first."""
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    descriptor = os.open(directory, _DIRECTORY)
+    try:
+        if os.fstat(descriptor).st_uid not in {os.geteuid(), *({account.pw_uid} if account else ())}:
+            raise PermissionError(None, "it belongs to another user")
+        os.fchmod(descriptor, 0o700)
+        if account is not None:
+            os.fchown(descriptor, account.pw_uid, account.pw_gid)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_text_file(path: Path, *, most: int = 65_536) -> str | None:
+    """The text of a regular file in a directory that another account may write to; None when there is none. A link is not followed,
+    and a pipe does not hold the reader."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(None, f"{path} is not a file")
+        return file.read(most).decode(errors="replace")
