@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import LiteralString
+from typing import LiteralString, NamedTuple
 
 import psycopg
 import pytest
@@ -17,6 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import prepare
+from projections.kernel.database import APP_ROLE
 from projections.log.partitions import EVENTS_PER_PARTITION, MAKE_ROOM
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -76,6 +77,32 @@ def new_database(postgres: str, name: str) -> Iterator[str]:
     finally:
         with psycopg.connect(postgres, autocommit=True) as connection:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+
+
+class Logins(NamedTuple):
+    """The addresses of a database: for the owner of its tables, and for the running product."""
+
+    owner: str
+    product: str
+
+
+@contextmanager
+def two_logins(postgres: str, name: str) -> Iterator[Logins]:
+    """A new database, with two roles that have no other right in the server: `<name>_owner` and `<name>_product`."""
+    owner, product = f"{name}_owner", f"{name}_product"
+    with psycopg.connect(postgres, autocommit=True) as connection, new_database(postgres, name) as url:
+        for role in (owner, product):
+            connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+        if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (APP_ROLE,)).fetchone() is None:
+            connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(APP_ROLE)))
+        connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(APP_ROLE), sql.Identifier(product)))
+        connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), sql.Identifier(owner)))
+        yield Logins(make_conninfo(url, user=owner), make_conninfo(url, user=product))
+        with psycopg.connect(url, autocommit=True) as inside:
+            inside.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(owner)))
+        connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO CURRENT_USER").format(sql.Identifier(name)))
+        for role in (product, owner):
+            connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
 
 
 @pytest.fixture(scope="session")

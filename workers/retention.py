@@ -50,7 +50,6 @@ class Retention(BackgroundTask):
         pauses: tuple[float, float] = (600.0, 60.0),
     ) -> None:
         self._database = database
-        self._owner = Database.of_owner(database.conninfo, size=1)
         self._tables = tables
         self._removals = removals
         self._days = days
@@ -59,7 +58,7 @@ class Retention(BackgroundTask):
 
     async def tidy(self) -> bool:
         """False: it is not done yet, and should be tried again soon."""
-        connection = await self._owner.connect("retention")
+        connection = await self._database.connect("retention")
         try:
             found = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
             return not found or not found[0] or await self._tidy(connection)

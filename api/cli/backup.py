@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from api.cli.database import first_line, open_database
+from api.cli.database import check_owner, first_line, open_database
 from api.cli.progress import end_line, show_bytes
 from api.kernel.version import product_version
 from api.wiring.settings import Settings
@@ -43,8 +43,9 @@ _SMALLEST = 8
 async def run(args: Namespace, settings: Settings) -> int:
     path: Path = args.file.absolute()
     async with open_database(settings) as found:
+        check_owner(found)
         try:
-            manifest, size = await asyncio.to_thread(_write, path, found.url, settings.media_root)
+            manifest, size = await asyncio.to_thread(_write, path, found.owner, settings.media_root)
         except (BackupError, DumpError) as error:
             raise StartError(str(error)) from None
         except psycopg.Error as error:

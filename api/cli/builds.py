@@ -13,7 +13,7 @@ from projections.kernel.database import Database
 
 async def run(args: Namespace, settings: Settings) -> int:
     async with open_database(settings) as found:
-        await prepare(found.url)
+        await prepare(found.url, owner=found.owner)
         async with Database.of_owner(found.url, size=1) as database:
             least, reason = await limits(database)
             print(f"this build  {BUILD}")

@@ -21,9 +21,10 @@ from projections.kernel.availability import REMINDER
 from projections.kernel.background_task import start_forever
 from projections.kernel.builds import BUILD, check_build
 from projections.kernel.connection import Connection, limited
+from projections.kernel.migrate import may_migrate
 from projections.kernel.pooler import shares_sessions
 from projections.kernel.sizes import MIB, shown
-from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, Logins
 from workers.adapters.free_space import free_bytes
 
 OLDEST = 15
@@ -44,10 +45,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database that accepts connections. `url` contains the password and must not be shown; `label` is for people."""
+    """A database that accepts connections. `url` is for the running product, `owner` for migrations and maintenance; with one login
+    they are the same. They contain passwords and must not be shown; `label` is for people. `may_migrate`: of the user of `url`."""
 
     url: str
+    owner: str
     label: str
+    may_migrate: bool
 
 
 OpenDatabase = Callable[[Settings], AbstractAsyncContextManager[Database]]
@@ -57,16 +61,16 @@ OpenDatabase = Callable[[Settings], AbstractAsyncContextManager[Database]]
 async def start_database(settings: Settings) -> AsyncIterator[Database]:
     """For `up`, which holds the lock of the home: the external database, else the embedded server, which runs during the block."""
     if settings.database_url is not None:
-        yield await _checked(settings.database_url.get_secret_value(), kind=_EXTERNAL)
+        yield await _external(settings)
         return
     postgres = EmbeddedPostgres(settings.home)
     if not postgres.exists and (free := free_bytes(settings.home)) < NEW_DATABASE:
         raise StartError(f"{settings.home} has {shown(free)} free; a new database needs {shown(NEW_DATABASE)}")
     try:
-        url = await _start(postgres)
+        await _start(postgres)
         watch = start_forever(partial(_watch, postgres), what="watch of the embedded database")
         try:
-            yield await _checked(url, kind="embedded")
+            yield await _checked(postgres.logins(), kind="embedded")
         finally:
             watch.cancel()
             await asyncio.wait({watch})
@@ -79,11 +83,11 @@ async def attach_database(settings: Settings, *, make: bool = False) -> AsyncIte
     """For a process beside `up`: the external database, else the embedded server that `up` starts and stops. Without `make` it must
     hold a medialedger."""
     if settings.database_url is not None:
-        found = await _checked(settings.database_url.get_secret_value(), kind=_EXTERNAL)
+        found = await _external(settings)
     else:
-        found = await _checked(EmbeddedPostgres(settings.home).attach(), kind="embedded, started elsewhere")
+        found = await _checked(EmbeddedPostgres(settings.home).logins(), kind="embedded, started elsewhere")
     if not make:
-        await _check_holds_medialedger(found.url, place=_place(settings))
+        await _check_holds_medialedger(found.owner, place=_place(settings))
     yield found
 
 
@@ -102,7 +106,7 @@ async def open_database(settings: Settings, *, make: bool = False) -> AsyncItera
     with lock_home(settings.home):
         async with start_database(settings) as database:
             if not make:
-                await _check_holds_medialedger(database.url, place=_place(settings))
+                await _check_holds_medialedger(database.owner, place=_place(settings))
             yield database
 
 
@@ -117,21 +121,32 @@ def _place(settings: Settings) -> str:
 async def _check_holds_medialedger(url: str, *, place: str) -> None:
     """Raises `StartError` for an empty database or another one, and `BuildTooOld`."""
     async with await Connection.connect(url, autocommit=True) as connection:
-        row = await (
-            await connection.execute("SELECT to_regclass('public.log_identity'), to_regclass('public.min_build')")
-        ).fetchone()
+        row = await (await connection.execute(_TABLES)).fetchone()
         if row is None or None in row:
             raise StartError(_MISSING.format(place))
-        await check_build(connection, BUILD)
+        try:
+            await check_build(connection, BUILD)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise StartError(f"{first_line(error)}: run `medialedger migrate` with MEDIALEDGER_OWNER_DATABASE_URL") from None
 
 
-async def _checked(url: str, *, kind: str) -> Database:
-    """Connect once: a wrong address or password is reported here in one line."""
+async def _external(settings: Settings) -> Database:
+    assert settings.database_url is not None, "its callers look"
+    product, owner = settings.database_url.get_secret_value(), settings.owner_database_url
+    return await _checked(Logins(product, product if owner is None else owner.get_secret_value()), kind=_EXTERNAL)
+
+
+async def _checked(logins: Logins, *, kind: str) -> Database:
+    """Connect once with each login: a wrong address or password is reported here in one line."""
     try:
-        url = limited(url)
+        url, owner = map(limited, logins)
         async with await Connection.connect(url, autocommit=True) as connection:
             version = connection.info.server_version
             shared = await shares_sessions(connection, url)
+            powerful = await may_migrate(connection)
+        if owner != url:
+            async with await Connection.connect(owner, autocommit=True):
+                pass
     except (psycopg.Error, UnicodeError) as error:
         raise StartError(f"the database cannot be reached: {first_line(error)}") from None
     if version < OLDEST * 10_000:
@@ -141,7 +156,22 @@ async def _checked(url: str, *, kind: str) -> Database:
             "the database is reached through a pooler that shares sessions (transaction mode); use its session mode, or connect to "
             "PostgreSQL itself"
         )
-    return Database(url, f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}")
+    return Database(url, owner, f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}", powerful)
+
+
+def check_owner(database: Database) -> None:
+    """For a command that needs the rights of the tables' owner. Raises `StartError`."""
+    if database.owner == database.url and not database.may_migrate:
+        raise StartError("the database user does not own the tables; set MEDIALEDGER_OWNER_DATABASE_URL")
+
+
+def warn_of_rights(database: Database) -> None:
+    """Once at the start of the product."""
+    if database.may_migrate:
+        logger.warning(
+            "the database user of MEDIALEDGER_DATABASE_URL owns the tables, so who can run any SQL can change the event log; give "
+            "the product a login of its own, and set MEDIALEDGER_OWNER_DATABASE_URL for migrations"
+        )
 
 
 def first_line(error: Exception) -> str:

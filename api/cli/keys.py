@@ -12,7 +12,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from api.cli import shell
-from api.cli.database import open_database
+from api.cli.database import check_owner, open_database
 from api.cli.open_vault import open_vault
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run
@@ -88,14 +88,15 @@ async def _rotate(args: Namespace, settings: Settings) -> int:
     """The files change first, then the database: a process killed between two steps leaves files that can decrypt everything."""
     path: Path = settings.master_key_file
     async with open_database(settings) as found:
-        await prepared(found.url, master_key(path), previous=previous_master_key(path))
+        check_owner(found)
+        await prepared(found.url, master_key(path), owner=found.owner, previous=previous_master_key(path))
         new = master_key(args.new_key_file)
         replace_master_key(path, new)
         old = previous_master_key(path)
         if old is None:
             raise StartError(f"{args.new_key_file} holds the master key that is in use already")
         fingerprints = Fingerprints(old=fingerprint(old), new=fingerprint(new))
-        async with Database.of_owner(found.url, size=2) as owner:
+        async with Database.of_owner(found.owner, size=2) as owner:
             rotation = Rotation(owner, cipher=SecretCipher(new, previous=old), fingerprints=fingerprints)
             older = await rotation.begin()
             if older:

@@ -7,7 +7,7 @@ from argparse import Namespace
 from datetime import datetime
 from pathlib import Path
 
-from api.cli.database import open_database
+from api.cli.database import Database, check_owner, open_database
 from api.cli.progress import show_event_count
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
@@ -21,16 +21,19 @@ from projections.audit.stored_log import StoredLog
 
 async def run(args: Namespace, settings: Settings) -> int:
     async with open_database(settings) as found:
-        await prepare(found.url)
+        await prepare(found.url, owner=found.owner)
         try:
-            await asyncio.to_thread(_run, found.url, args)
+            await asyncio.to_thread(_run, found, args)
         except LogDamaged as damage:
             raise StartError(f"the log does not fit at position {damage.position}: {damage.reason}") from None
     return 0
 
 
-def _run(url: str, args: Namespace) -> None:
-    with StoredLog.connected(url, purpose="log") as stored:
+def _run(database: Database, args: Namespace) -> None:
+    """The running product reads seals; its owner makes them."""
+    if sealing := args.action == "seal":
+        check_owner(database)
+    with StoredLog.connected(database.owner if sealing else database.url, purpose="log") as stored:
         match args.action:
             case "partitions":
                 for partition in partitions(stored):

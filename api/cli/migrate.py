@@ -27,18 +27,18 @@ async def run(args: Namespace, settings: Settings) -> int:
     if args.status:
         return await _status(settings)
     async with open_database(settings, make=True) as found:
-        role = await prepare(found.url)
+        role = await prepare(found.url, owner=found.owner)
         print("the schema is up to date")
         if role is None:
             print(f"note: this database user may not create the role {APP_ROLE}, so only triggers keep the log append-only")
         if args.finish:
-            await finish(found.url, role)
+            await finish(found.owner, role)
             print("the upgrade is finished")
     return 0
 
 
 async def _status(settings: Settings) -> int:
-    async with open_database(settings) as found, await psycopg.AsyncConnection.connect(found.url) as connection:
+    async with open_database(settings) as found, await psycopg.AsyncConnection.connect(found.owner) as connection:
         known: dict[str, datetime] = dict(await (await connection.execute("SELECT name, applied_at FROM migrations")).fetchall())
         row = await (await connection.execute("SELECT build, newest, reason FROM min_build")).fetchone()
     needed = [step.name for step in migrations()]
@@ -58,5 +58,5 @@ async def _for(parent: int, settings: Settings) -> int:
     os.nice(_NICE)
     set_up_log(settings.log_level)
     async with attach_database(settings) as found:
-        await finish(found.url, await prepare(found.url))
+        await finish(found.owner, await prepare(found.url, owner=found.owner))
     return 0

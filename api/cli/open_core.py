@@ -14,7 +14,7 @@ from api.wiring.settings import Settings
 async def open_core(settings: Settings, *, make: bool = False) -> AsyncIterator[Core]:
     """`make`: a database that is missing or empty is made."""
     async with open_database(settings, make=make) as found:
-        wired = core(found.url, role=await prepare(found.url))
+        wired = core(found.url, role=await prepare(found.url, owner=found.owner))
         try:
             await wired.start()
             yield wired

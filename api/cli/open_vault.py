@@ -19,7 +19,7 @@ async def open_vault(settings: Settings) -> AsyncIterator[tuple[Core, Vault]]:
     path = settings.master_key_file
     key, previous = master_key(path), previous_master_key(path)
     async with open_database(settings) as found:
-        wired = await prepared(found.url, key, previous=previous)
+        wired = await prepared(found.url, key, owner=found.owner, previous=previous)
         try:
             await wired.start()
             yield wired, Vault(wired.database, SecretCipher(key, previous=previous))

@@ -113,7 +113,7 @@ async def _api(
 
     key = master_key(settings.master_key_file)
     async with attach_database(settings, make=True) as found:
-        product = await build(settings, found.url, key, roles=_known(roles), siblings=link, changes=changes)
+        product = await build(settings, found.url, key, owner=found.owner, roles=_known(roles), siblings=link, changes=changes)
         link.registry = product.core.registry
 
         def ready() -> None:
@@ -130,7 +130,7 @@ async def _workers(roles: Sequence[str], settings: Settings, *, link: Link, sign
         link.ready([("workers", ", ".join(names))])
 
     async with attach_database(settings, make=True) as found:
-        await work(settings, found.url, names=_known(roles), signals=signals, ready=ready, retire=link.retire)
+        await work(settings, found.url, owner=found.owner, names=_known(roles), signals=signals, ready=ready, retire=link.retire)
 
 
 def _known(roles: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from api.cli.database import open_database
+from api.cli.database import check_owner, open_database
 from api.cli.progress import show_event_count
 from api.wiring.catalogue import catalogue, views
 from api.wiring.core import prepare
@@ -19,8 +19,10 @@ from projections.log.streams import Streams
 
 async def run(args: Namespace, settings: Settings) -> int:
     async with open_database(settings) as found:
-        role = await prepare(found.url)
-        async with Database.of_owner(found.url, size=4) as database:
+        if args.action != "list":
+            check_owner(found)
+        role = await prepare(found.url, owner=found.owner)
+        async with Database.of_owner(found.owner, size=4) as database:
             if args.action == "list":
                 await _list(database)
             else:

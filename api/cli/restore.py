@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from api.cli.arguments import NOT_WHOLE
-from api.cli.database import first_line, open_database
+from api.cli.database import Database, check_owner, first_line, open_database
 from api.cli.home import create_home
 from api.cli.progress import end_line, show_event_count
 from api.wiring.core import prepare
@@ -32,6 +32,15 @@ SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
 """
+_REVOCATIONS = """
+SELECT DISTINCT format('REVOKE ALL ON %%s %%s FROM %%I', o.kind, o.name, r.rolname) FROM (
+    SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name, relacl AS acl FROM pg_class
+    UNION ALL SELECT 'TABLE', attrelid::regclass::text, attacl FROM pg_attribute
+    UNION ALL SELECT 'ROUTINE', oid::regprocedure::text, proacl FROM pg_proc
+    UNION ALL SELECT 'SCHEMA', quote_ident(nspname), nspacl FROM pg_namespace
+) AS o, aclexplode(o.acl) AS a JOIN pg_roles r ON r.oid = a.grantee
+WHERE r.rolname = %s
+"""
 _HEAD = """
 SELECT (SELECT log_id FROM log_identity)::text, last_position, encode(chain_hash, 'hex') FROM commits ORDER BY number DESC LIMIT 1
 """
@@ -47,11 +56,12 @@ async def run(args: Namespace, settings: Settings) -> int:
             if settings.database_url is None:
                 _check_home(archive.manifest, settings.home)
             async with open_database(settings, make=True) as found:
-                await asyncio.to_thread(_restore, archive, found.url)
-                await prepare(found.url)
-                code = await _verified(archive.manifest, found.url)
+                check_owner(found)
+                await asyncio.to_thread(_restore, archive, found, settings)
+                await prepare(found.url, owner=found.owner)
+                code = await _verified(archive.manifest, found.owner)
                 if code == 0:
-                    await _begin_epoch(found.url, args.file)
+                    await _begin_epoch(found.owner, args.file)
             _say_what_is_missing(archive, settings)
     except (BackupError, DumpError) as error:
         raise StartError(str(error)) from None
@@ -85,19 +95,24 @@ def _check_home(manifest: Manifest, home: Path) -> None:
         raise StartError(f"{home} has {shown(free)} free; the database needs {shown(needed)}")
 
 
-def _restore(archive: Archive, url: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
+def _restore(archive: Archive, database: Database, settings: Settings) -> None:
+    """As the owner of the tables. The product's login gets none of the rights that it had where the back-up was made."""
+    with psycopg.connect(database.owner, autocommit=True) as connection:
         row = connection.execute(_OWN_TABLES).fetchone()
         if row is None or row[0]:
             raise BackupError("the database is not empty; restore into a new one")
         there, made = connection.info.server_version // 10_000, archive.manifest.postgres // 10_000
         if there < made:
             raise BackupError(f"the back-up is of PostgreSQL {made}; the database is PostgreSQL {there}")
+    creator = database.owner if settings.database_url is not None else EmbeddedPostgres(settings.home).attach()
+    with psycopg.connect(creator, autocommit=True) as connection:
         for name in archive.manifest.roles:
             if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (name,)).fetchone() is None:
                 _create_role(connection, name)
     with archive.dump() as source:
-        restore(source, url)
+        restore(source, database.owner)
+    if database.owner != database.url:
+        _revoke_all(database)
 
 
 def _create_role(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:
@@ -105,6 +120,15 @@ def _create_role(connection: psycopg.Connection[tuple[object, ...]], name: str) 
         connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
     except psycopg.errors.InsufficientPrivilege:
         raise BackupError(f"the role {name} does not exist, and this database user may not create it") from None
+
+
+def _revoke_all(database: Database) -> None:
+    """From the product's login: its rights are those of the application's role."""
+    with psycopg.connect(database.url) as product:
+        login = product.execute("SELECT session_user").fetchone()
+    with psycopg.connect(database.owner) as owner:
+        for (statement,) in owner.execute(_REVOCATIONS, login).fetchall():
+            owner.execute(statement.encode())
 
 
 async def _verified(manifest: Manifest, url: str) -> int:

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 import psycopg
 
-from api.cli.database import open_database
+from api.cli.database import check_owner, open_database
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -16,8 +16,9 @@ from projections.consumers.timeline import BeyondTheLog, begin_epoch
 async def run(args: Namespace, settings: Settings) -> int:
     """As the owner of the tables: the role of the running product may not begin an epoch."""
     async with open_database(settings) as found:
-        await prepare(found.url)
-        async with await psycopg.AsyncConnection.connect(found.url) as connection:
+        check_owner(found)
+        await prepare(found.url, owner=found.owner)
+        async with await psycopg.AsyncConnection.connect(found.owner) as connection:
             try:
                 epoch, since = await begin_epoch(connection, since=args.since, reason=args.reason)
             except BeyondTheLog as refusal:

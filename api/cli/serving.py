@@ -10,11 +10,12 @@ import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from typing import Protocol
 
 import uvicorn
 
 from api.cli.allocator import return_freed_memory
-from api.cli.database import OpenDatabase
+from api.cli.database import OpenDatabase, warn_of_rights
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.garbage import collect_seldom
 from api.cli.ready import print_status, ready_text
@@ -29,7 +30,13 @@ from workers.adapters.keyfiles import master_key
 BACKLOG = 2048
 LINGER = 6.0
 """Seconds that a retired process waits for idle connections: a little longer than uvicorn keeps them."""
-Build = Callable[[Settings, str, bytes], Awaitable[Runnable]]
+
+
+class Build(Protocol):
+    """Makes what is served, on a database that answers."""
+
+    def __call__(self, settings: Settings, database: str, master_key: bytes, /, *, owner: str) -> Awaitable[Runnable]: ...
+
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +80,8 @@ async def serve(settings: Settings, *, database: OpenDatabase, build: Build) -> 
         key = master_key(settings.master_key_file)
         try:
             async with database(settings) as found:
-                product = await build(settings, found.url, key)
+                warn_of_rights(found)
+                product = await build(settings, found.url, key, owner=found.owner)
                 listening = partial(_print_ready, settings, product, label=found.label, sockets=sockets)
                 await run_product(product, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=listening)
         except asyncio.CancelledError:

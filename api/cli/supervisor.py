@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from api.cli.database import OpenDatabase, check_connections
+from api.cli.database import OpenDatabase, check_connections, warn_of_rights
 from api.cli.ready import print_status, ready_text, working_text
 from api.cli.shared import Place, Shared
 from api.cli.sockets import bound_sockets
@@ -45,6 +45,7 @@ async def supervise(settings: Settings, *, database: OpenDatabase, api: int, wor
         supervisor = Supervisor(places, shared, seconds=settings.shutdown_seconds)
         try:
             async with database(settings) as found:
+                warn_of_rights(found)
                 await check_connections(found, settings, processes=api + workers)
                 try:
                     summary = [*(await supervisor.start()), _processes(api, workers)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
 
-from api.cli.database import attach_database
+from api.cli.database import attach_database, warn_of_rights
 from api.cli.home import create_home
 from api.cli.ready import print_status, working_text
 from api.cli.stop_signals import StopSignals
@@ -40,7 +40,8 @@ async def run(args: Namespace, settings: Settings) -> int:
                 def ready(_: CollectorRegistry, names: Sequence[str]) -> None:
                     print_status(working_text(found.label, summary=[("workers", ", ".join(names))]))
 
-                await work(settings, found.url, names=names, signals=signals, ready=ready)
+                warn_of_rights(found)
+                await work(settings, found.url, owner=found.owner, names=names, signals=signals, ready=ready)
         except asyncio.CancelledError:
             if not signals.requested:
                 raise
@@ -52,6 +53,7 @@ async def work(
     settings: Settings,
     database: str,
     *,
+    owner: str | None,
     names: Sequence[str],
     signals: StopSignals,
     ready: Callable[[CollectorRegistry, Sequence[str]], None],
@@ -60,10 +62,12 @@ async def work(
     """Until a stop signal, or `retire`."""
     key = master_key(settings.master_key_file)
     previous = previous_master_key(settings.master_key_file)
-    inner = await prepared(database, key, previous=previous, pools=settings.database_limits, limits=settings.log_limits)
+    inner = await prepared(
+        database, key, owner=owner, previous=previous, pools=settings.database_limits, limits=settings.log_limits
+    )
     outbound = GuardedClient(settings.outbound_allow)
     workers = process_workers(inner, SecretCipher(key, previous=previous), outbound=outbound, settings=settings, roles=names)
-    finisher, space = Finisher(inner.database), free_space(inner, settings)
+    finisher, space = Finisher(inner.database, owner=owner), free_space(inner, settings)
     stopped = retire or asyncio.Event()
     try:
         await inner.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Gauge
@@ -19,7 +20,14 @@ from projections.clients.changes import ClientChanges
 from projections.clients.directory import ClientDirectory
 from projections.kernel.builds import BUILD, RunningBuild, schema_of
 from projections.kernel.database import APP_ROLE, Database, PoolLimits
-from projections.kernel.migrate import MigrationEdited, grant_application, migrate, waiting
+from projections.kernel.migrate import (
+    MigrationEdited,
+    check_migrated,
+    grant_application,
+    may_migrate,
+    migrate,
+    waiting,
+)
 from projections.kernel.partitions import cover
 from projections.kernel.stored_views import StoredViews
 from projections.log.append import Appender
@@ -152,19 +160,54 @@ def core_on(
     )
 
 
-async def prepare(conninfo: str) -> str | None:
-    """Migrate, build views that are missing, and make the role of the application. Returns the role's name, or None."""
-    async with Database.of_owner(conninfo, size=4) as owner:
-        try:
-            applied = await migrate(owner, migrations())
-        except MigrationEdited as fault:
-            raise StartError(f"{fault}; use the build that made this database, or a new database") from fault
-        await _cover_today(owner)
-        role = APP_ROLE if await grant_application(owner, grants()) else None
-        built = await _rebuilder(owner, role).ensure(views().all)
+async def prepare(conninfo: str, *, owner: str | None = None) -> str | None:
+    """Migrate, build views that are missing, and make the role of the application. Returns the role's name, or None.
+
+    `owner` is the address of the owner of the tables, where the product has a login of its own. A login that may not migrate and is
+    given no owner must find everything done."""
+    async with Database.of_owner(owner or conninfo, size=4) as database:
+        async with database.connection() as connection:
+            if not await may_migrate(connection):
+                return await _check(database)
+        login = await _user_of(conninfo) if owner not in (None, conninfo) else None
+        applied = await _known(migrate(database, migrations()))
+        await _cover_today(database)
+        role = APP_ROLE if await grant_application(database, grants(), login=login) else None
+        if login is not None and role is None:
+            raise StartError(_NO_ROLE.format(role=APP_ROLE, login=login))
+        built = await _rebuilder(database, role).ensure(views().all)
         if applied or built:
             _log.info("migrated: %s; built views: %s", ", ".join(applied) or "nothing", ", ".join(built) or "none")
         return role
+
+
+_NO_ROLE = (
+    "the database's owner may not create the role {role} or grant it to {login}; as a superuser: "
+    'CREATE ROLE {role} NOLOGIN; GRANT {role} TO "{login}"'
+)
+
+
+async def _check(database: Database) -> str:
+    lacking = await _known(check_migrated(database, migrations())) or await _rebuilder(database, APP_ROLE).missing(views().all)
+    if lacking:
+        raise StartError(
+            f"the database lacks {', '.join(lacking)}, and this database user may not migrate it; "
+            "run `medialedger migrate` with MEDIALEDGER_OWNER_DATABASE_URL"
+        )
+    return APP_ROLE
+
+
+async def _known(work: Awaitable[list[str]]) -> list[str]:
+    try:
+        return await work
+    except MigrationEdited as fault:
+        raise StartError(f"{fault}; use the build that made this database, or a new database") from fault
+
+
+async def _user_of(conninfo: str) -> str:
+    async with Database(conninfo, limits=PoolLimits(1, 1)) as database:
+        [(user,)] = await database.rows("SELECT session_user")
+    return str(user)
 
 
 async def _cover_today(owner: Database) -> None:

@@ -63,6 +63,7 @@ class Product:
         idempotency: IdempotencyRecords,
         request_log: RequestLog,
         settings: Settings,
+        finisher: Finisher,
     ) -> None:
         self.core = core
         self.app = app
@@ -73,6 +74,7 @@ class Product:
         self._idempotency = idempotency
         self._request_log = request_log
         self._settings = settings
+        self._finisher = finisher
         self._started = AsyncExitStack()
 
     async def start(self) -> None:
@@ -90,9 +92,8 @@ class Product:
         self._started.push_async_callback(self._outbound.close)
         self._started.push_async_callback(self._workers.stop)
         await self._workers.start()
-        finisher = Finisher(self.core.database)
-        self._started.push_async_callback(finisher.stop)
-        await finisher.start()
+        self._started.push_async_callback(self._finisher.stop)
+        await self._finisher.start()
         self._repeat(self.core.directory.store_usage, _WRITE_USE_EVERY, what="key use")
         self._repeat(self._idempotency.sweep, _SWEEP_EVERY, what="idempotency keys sweep")
 
@@ -185,6 +186,7 @@ async def build(
     database: str,
     master_key: bytes,
     *,
+    owner: str | None = None,
     roles: Sequence[str] = (),
     siblings: Siblings | None = None,
     changes: ClientChanges | None = None,
@@ -196,6 +198,7 @@ async def build(
     core = await prepared(
         database,
         master_key,
+        owner=owner,
         previous=previous,
         changes=changes,
         processes=processes,
@@ -234,4 +237,5 @@ async def build(
         idempotency=idempotency,
         request_log=request_log,
         settings=settings,
+        finisher=Finisher(core.database, owner=owner),
     )

@@ -96,6 +96,9 @@ class Settings(BaseSettings):
     database_url: Annotated[SecretStr | None, stripped(parsers.database_url)] = Field(
         None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"
     )
+    owner_database_url: Annotated[SecretStr | None, stripped(parsers.database_url)] = Field(
+        None, description="the same database as the owner of its tables, who migrates; the other user needs no such rights then"
+    )
     database_connections: Annotated[int, stripped(whole_number(2, 1000))] = Field(
         8, description="connections of a process for writes, authentication and reads of one thing"
     )
@@ -320,7 +323,7 @@ def masked_database_url(url: str) -> str:
 
 def _shown(field: str, value: Any) -> str:
     if isinstance(value, SecretStr):
-        return masked_database_url(value.get_secret_value()) if field == "database_url" else MASK
+        return masked_database_url(value.get_secret_value()) if field.endswith("database_url") else MASK
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return "" if value is None else str(value)

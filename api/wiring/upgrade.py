@@ -11,6 +11,7 @@ from typing import ClassVar
 from api.wiring.core import unfinished
 from projections.kernel.background_task import BackgroundTask, start_forever
 from projections.kernel.database import Database
+from projections.kernel.migrate import may_migrate
 
 _log = logging.getLogger(__name__)
 _LOCK = 0x66696E697368  # "finish"
@@ -24,8 +25,10 @@ class Finisher(BackgroundTask):
     WHAT: ClassVar[str] = "the rest of the upgrade"
     PAUSE: ClassVar[float] = 10.0
 
-    def __init__(self, database: Database, *, look_again: float = 5.0) -> None:
+    def __init__(self, database: Database, *, owner: str | None = None, look_again: float = 5.0) -> None:
+        """`owner`: the process that is started finds this address of the owner as this one did."""
         self._database = database
+        self._owner = owner
         self._look_again = look_again
         self._finished = False
 
@@ -40,6 +43,10 @@ class Finisher(BackgroundTask):
             return
         connection = await self._database.connect("finisher")
         try:
+            if self._owner in (None, self._database.conninfo) and not await may_migrate(connection):
+                _log.warning("to finish the upgrade (%s), run `medialedger migrate --finish` as the owner", ", ".join(left))
+                self._finished = True
+                return
             taken = await (await connection.execute(_TAKE, (_LOCK,))).fetchone()
             if taken and taken[0]:
                 _log.info("waiting until no older build runs: %s", ", ".join(left))

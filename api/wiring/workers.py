@@ -30,6 +30,7 @@ async def prepared(
     database: str,
     master_key: bytes,
     *,
+    owner: str | None = None,
     previous: bytes | None = None,
     changes: ClientChanges | None = None,
     processes: int = 1,
@@ -38,7 +39,7 @@ async def prepared(
 ) -> Core:
     """The log on a migrated database. Raises `StartError` when its secrets were encrypted with another master key. The
     limits of waiting changes are for all `processes`."""
-    role = await prepare(database)
+    role = await prepare(database, owner=owner)
     wired = core(database, role=role, changes=changes, pools=pools, limits=limits.among(processes))
     await _check_master_key(database, master_key, previous)
     return wired

@@ -29,7 +29,11 @@ CREATE TABLE IF NOT EXISTS migrations (
     applied_at timestamptz NOT NULL DEFAULT now()
 )
 """
-
+_MAY_MIGRATE = """
+SELECT CASE WHEN m.oid IS NULL THEN has_schema_privilege(session_user, 'public', 'CREATE')
+    ELSE pg_has_role(session_user, m.relowner, 'USAGE') END
+FROM (SELECT to_regclass('public.migrations') AS oid) f LEFT JOIN pg_class m ON m.oid = f.oid
+"""
 
 # A partition is read and written through its table, whose grants count.
 _ONLY_THROUGH_PARENTS = f"""
@@ -128,9 +132,26 @@ async def _applied(connection: AsyncConnection[TupleRow], step: Migration, *, bu
     return True
 
 
-async def grant_application(database: Database, grants: Sequence[Grant], *, build: int = BUILD) -> bool:
+async def check_migrated(database: Database, steps: Sequence[Migration]) -> list[str]:
+    """For a user who may not migrate: the steps that are missing, without those that wait for older builds. Raises
+    `MigrationEdited`."""
+    found = await database.rows("SELECT to_regclass('public.migrations') IS NOT NULL")
+    known: dict[str, str] = dict(await database.rows("SELECT name, sha256 FROM migrations")) if found[0][0] else {}
+    if edited := [step.name for step in steps if known.get(step.name, step.sha256) != step.sha256]:
+        raise MigrationEdited(edited)
+    return [step.name for step in steps if step.name not in known and not step.contracts]
+
+
+async def may_migrate(connection: AsyncConnection[TupleRow]) -> bool:
+    """Whether the user owns the tables, or may make them; then he may also change what the log holds."""
+    row = await (await connection.execute(_MAY_MIGRATE.encode())).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def grant_application(database: Database, grants: Sequence[Grant], *, login: str | None = None, build: int = BUILD) -> bool:
     """Make the role that the running product takes on: it reads everything, and writes what `grants` leave to it. An older build
-    leaves the rights as a newer one gave them, since it does not know all tables.
+    leaves the rights as a newer one gave them, since it does not know all tables. `login`: the user of the running product, where
+    it is another one.
 
     False where the database user may not create roles; the log's triggers then guard alone.
     """
@@ -139,8 +160,9 @@ async def grant_application(database: Database, grants: Sequence[Grant], *, buil
         await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         if not await _role_exists(connection):
             await connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(APP_ROLE)))
-        if not await _may_take_on(connection):
-            await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(APP_ROLE)))
+        if not await _may_take_on(connection, login):
+            user = sql.SQL("CURRENT_USER") if login is None else sql.Identifier(login)
+            await connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(APP_ROLE), user))
         if await is_newest(connection, build):
             await connection.execute("".join(_statements(grants)).encode())
     except psycopg.errors.InsufficientPrivilege:
@@ -156,8 +178,8 @@ async def _role_exists(connection: AsyncConnection[TupleRow]) -> bool:
     return await cursor.fetchone() is not None
 
 
-async def _may_take_on(connection: AsyncConnection[TupleRow]) -> bool:
-    cursor = await connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (APP_ROLE,))
+async def _may_take_on(connection: AsyncConnection[TupleRow], login: str | None) -> bool:
+    cursor = await connection.execute("SELECT pg_has_role(coalesce(%s, current_user), %s, 'MEMBER')", (login, APP_ROLE))
     found = await cursor.fetchone()
     return bool(found and found[0])
 

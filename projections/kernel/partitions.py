@@ -3,6 +3,8 @@
 A drop gives the space back at once, and costs the same whatever the partition holds. A row for which there is no partition goes
 to the default partition (`<table>_default`), so an insert never fails, whatever the clock does. ADR 0032.
 
+The functions of `partitions.sql` do it, as the owner of the tables: the role of the running product owns none.
+
 An attach waits for readers of the default partition, and a drop for all transactions that use the table; whoever comes later waits
 behind it. Both give up after a moment and are tried again later, so a long reader does not stop the writers.
 """
@@ -10,10 +12,9 @@ behind it. Both give up after a moment and are tried again later, so a long read
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final, NamedTuple
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, LiteralString, NamedTuple
 
 import psycopg
 from psycopg import AsyncConnection
@@ -24,12 +25,11 @@ AHEAD: Final = 3
 MOST_PARTITIONS: Final = 30
 """About so many are kept: with more of them each has several days, since a query locks and plans all partitions of a table."""
 
-_LOCK: Final = 0x6D6C2064617973  # "ml days"
-_PATIENCE: Final = "100ms"
 _CHUNK: Final = 5000
-_NAMES: Final = """
-SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = %s::regclass ORDER BY c.relname
-"""
+_ALL: Final = "SELECT first_day, end_day FROM day_partitions(%s)"
+_MAKE: Final = "SELECT make_day_partition(%s, %s, %s, %s)"
+_DROP: Final = "SELECT first_day, end_day FROM drop_day_partition(%s, %s)"
+_DELETE: Final = "SELECT delete_from_default(%s, %s, %s)"
 _DAY: Final = timedelta(days=1)
 
 _log = logging.getLogger(__name__)
@@ -37,11 +37,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DayTable:
-    """A table that is partitioned by a column with times. `setting` names the setting with the days for which rows are kept;
-    `longer`: so many days more."""
+    """A table that is partitioned by a column with times, with a default partition. `setting` names the
+    setting with the days for which rows are kept; `longer`: so many days more."""
 
     name: str
-    column: str
     setting: str
     longer: int = 0
 
@@ -55,15 +54,13 @@ class Partition(NamedTuple):
 
 async def partitions(connection: AsyncConnection[TupleRow], table: DayTable) -> list[Partition]:
     """All but the default partition, the oldest first."""
-    names = await (await connection.execute(_NAMES, (table.name,))).fetchall()
-    days = [name.removeprefix(f"{table.name}_").split("_") for (name,) in names]
-    return [Partition(*map(date.fromisoformat, one)) for one in days if one != ["default"]]
+    return [Partition(*row) for row in await (await connection.execute(_ALL, (table.name,))).fetchall()]
 
 
 async def cover(connection: AsyncConnection[TupleRow], table: DayTable, *, now: datetime, days: int, ahead: int = AHEAD) -> bool:
     """Make the partitions that are missing from today on. Rows are to be kept for so many `days`. False: a reader is in the way.
 
-    A day with rows in the default partition keeps it. The connection must be that of the table's owner."""
+    A day with rows in the default partition keeps it."""
     today, width = _day(now), max(1, days // MOST_PARTITIONS)
     try:
         while await _make_next(connection, table, today, until=today + ahead * _DAY, width=width):
@@ -76,36 +73,10 @@ async def cover(connection: AsyncConnection[TupleRow], table: DayTable, *, now: 
 
 async def _make_next(connection: AsyncConnection[TupleRow], table: DayTable, today: date, *, until: date, width: int) -> bool:
     try:
-        async with connection.transaction():
-            await _begin(connection)
-            taken = {day for one in await partitions(connection, table) for day in _days(one)}
-            taken |= await _days_in_default(connection, table, Partition(today, until + width * _DAY))
-            free = [day for day in _days(Partition(today, until + _DAY)) if day not in taken]
-            if not free:
-                return False
-            end = free[0] + _DAY
-            while end not in taken and end < free[0] + width * _DAY:
-                end += _DAY
-            await _make(connection, table, Partition(free[0], end))
+        return bool(await _value(connection, _MAKE, table.name, today, until, width))
     except psycopg.errors.CheckViolation:  # a row of that day came into the default partition meanwhile
         _log.info("a day of %s begins in its default partition", table.name)
     return True
-
-
-async def _make(connection: AsyncConnection[TupleRow], table: DayTable, new: Partition) -> None:
-    name, (begin, end) = _name(table, new), _bounds(new)
-    await _execute(connection, f"CREATE TABLE {name} (LIKE {table.name} INCLUDING ALL)")
-    await _execute(connection, f"ALTER TABLE {table.name} ATTACH PARTITION {name} FOR VALUES FROM ('{begin}') TO ('{end}')")
-
-
-async def _days_in_default(connection: AsyncConnection[TupleRow], table: DayTable, within: Partition) -> set[date]:
-    begin, end = _bounds(within)
-    found = await _execute(
-        connection,
-        f"SELECT DISTINCT ({table.column} AT TIME ZONE 'UTC')::date FROM {table.name}_default"
-        f" WHERE {table.column} >= '{begin}' AND {table.column} < '{end}'",
-    )
-    return {day for (day,) in await found.fetchall()}
 
 
 async def drop_before(connection: AsyncConnection[TupleRow], table: DayTable, *, before: datetime) -> bool:
@@ -116,48 +87,21 @@ async def drop_before(connection: AsyncConnection[TupleRow], table: DayTable, *,
     except psycopg.errors.LockNotAvailable:
         _log.info("an old partition of %s could not be dropped yet: a reader is in the way", table.name)
         return False
-    await _delete_from_default(connection, table, before)
+    while await _value(connection, _DELETE, table.name, before, _CHUNK) == _CHUNK:
+        pass
     return True
 
 
 async def _drop_first(connection: AsyncConnection[TupleRow], table: DayTable, before: date) -> bool:
-    async with connection.transaction():
-        await _begin(connection)
-        old = [one for one in await partitions(connection, table) if one.end <= before]
-        if old:
-            await _execute(connection, f"DROP TABLE {_name(table, old[0])}")
-            _log.info("dropped what %s held from %s to %s", table.name, old[0].begin, old[0].end - _DAY)
-    return bool(old)
+    begin, end = await (await connection.execute(_DROP, (table.name, before))).fetchone() or (None, None)
+    if begin is not None and end is not None:
+        _log.info("dropped what %s held from %s to %s", table.name, begin, end - _DAY)
+    return begin is not None
 
 
-async def _delete_from_default(connection: AsyncConnection[TupleRow], table: DayTable, before: datetime) -> None:
-    default = f"{table.name}_default"
-    old = f"SELECT ctid FROM {default} WHERE {table.column} < '{before.isoformat()}' LIMIT {_CHUNK} FOR UPDATE SKIP LOCKED"
-    while (await _execute(connection, f"DELETE FROM {default} WHERE ctid = ANY(ARRAY({old}))")).rowcount == _CHUNK:
-        pass
-
-
-async def _begin(connection: AsyncConnection[TupleRow]) -> None:
-    """One change of partitions at a time: what is there is read after the lock."""
-    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-    await _execute(connection, f"SET LOCAL lock_timeout = '{_PATIENCE}'")
-
-
-async def _execute(connection: AsyncConnection[TupleRow], statement: str) -> psycopg.AsyncCursor[tuple[Any, ...]]:
-    return await connection.execute(statement.encode())
-
-
-def _name(table: DayTable, one: Partition) -> str:
-    return f"{table.name}_{one.begin:%Y%m%d}_{one.end:%Y%m%d}"
-
-
-def _bounds(one: Partition) -> tuple[str, str]:
-    begin, end = (datetime.combine(day, time(), UTC).isoformat() for day in one)
-    return begin, end
-
-
-def _days(one: Partition) -> Sequence[date]:
-    return [one.begin + number * _DAY for number in range((one.end - one.begin).days)]
+async def _value(connection: AsyncConnection[TupleRow], question: LiteralString, *parameters: Any) -> Any:
+    row = await (await connection.execute(question, parameters)).fetchone()
+    return None if row is None else row[0]
 
 
 def _day(moment: datetime) -> date:

@@ -64,6 +64,7 @@ _HISTORY = """
 SELECT originator_id, originator_version, topic, state FROM events
 WHERE position <= {position} AND ({kinds}) ORDER BY originator_id, originator_version
 """
+_SHOWN = "SELECT viewname FROM pg_views WHERE schemaname = %s"
 _TOUCHED = """
 SELECT DISTINCT originator_id FROM events WHERE position > %(after)s AND position <= %(until)s
 AND split_part(originator_id, ':', 1) = ANY(%(kinds)s)
@@ -122,6 +123,14 @@ class Rebuilder:
                         await self._rebuild(connection, view, new=new, wait=self._patience)
                         built.append(view.name)
         return built
+
+    async def missing(self, views: Iterable[View]) -> list[str]:
+        """The names of those that only the owner can make ready, by `ensure`."""
+        views, schema = list(views), schema_of(self._build)
+        new = await new_kinds(self._database, views)
+        shown = {name for (name,) in await self._database.rows(_SHOWN, (schema,))}
+        later = {view.name for view in await self.unfinished(views)} & shown
+        return [view.name for view in views if view.name not in later and not await self._fits(view, new)]
 
     async def unfinished(self, views: Iterable[View]) -> list[View]:
         """The views that have their earlier version in the database."""

@@ -18,7 +18,7 @@ from projections.media_event.view import EVENT_VIEW
 from tests.e2e.newer_build import newer_build
 from tests.e2e.product import Product, Products, client
 from tests.platform.waiting import until
-from tests.postgres import new_database
+from tests.postgres import Logins, two_logins
 
 KEY = "a-key-of-an-operator"
 JSON_PATCH = {"content-type": "application/json-patch+json"}
@@ -26,9 +26,9 @@ VERSION = "SELECT version FROM view_versions WHERE name = 'event_view'"
 
 
 @pytest.fixture
-def database(postgres: str) -> Iterator[str]:
-    with new_database(postgres, "upgraded") as url:
-        yield url
+def logins(postgres: str) -> Iterator[Logins]:
+    with two_logins(postgres, "upgraded") as made:
+        yield made
 
 
 class Traffic:
@@ -77,8 +77,9 @@ def found(url: str, question: str) -> Sequence[Any]:
         return connection.execute(question.encode()).fetchall()
 
 
-def test_a_newer_build_takes_over_under_writes_and_nothing_is_lost(started: Products, database: str, tmp_path: Path) -> None:
-    home, settings = tmp_path / "home", {"database_url": database, "admin_api_key": KEY}
+def test_a_newer_build_takes_over_under_writes_and_nothing_is_lost(started: Products, logins: Logins, tmp_path: Path) -> None:
+    home, database = tmp_path / "home", logins.owner
+    settings = {"database_url": logins.product, "owner_database_url": logins.owner, "admin_api_key": KEY}
     started.migrate(home, **settings)
     old = started.start(home, "api", **settings).until_ready()
     tree = newer_build(tmp_path / "tree")
@@ -146,7 +147,7 @@ def _nothing_is_lost(after: httpx.Client, traffic: Traffic, event: str) -> None:
 
 
 def _the_view_is_what_the_log_says(started: Products, home: Path, tree: Path, settings: dict[str, str]) -> None:
-    url = settings["database_url"]
+    url = settings["owner_database_url"]
     question = "SELECT v::text FROM event_view v ORDER BY id"
     live = found(url, question)
     assert len(live) > 20

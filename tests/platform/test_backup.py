@@ -12,14 +12,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from api.cli.main import main
 from api.wiring.core import Core, core, prepare
 from projections.consumers.timeline import timeline
 from projections.kernel.builds import BUILD
 from projections.vault.master_keys import master_key_fits
-from tests.postgres import new_database
+from tests.postgres import Logins, new_database, two_logins
 from tests.projections.consuming import consumer
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
@@ -106,6 +106,75 @@ async def test_what_is_restored_is_what_was_there_and_a_new_epoch_begins(
         assert (await timeline(wired.database)).origin.epoch == 2
         await event(wired, 4)
     assert await asyncio.to_thread(main, ["audit", "verify"]) == 0
+
+
+@pytest.fixture
+def logins(postgres: str) -> Iterator[Logins]:
+    with two_logins(postgres, f"restored_{uuid4().hex[:8]}") as made:
+        yield made
+
+
+RIGHTS = """
+SELECT name, coalesce(rolname, 'everybody'), privilege_type FROM (
+    SELECT relname AS name, coalesce(relacl, acldefault('r', relowner)) AS acl FROM pg_class
+    WHERE relnamespace IN ('public'::regnamespace, 'event_partitions'::regnamespace) AND relkind IN ('r', 'p', 'v', 'S')
+    UNION ALL SELECT attname, attacl FROM pg_attribute WHERE attrelid >= 16384 AND attacl IS NOT NULL
+    UNION ALL SELECT oid::regprocedure::text, coalesce(proacl, acldefault('f', proowner)) FROM pg_proc
+    WHERE pronamespace = 'public'::regnamespace
+    UNION ALL SELECT nspname, coalesce(nspacl, acldefault('n', nspowner)) FROM pg_namespace
+    WHERE nspname IN ('public', 'event_partitions')
+) AS o, aclexplode(acl) AS a LEFT JOIN pg_roles ON oid = a.grantee
+"""
+
+
+async def test_after_a_restore_the_products_login_has_the_rights_of_a_new_database(
+    logins: Logins, source: str, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Although the back-up gives it more: here the owner of the source has granted it the log."""
+    login = conninfo_to_dict(logins.product)["user"]
+    async with running(source) as wired:
+        await event(wired, 1)
+    with psycopg.connect(source) as connection:
+        connection.execute(f"GRANT ALL ON events, commits TO {login}; GRANT UPDATE (state) ON events TO {login}".encode())
+        connection.execute(f"GRANT ALL ON FUNCTION log_make_partitions, begin_day_change TO {login}".encode())
+        connection.execute(f"GRANT CREATE ON SCHEMA public, event_partitions TO {login}".encode())
+    path = tmp_path / "more.backup"
+    assert await asyncio.to_thread(main, ["backup", str(path)]) == 0
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", logins.product)
+    assert await asyncio.to_thread(main, ["restore", str(path)]) == 1
+    assert "does not own the tables; set MEDIALEDGER_OWNER_DATABASE_URL" in capsys.readouterr().err
+    monkeypatch.setenv("MEDIALEDGER_OWNER_DATABASE_URL", logins.owner)
+    assert await asyncio.to_thread(main, ["restore", str(path)]) == 0
+    with two_logins(postgres, f"new_{uuid4().hex[:8]}") as new:
+        await prepare(new.product, owner=new.owner)
+        assert rights(logins) == rights(new)
+    async with running(logins.product) as wired:
+        await event(wired, 2)
+
+
+def rights(logins: Logins) -> list[tuple[str, ...]]:
+    """Of all but the owner."""
+    owner, product = (conninfo_to_dict(address)["user"] for address in logins)
+    found: list[tuple[str, ...]] = rows(logins.owner, RIGHTS)
+    return sorted((name, "product" if role == product else role, right) for name, role, right in found if role != owner)
+
+
+async def test_a_back_up_and_a_seal_need_the_owner(
+    logins: Logins, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await prepare(logins.product, owner=logins.owner)
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", logins.product)
+    commands = (["backup", str(tmp_path / "a.backup")], ["log", "seal"], ["restored"], ["projections", "rebuild", "event"])
+    for command in commands:
+        assert await asyncio.to_thread(main, command) == 1
+        assert capsys.readouterr().err == (
+            "medialedger: the database user does not own the tables; set MEDIALEDGER_OWNER_DATABASE_URL\n"
+        )
+    for command in (["log", "partitions"], ["migrate", "--status"], ["client", "list"], ["audit", "verify"]):
+        assert await asyncio.to_thread(main, command) == 0
+    monkeypatch.setenv("MEDIALEDGER_OWNER_DATABASE_URL", logins.owner)
+    for command in commands:
+        assert await asyncio.to_thread(main, command) == 0
 
 
 async def test_a_back_up_under_writes_is_the_log_up_to_one_position(

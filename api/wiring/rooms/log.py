@@ -13,10 +13,15 @@ LOG = Room(
         Migration.read("0001 log", "log/schema.sql"),
         Migration.read("0002 views", "kernel/views.sql"),
         Migration.read("0004 links", "log/links.sql"),
+        Migration.read("0014 partitions by days", "kernel/partitions.sql"),
     ),
     grants=(
         *(Grant(f"TABLE {table}", "SELECT") for table in _TABLES),
         Grant("FUNCTION log_append", "EXECUTE"),
         Grant("FUNCTION log_partitions_ahead", "EXECUTE"),
+        Grant("FUNCTION day_partitions", "EXECUTE"),
+        Grant("FUNCTION make_day_partition", "EXECUTE"),
+        Grant("FUNCTION drop_day_partition", "EXECUTE"),
+        Grant("FUNCTION delete_from_default", "EXECUTE"),
     ),
 )

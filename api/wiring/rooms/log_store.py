@@ -31,7 +31,7 @@ LOG_STORE = Room(
     name="log_store",
     migrations=(Migration.read("0005 logbook", "logbook/schema.sql"),),
     grants=(Grant("TABLE logbook", "SELECT, INSERT"), Grant("SEQUENCE logbook_numbers", "USAGE")),
-    day_tables=(DayTable("logbook", "recorded_at", "log_days"),),
+    day_tables=(DayTable("logbook", "log_days"),),
     routes=_routes,
     services=_services,
 )

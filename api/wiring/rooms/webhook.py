@@ -135,8 +135,8 @@ WEBHOOK = Room(
     services=_services,
     past_states=_past_states,
     day_tables=(
-        DayTable("finished_deliveries", "finished_at", "delivery_days"),
-        DayTable("delivery_attempts", "started_at", "delivery_days", longer=_DAYS_OF_ATTEMPTS),
+        DayTable("finished_deliveries", "delivery_days"),
+        DayTable("delivery_attempts", "delivery_days", longer=_DAYS_OF_ATTEMPTS),
     ),
     worker_roles=(WorkerRole("webhooks", _webhooks), WorkerRole("deliveries", _deliveries)),
 )
