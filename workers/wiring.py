@@ -64,6 +64,7 @@ class WorkerContext:
     """Those of them whose events Kafka gets."""
     notified: Callable[[], Mapping[str, Notified]]
     """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
+    home: Path
     media_root: Path
     outbound_allow: Sequence[Network]
     downloads: DownloadLimits

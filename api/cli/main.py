@@ -24,8 +24,9 @@ from api.wiring.startup import StartError
 from domain.kernel.errors import Unavailable
 from workers.adapters.embedded_postgres import EmbeddedPostgresError
 from workers.adapters.keyfiles import KeyFileError
+from workers.adapters.system_account import AccountError
 
-EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, EmbeddedPostgresError)
+EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, AccountError, EmbeddedPostgresError)
 
 # A command is a line here, its arguments in api/cli/arguments.py and `async def run(args, settings) -> int` in the module of
 # its name (`load-sample`: api/cli/load_sample.py), which is imported only when it is called.
@@ -51,6 +52,7 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    os.umask(0o077)
     collect_seldom()  # before most imports
     args = parser().parse_args(argv)
     try:

@@ -153,6 +153,7 @@ def _arguments() -> Namespace:
 def main() -> int:
     collect_seldom()  # before most imports
     args = _arguments()
+    os.umask(0o077)
     end_with(args.parent)
     for each in args.descriptors:
         os.set_inheritable(each, False)  # not for programs that steps start

@@ -63,6 +63,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         kinds=frozenset(kind.KIND for kind in AGGREGATES),
         relayed=RELAYED,
         notified=notified,
+        home=settings.home,
         media_root=settings.media_root,
         outbound_allow=settings.outbound_allow,
         downloads=settings.download_limits,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import resource
 from asyncio import StreamReader
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
@@ -34,6 +36,7 @@ async def run(command: Sequence[str], *, folder: Path, seconds: float) -> Ended:
     """Raises `TimeoutError`. The program has ended in every case when this returns or raises."""
     environment = {"PATH": os.pathsep.join(os.get_exec_path()), "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
     process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+    _limit_processor(process.pid, seconds)
     assert process.stdout is not None
     assert process.stderr is not None
     try:
@@ -45,6 +48,13 @@ async def run(command: Sequence[str], *, folder: Path, seconds: float) -> Ended:
                 process.kill()
             await process.wait()
     return Ended(status, output, errors)
+
+
+def _limit_processor(pid: int, seconds: float) -> None:
+    """More than it can use in its time: a program that it leaves behind ends by this."""
+    most = math.ceil(seconds) * (os.cpu_count() or 1) + 1
+    with suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_CPU, (most, most))
 
 
 async def _head(stream: StreamReader) -> bytes:

@@ -71,6 +71,10 @@ class Registry:
             raise Malformed.at(_WHERE, "must be JSON") from None
         raise Malformed(*dict.fromkeys(map(_field_error, entries)))
 
+    def needs_network(self, name: str) -> bool:
+        workflow = self._workflows.get(name)
+        return workflow is not None and workflow.needs_network
+
     def checked_job(self, name: str, parameters: object) -> CheckedJob:
         """The port `domain.job.ports.Workflows`."""
         _, fit = self.checked(name, parameters)

@@ -33,7 +33,7 @@ from workers.jobs.media_paths import PathEscape
 from workers.jobs.protocol import Failed, StepOrder
 from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.step_log import StepLogWriter, StepReporter
-from workers.jobs.step_processes import StepProcessPool
+from workers.jobs.step_process_pool import StepProcessPool
 from workers.jobs.workspaces import Workspaces
 from workers.kernel.metrics import WorkerMetrics
 

@@ -7,6 +7,7 @@ does, or does not do when it is asked to end, its process group can be killed.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -25,9 +26,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from domain.job.values import Severity
 from projections.kernel.background_task import start_forever
+from workers.jobs.host.confinement import Confinement
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
 from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
-from workers.ports import DEFAULT_LIMITS, DownloadLimits
+from workers.ports import DownloadLimits
+
+_log = logging.getLogger(__name__)
 
 _STARTING: Final = 60.0
 _PATIENCE: Final = 0.15
@@ -45,17 +49,22 @@ _CANCEL: Final = {"kind": "cancel"}
 _STOPPED: Final = Failed("The worker was stopped.", interrupted=True)
 
 
-class StepProcessPool:
-    """As many processes as the largest number of steps that ran at the same time."""
+class ProcessPool:
+    """As many processes as the largest number of steps that ran at the same time. `eager`: one is there before the first step."""
 
     def __init__(
         self,
         *,
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
-        downloads: DownloadLimits = DEFAULT_LIMITS,
-        lease_seconds: float = 30.0,
+        downloads: DownloadLimits,
+        lease_seconds: float,
+        confinement: Confinement,
+        eager: bool,
     ) -> None:
+        self._confinement = confinement
+        self._eager = eager
+        self._warned = False
         self._settings = {
             "kind": "settings",
             "media_root": str(media_root.absolute()),
@@ -75,7 +84,7 @@ class StepProcessPool:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Starts the first process in the background."""
+        """Starts the first process in the background, if it is to be there early."""
         self._tasks = [start_forever(turn, what="step processes") for turn in (self._beat, self._start_more)]
 
     async def stop(self) -> None:
@@ -163,7 +172,7 @@ class StepProcessPool:
     async def _start_more(self) -> None:
         """Start one process at a time, and only for runs that have waited a moment: most steps end sooner than a process starts."""
         longest = self._longest()
-        if longest is None and self._all:
+        if longest is None and (self._all or not self._eager):
             self._wanted.clear()
             await self._wanted.wait()
         elif longest is not None and self._alive and self._may_wait(longest):
@@ -200,14 +209,14 @@ class StepProcessPool:
             longest.process.set_exception(_NotStarted())
 
     async def _started(self) -> StepProcess:
-        process = await StepProcess.spawned()
+        process = await StepProcess.spawned(self._confinement)
         self._all = {item for item in self._all if not item.closed} | {process}
         try:
             if self._stopping:
                 raise _NotStarted
             async with asyncio.timeout(_STARTING):
                 process.send(self._settings)
-                await process.ready()
+                self._warn_of_network(without=await process.ready())
         except (TimeoutError, _NotStarted):
             process.kill()
             raise _NotStarted from None
@@ -215,6 +224,13 @@ class StepProcessPool:
             process.kill()
             raise
         return process
+
+    def _warn_of_network(self, *, without: bool) -> None:
+        if not without and not self._warned:
+            self._warned = True
+            _log.warning(
+                "steps have the network, also where their workflow does not need it: this system allows no network namespace"
+            )
 
     async def _beat(self) -> None:
         for process in self._all:
@@ -253,13 +269,13 @@ class StepProcess:
         asyncio.get_running_loop().add_reader(self._watched, self._died)
 
     @classmethod
-    async def spawned(cls) -> StepProcess:
+    async def spawned(cls, confinement: Confinement) -> StepProcess:
         """Nothing is awaited after the process exists: a cancellation there would lose it."""
         ours, theirs = socket.socketpair()
         with theirs:
             reader, writer = await asyncio.open_unix_connection(sock=ours)
             try:
-                return cls(_spawn(theirs), reader, writer=writer)
+                return cls(_spawn(theirs, confinement), reader, writer=writer)
             except OSError:
                 writer.close()
                 raise _NotStarted from None
@@ -268,10 +284,12 @@ class StepProcess:
         if not self._writer.is_closing():
             self._writer.write(packed(frame))
 
-    async def ready(self) -> None:
+    async def ready(self) -> bool:
+        """Whether it is confined as it should be: not so where the system allows no network namespace."""
         frame = await self._next()
         if frame is None:
             raise _NotStarted
+        return frame.get("confined") is True
 
     async def ended(self, listener: StepListener) -> Finished | Failed | None:
         """How the step ended; None when its process died."""
@@ -331,7 +349,7 @@ def _end_in(frame: Frame) -> Finished | Failed:
         return Failed("The step's process did not say how it ended.")
 
 
-def _spawn(channel: socket.socket) -> int:
+def _spawn(channel: socket.socket, confinement: Confinement) -> int:
     """Gives the pid. The process has the module path of the worker and none of its settings. Its standard output is the
     worker's standard error."""
     environment = {
@@ -341,7 +359,7 @@ def _spawn(channel: socket.socket) -> int:
     }
     return os.posix_spawn(
         sys.executable,
-        [sys.executable, "-P", "-m", "workers.jobs.host", str(_CHANNEL)],
+        [sys.executable, "-P", "-m", "workers.jobs.host", str(_CHANNEL), *confinement.arguments()],
         environment,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

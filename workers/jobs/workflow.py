@@ -68,11 +68,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow. Names, queues and dependencies are checked when it is made."""
+    """A workflow. Names, queues and dependencies are checked when it is made. Without `needs_network` its steps and their programs
+    reach no other machine, and not this one either."""
 
     name: str
     parameters: type[JobParameters]
     steps: Sequence[Step]
+    needs_network: bool = False
 
     def __post_init__(self) -> None:
         names = [step.name for step in self.steps]

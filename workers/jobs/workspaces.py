@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from domain.job.values import Output
 from projections.job.queue import Run
+from workers.jobs import folders
 from workers.jobs.media_paths import JOBS, MediaPaths
 from workers.jobs.publishers import Publishers
 
@@ -48,7 +48,10 @@ class Workspaces:
 
     async def _remove(self, folder: Path) -> None:
         if _is_there(folder):  # most jobs have no folder
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(folders.remove, self.root, self._parts(folder))
+
+    def _parts(self, path: Path) -> Sequence[str]:
+        return path.relative_to(self.root).parts
 
     async def jobs(self) -> list[int]:
         """Jobs that have a folder."""
@@ -61,39 +64,25 @@ class Workspaces:
             return []
 
     def _publish(self, run: Run, outputs: list[Output], client: str) -> None:
-        places, folders = MediaPaths(self.root, run.job), set[Path]()
-        _discard_older_runs(places, run)
+        places, root, changed = MediaPaths(self.root, run.job), self.root.resolve(), set[Path]()
+        for number in range(1, run.run):  # so that a stale worker cannot publish them
+            folders.remove(self.root, self._parts(places.workspace(run.task, number)))
         publishers = Publishers(self.root)
         for output in outputs:
             if not output.name.startswith(f"{JOBS}/"):
                 publishers.claim(places.found(output.name), client, name=output.name)
         for output in outputs:
-            made, named = places.workspace(run.task, run.run) / output.path, places.found(output.name)
-            named.parent.mkdir(parents=True, exist_ok=True)
+            made = self._parts(places.workspace(run.task, run.run) / output.path)
+            named = places.found(output.name)
             try:
-                os.replace(made, named)
+                folders.publish(root, made, named=named.relative_to(root).parts)
             except FileNotFoundError:
                 if not named.exists() or named.stat().st_size != output.size:
                     raise OutputMissing(f"{output.name} is neither in its workspace nor in its place") from None
-            folders.add(named.parent)
-        for folder in folders:
-            _sync(folder)
-
-
-def _discard_older_runs(places: MediaPaths, run: Run) -> None:
-    """Delete workspaces of earlier runs so that a stale worker cannot publish them."""
-    for number in range(1, run.run):
-        shutil.rmtree(places.workspace(run.task, number), ignore_errors=True)
+            changed.add(named.parent)
+        for folder in changed:
+            folders.sync(root, folder.relative_to(root).parts)
 
 
 def _is_there(folder: Path) -> bool:
     return folder.exists()
-
-
-def _sync(folder: Path) -> None:
-    """A rename is durable when its folder is synced."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

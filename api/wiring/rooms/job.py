@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from api.http.router import Router
     from workers.jobs.job_starter import JobStarter
     from workers.jobs.step_log import StepLogWriter
-    from workers.jobs.step_processes import StepProcessPool
+    from workers.jobs.step_process_pool import StepProcessPool
     from workers.kernel.wakeups import WakeupHub
     from workers.retention import Removal
     from workers.wiring import SharedWorkers, Worker, WorkerContext
@@ -221,11 +221,19 @@ def _wakeups(context: WorkerContext, shared: SharedWorkers) -> WakeupHub:
 
 
 def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool:
-    from workers.jobs.step_processes import StepProcessPool
+    from workers.adapters.step_account import step_account
+    from workers.jobs.media_paths import JOBS
+    from workers.jobs.step_process_pool import StepProcessPool
 
     def make() -> StepProcessPool:
+        account, groups = step_account(context.media_root, jobs=JOBS, home=context.home)
         return StepProcessPool(
-            media_root=context.media_root, allow=context.outbound_allow, downloads=context.downloads, lease_seconds=context.lease
+            media_root=context.media_root,
+            allow=context.outbound_allow,
+            downloads=context.downloads,
+            lease_seconds=context.lease,
+            account=account,
+            groups=groups,
         )
 
     return shared.worker(StepProcessPool, make)

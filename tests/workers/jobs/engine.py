@@ -135,6 +135,7 @@ async def process(
         kafka=None,
         kinds=frozenset(),
         relayed=frozenset(),
+        home=media_root,
         media_root=media_root,
         outbound_allow=(),
         downloads=DownloadLimits(),

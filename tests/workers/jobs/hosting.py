@@ -20,6 +20,7 @@ TRIAL = "tests.workers.jobs.steps:TRIAL"
 def plugin(place: Path, **entries: str) -> Iterator[None]:
     """Workflows of another package, by the names of their entry points."""
     lines = "\n".join(f"{name} = {value}" for name, value in entries.items())
+    place.chmod(0o755)  # for the account of steps
     metadata = place / "plugin-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -48,6 +51,37 @@ def tells(context: Context) -> StepResult:
 def surroundings(context: Context) -> StepResult:
     seen = context.run("env", seconds=60).output.decode().splitlines()
     return StepResult(metadata={"ours": sorted(os.environ), "theirs": sorted(line.partition("=")[0] for line in seen)})
+
+
+def inspects(context: Context) -> StepResult:
+    """What the step may do: `text` is a path, or an address."""
+    host, _, port = context.parameters.text.rpartition(":")
+    place = Path(context.parameters.text)
+    trials: dict[str, Callable[[], object]] = {
+        "reads": place.read_bytes,
+        "lists": lambda: os.listdir(place),
+        "writes": lambda: (place / "new").touch(),
+        "connects": lambda: socket.create_connection((host, int(port)), timeout=10).close(),
+    }
+    program = context.run("cat", "/proc/self/status", seconds=60).output.decode()
+    facts: dict[str, Any] = {name: _works(trial) for name, trial in trials.items()}
+    facts["status"], facts["status of a program"] = _status(Path("/proc/self/status").read_text()), _status(program)
+    kinds = (getattr(resource, f"RLIMIT_{name}") for name in ("CORE", "AS", "FSIZE", "NOFILE", "NPROC", "CPU"))
+    facts["limits"] = {str(kind): resource.getrlimit(kind)[0] for kind in kinds}
+    return StepResult(metadata=facts)
+
+
+def _works(trial: Callable[[], object]) -> bool:
+    try:
+        trial()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _status(text: str) -> dict[str, str]:
+    parts = (line.split(":", 1) for line in text.splitlines())
+    return {name: value.strip() for name, value in parts}
 
 
 def prints(context: Context) -> None:
@@ -151,6 +185,7 @@ STEPS = (
     nothing,
     tells,
     surroundings,
+    inspects,
     prints,
     raises,
     gives_up,

@@ -16,7 +16,7 @@ from projections.kernel.sizes import MIB
 from tests.workers.jobs.hosting import Listener, order
 from workers.jobs.download_limits import DownloadLimitReached, DownloadWatch
 from workers.jobs.protocol import Failed
-from workers.jobs.step_processes import StepProcessPool
+from workers.jobs.step_process_pool import StepProcessPool
 from workers.ports import DownloadLimits
 
 

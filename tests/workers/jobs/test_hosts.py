@@ -19,7 +19,7 @@ from tests.projections.log.helpers import until
 from tests.workers.jobs.hosting import RESULTS, TRIAL, Listener, order, plugin
 from tests.workers.test_ffmpeg import alive
 from workers.jobs.protocol import Failed, Finished
-from workers.jobs.step_processes import StepProcessPool
+from workers.jobs.step_process_pool import StepProcessPool
 
 SECRET = "S3cret"
 

@@ -20,7 +20,7 @@ from tests.workers.jobs.file_host import CHANGED, FileHost
 from tests.workers.jobs.hosting import Listener, order
 from workers.jobs.media_paths import MediaPaths
 from workers.jobs.protocol import Failed, Finished
-from workers.jobs.step_processes import StepProcessPool
+from workers.jobs.step_process_pool import StepProcessPool
 
 BODY = bytes(range(256)) * 4_000
 DIGEST = sha256(BODY).hexdigest()

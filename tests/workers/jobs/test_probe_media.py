@@ -15,7 +15,7 @@ from tests.workers.jobs.hosting import Listener, order
 from tests.workers.test_ffmpeg import script
 from workers.jobs.host.tools import find
 from workers.jobs.protocol import Failed, Finished
-from workers.jobs.step_processes import StepProcessPool
+from workers.jobs.step_process_pool import StepProcessPool
 
 SOURCE = ["-f", "lavfi", "-i", "testsrc=size=64x36:rate=25:duration=0.2", "-c:v", "mpeg4"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,9 @@ from projections.job.numbers import JobNumbers
 from projections.job.queue import Run, TaskQueue
 from projections.job.worker_lease import WorkerLease
 from tests.workers.jobs.engine import Engine, once, plugins, process
-from workers.jobs.media_paths import MediaPaths
+from workers.adapters.step_account import NAME
+from workers.adapters.system_account import system_account
+from workers.jobs.media_paths import JOBS, MediaPaths
 
 Migrated = tuple[str, str | None]
 ONCE = Retries(3, timedelta(0))
@@ -103,6 +106,9 @@ async def test_committed_files_are_published_by_another_worker(
     folder.mkdir(parents=True)
     for name in ("a", "b"):
         (folder / name).write_text("by the dying one")
+    if (account := system_account(NAME)) is not None:  # which runs the steps of root
+        for path in (tmp_path / JOBS).rglob("*"):
+            os.chown(path, account.pw_uid, account.pw_gid)
     made = tuple(Output(path=name, name=f"match/{name}", size=16, sha256="0") for name in ("a", "b"))
     await engine.do(CommitOutputs(*run, made, Result(message="made")))
     (tmp_path / "match").mkdir()

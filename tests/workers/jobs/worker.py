@@ -9,7 +9,7 @@ from pathlib import Path
 
 from domain.job.values import Severity
 from tests.workers.jobs.hosting import Listener, order
-from workers.jobs.step_processes import StepProcessPool
+from workers.jobs.step_process_pool import StepProcessPool
 
 
 class _Scribe(Listener):

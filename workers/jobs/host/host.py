@@ -23,6 +23,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.cancellation import Cancellation, StepCancelled
 from workers.jobs.context import StepContext, StepEnvironment, StepFailed, storable
 from workers.jobs.host.channel import Channel, end_group
+from workers.jobs.host.confinement import allow_processor_time
 from workers.jobs.host.frames import Frame
 from workers.jobs.host.tools import find
 from workers.jobs.protocol import Failed, Finished, StepOrder
@@ -40,9 +41,10 @@ _GRACE: Final = 0.1  # a thread that waited for a program ends a moment after it
 class StepHost:
     """Runs steps in the main thread, which signals and programs of steps need, and reads messages in another thread."""
 
-    def __init__(self, channel: Channel, registry: Registry) -> None:
+    def __init__(self, channel: Channel, registry: Registry, *, confined: bool) -> None:
         self._channel = channel
         self._registry = registry
+        self._confined = confined
         self._orders: SimpleQueue[tuple[StepOrder, Cancellation]] = SimpleQueue()
         self._cancellation = Cancellation()
         self._environment: StepEnvironment | None = None
@@ -54,6 +56,7 @@ class StepHost:
         while True:
             order, cancellation = self._orders.get()
             begun = monotonic()
+            allow_processor_time()
             ended = self._execute(order, cancellation)
             seconds = monotonic() - begun
             if os.getpid() != self._pid:
@@ -73,7 +76,7 @@ class StepHost:
             case "settings":
                 self._environment = _environment(frame)
                 self._channel.patience = frame["lease_seconds"]
-                self._channel.send({"kind": "ready"})
+                self._channel.send({"kind": "ready", "confined": self._confined})
             case "order":
                 self._cancellation = Cancellation()
                 self._orders.put((_ORDER.validate_python(frame["order"]), self._cancellation))

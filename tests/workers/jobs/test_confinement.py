@@ -1,0 +1,209 @@
+"""What steps and their programs cannot do: be root, get privileges, use the network without need, take all of the machine."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import resource
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.job.values import Output
+from projections.job.queue import Run
+from tests.platform.waiting import ROOT
+from tests.workers.jobs.hosting import TRIAL, Listener, order, plugin
+from workers.adapters.step_account import NAME, step_account
+from workers.adapters.system_account import system_account
+from workers.jobs.folders import NotOurs
+from workers.jobs.host.confinement import DESCRIPTORS, FILE, MEMORY, PROCESSES
+from workers.jobs.media_paths import JOBS
+from workers.jobs.protocol import Finished
+from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.workspaces import OutputMissing, Workspaces
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts")
+AS_NOBODY = """
+import ctypes, os, pwd, resource, socket, sys
+from workers.jobs.host.confinement import Confinement, confine
+nobody = pwd.getpwnam("nobody")
+os.setgroups([]); os.setresgid(*[nobody.pw_gid] * 3); os.setresuid(*[nobody.pw_uid] * 3)
+confined = confine(Confinement(network=False))
+try:
+    socket.socket().connect(("127.0.0.1", int(sys.argv[1])))
+    reached = True
+except OSError:
+    reached = False
+open(sys.argv[2], "w").close()
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(confined, reached, status["CapEff"].strip(), status["NoNewPrivs"].strip(), os.stat(sys.argv[2]).st_uid == os.getuid())
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with plugin(tmp_path_factory.mktemp("installed"), trial=TRIAL):
+        yield
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a master key, in a directory that is closed."""
+    home = tmp_path_factory.mktemp("home")
+    home.chmod(0o700)
+    (home / "master.key").write_bytes(bytes(32))
+    (home / "master.key").chmod(0o600)
+    return home
+
+
+@pytest.fixture(scope="module")
+def account(home: Path) -> tuple[pwd.struct_passwd | None, Sequence[int]]:
+    return step_account(home / "media", jobs=JOBS, home=home)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["without network", "with network"])
+def network(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+async def pool(
+    network: bool, home: Path, account: tuple[pwd.struct_passwd | None, Sequence[int]]
+) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(
+        media_root=home / "media", allow=[], account=account[0], groups=account[1], needs_network=lambda _: network
+    )
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+async def seen(pool: StepProcessPool, text: str = "") -> dict[str, Any]:
+    ended = await pool.run(order("inspects", text=text), Listener())
+    assert isinstance(ended, Finished), ended
+    return dict(ended.result.metadata)
+
+
+@needs_root
+async def test_a_step_and_its_programs_have_an_account_of_their_own(pool: StepProcessPool) -> None:
+    found = await seen(pool)
+    user = pwd.getpwnam(NAME)
+    for status in (found["status"], found["status of a program"]):
+        assert status["Uid"].split() == [str(user.pw_uid)] * 4
+        assert status["Gid"].split() == [str(user.pw_gid)] * 4
+        assert status["CapEff"] == status["CapPrm"] == "0" * 16
+    assert user.pw_uid != pwd.getpwnam("medialedger").pw_uid
+
+
+async def test_a_step_and_its_programs_have_limits_and_get_no_privileges(pool: StepProcessPool) -> None:
+    found = await seen(pool)
+    for status in (found["status"], found["status of a program"]):
+        assert status["NoNewPrivs"] == "1"
+    limits = {int(kind): most for kind, most in found["limits"].items()}
+    assert limits[resource.RLIMIT_CORE] == 0
+    assert 0 < limits[resource.RLIMIT_AS] <= MEMORY
+    assert 0 < limits[resource.RLIMIT_FSIZE] <= FILE
+    assert 0 < limits[resource.RLIMIT_NOFILE] <= DESCRIPTORS
+    assert limits[resource.RLIMIT_CPU] > 0
+    assert os.geteuid() != 0 or 0 < limits[resource.RLIMIT_NPROC] <= PROCESSES
+
+
+@needs_root
+async def test_the_secrets_of_the_home_are_out_of_reach(pool: StepProcessPool, home: Path) -> None:
+    assert (await seen(pool, str(home / "master.key")))["reads"] is False
+    assert (await seen(pool, str(home)))["lists"] is False
+    (home / "media" / "a.bin").write_bytes(b"x")
+    (home / "media" / "a.bin").chmod(0o640)
+    os.chown(home / "media" / "a.bin", -1, pwd.getpwnam(NAME).pw_gid)
+    assert (await seen(pool, str(home / "media" / "a.bin")))["reads"] is True
+    assert (await seen(pool, str(home / "media")))["writes"] is False
+
+
+@needs_root
+async def test_only_workflows_that_need_it_have_the_network(pool: StepProcessPool, port: int, network: bool) -> None:
+    assert (await seen(pool, f"127.0.0.1:{port}"))["connects"] is network
+
+
+@needs_root
+async def test_what_a_step_has_made_is_published_for_the_group_and_nobody_else(pool: StepProcessPool, home: Path) -> None:
+    ended = await pool.run(order("makes_files"), Listener())
+    assert isinstance(ended, Finished)
+    await Workspaces(home / "media").publish(Run(17, 2, 1), ended.outputs, client="admin")
+    published = home / "media/film/a/one.txt"
+    group = pwd.getpwnam(NAME).pw_gid
+    for path, mode in ((published, 0o640), (published.parent, 0o750), (home / "media/film", 0o750), (home / "media", 0o750)):
+        status = path.stat()
+        assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, group, mode), path
+    assert (await seen(pool, str(published)))["reads"] is True
+
+
+@needs_root
+@pytest.mark.parametrize("planted", ["the file", "its folder", "the folder of the task", "a pipe", "a file of another user"])
+async def test_a_link_in_place_of_an_output_leads_root_nowhere(
+    tmp_path: Path, account: tuple[pwd.struct_passwd | None, Sequence[int]], planted: str
+) -> None:
+    user = account[0]
+    assert user is not None
+    victim = tmp_path / "victim"
+    (victim / "1").mkdir(parents=True)
+    for place in (victim / "made", victim / "1" / "made"):
+        place.write_text("of root")
+    media = tmp_path / "media"
+    run = media / JOBS / "17" / "2" / "1"
+    run.mkdir(parents=True)
+    os.chown(media / JOBS, user.pw_uid, user.pw_gid)
+    if planted == "the file":
+        (run / "made").symlink_to(victim / "made")
+    elif planted == "its folder":
+        run.rmdir()
+        run.symlink_to(victim)
+    elif planted == "the folder of the task":
+        run.rmdir()
+        run.parent.rmdir()
+        run.parent.symlink_to(victim)
+    elif planted == "a pipe":
+        os.mkfifo(run / "made")
+    else:
+        (run / "made").write_text("of root")
+        os.chown(run / "made", 65534, 65534)
+    workspaces = Workspaces(media)
+    with pytest.raises((NotOurs, OutputMissing, NotADirectoryError, OSError)):
+        await workspaces.publish(Run(17, 2, 1), [Output(path="made", name="film/made", size=7, sha256="0")], client="admin")
+    await workspaces.discard(Run(17, 2, 1))
+    assert not (media / "film" / "made").exists()
+    assert [place.read_text() for place in (victim / "made", victim / "1" / "made")] == ["of root", "of root"]
+
+
+@needs_root
+def test_a_user_who_is_not_root_gives_up_the_network_too(port: int, tmp_path: Path) -> None:
+    place = Path("/tmp") / f"medialedger-nobody-{os.getpid()}"
+    command = [sys.executable, "-c", AS_NOBODY, str(port), str(place)]
+    done = subprocess.run(command, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, cwd="/")
+    place.unlink(missing_ok=True)
+    assert done.returncode == 0, done.stderr
+    confined, reached, capabilities, no_new, own = done.stdout.split()
+    assert (reached, capabilities, no_new, own) == (str(confined == "False"), "0" * 16, "1", "True")
+
+
+@needs_root
+def test_the_media_root_in_the_home_is_closed_to_others_and_one_elsewhere_stays_as_it_is(tmp_path: Path) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for media in (home / "media", elsewhere):
+        media.mkdir(parents=True)
+        media.chmod(0o755)
+        step_account(media, jobs=JOBS, home=home)
+        assert (media / JOBS).stat().st_uid == system_account(NAME).pw_uid  # type: ignore[union-attr]
+    assert stat.S_IMODE((home / "media").stat().st_mode) == 0o750
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755

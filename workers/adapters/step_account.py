@@ -1,0 +1,69 @@
+"""The account of steps, and the media root that it works in.
+
+Root runs no step: it would read files of strangers with all rights. The account reads the media and writes below `.jobs` only.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from workers.adapters.ffmpeg import installed
+from workers.adapters.system_account import AccountError, grant_traversal, open_private_directory, system_account
+
+NAME: Final = "medialedger-steps"
+_OPEN_TO_OTHERS: Final = 0o007
+
+
+def step_account(media_root: Path, *, jobs: str, home: Path) -> tuple[pwd.struct_passwd | None, Sequence[int]]:
+    """The account and its groups, None for a user who is not root. Makes the media root, with mode 0750 and of the group of the
+    account, and in it the directory `jobs` of the account. Raises `AccountError`."""
+    account = system_account(NAME)
+    try:
+        _make_media_root(media_root, account, closes=media_root.is_relative_to(home))
+        if account is None:
+            return None, ()
+        os.close(open_private_directory(media_root / jobs, account))
+    except OSError as error:
+        raise AccountError(f"the media root {media_root} cannot be used: {error.strerror or error}") from error
+    grant_traversal(account, media_root / jobs / "any", *_programs())
+    _check_installation(account)
+    return account, os.getgrouplist(account.pw_name, account.pw_gid)
+
+
+def _make_media_root(root: Path, account: pwd.struct_passwd | None, *, closes: bool) -> None:
+    """One that is somewhere else has the mode and the group that its owner gave it."""
+    made = not root.exists()
+    root.mkdir(mode=0o750, parents=True, exist_ok=True)
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        status = os.fstat(descriptor)
+        if made or (closes and status.st_uid == os.geteuid()):
+            if account is not None:
+                os.fchown(descriptor, -1, account.pw_gid)
+            os.fchmod(descriptor, 0o750 if made else stat.S_IMODE(status.st_mode) & ~_OPEN_TO_OTHERS | 0o750)
+    finally:
+        os.close(descriptor)
+
+
+def _programs() -> Sequence[Path]:
+    """What its processes run and read: Python with all that is installed, the product, ffmpeg."""
+    ffmpeg = installed()
+    paths = map(Path, (sys.executable, os.path.realpath(sys.executable), os.__file__, *filter(None, sys.path)))
+    return [path for path in (*paths, ffmpeg) if path is not None and path.exists()]
+
+
+def _check_installation(account: pwd.struct_passwd) -> None:
+    """A strict umask at the installation has closed its directories."""
+    for directory in (Path(os.__file__).parent, Path(__file__).parents[2], Path(sysconfig.get_path("purelib"))):
+        mode = directory.stat().st_mode
+        if not (mode & stat.S_IROTH and mode & stat.S_IXOTH):
+            raise AccountError(
+                f"the user {account.pw_name} runs the steps of jobs and cannot read {directory}; run: chmod -R o+rX {directory}"
+            )

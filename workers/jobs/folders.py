@@ -1,0 +1,106 @@
+"""Folders and files below the media root, opened one name after the other without following links.
+
+The account of steps may write below `.jobs`, so it may put a link in place of any folder there. The worker may be root.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from workers.jobs.media_paths import JOBS
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FOLDER_MODE: Final = 0o750
+FILE_MODE: Final = 0o640
+
+
+class NotOurs(OSError):
+    """What is to be published is no file that a step has made."""
+
+
+@contextmanager
+def folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """A descriptor of the folder below the root. With `make` what is missing is made, for the root's group. Raises `OSError`."""
+    current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    group = os.fstat(current).st_gid
+    try:
+        for part in parts:
+            if make:
+                _make(part, current, group=group)
+            child = os.open(part, _FOLDER, dir_fd=current)
+            os.close(current)
+            current = child
+        yield current
+    finally:
+        os.close(current)
+
+
+def remove(root: Path, parts: Sequence[str]) -> None:
+    """Delete the folder with all that is in it, as far as possible."""
+    try:
+        with folder(root, parts[:-1]) as parent:
+            shutil.rmtree(parts[-1], ignore_errors=True, dir_fd=parent)
+    except OSError:
+        return  # it is not there
+
+
+def publish(root: Path, made: Sequence[str], *, named: Sequence[str]) -> None:
+    """Move a file to its place, with the mode of published files and the group of the root. Raises `FileNotFoundError` when there
+    is none to be moved, and `NotOurs`."""
+    with folder(root, made[:-1]) as source, folder(root, named[:-1], make=True) as target:
+        status = os.stat(made[-1], dir_fd=source, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in _owners(root):
+            raise NotOurs("it is no file, or of another user")
+        os.replace(made[-1], named[-1], src_dir_fd=source, dst_dir_fd=target)
+        _take_over(root, target, name=named[-1], number=status.st_ino)
+
+
+def sync(root: Path, parts: Sequence[str]) -> None:
+    """A rename is durable when its folder is synced."""
+    with folder(root, parts) as opened:
+        os.fsync(opened)
+
+
+def _take_over(root: Path, target: int, *, name: str, number: int) -> None:
+    """Between the look at the file and its move the account may have put something else there."""
+    try:
+        file = os.open(name, _FILE, dir_fd=target)
+    except OSError:
+        os.unlink(name, dir_fd=target)
+        raise NotOurs("it was replaced") from None
+    try:
+        status = os.fstat(file)
+        if status.st_ino != number or not stat.S_ISREG(status.st_mode):
+            os.unlink(name, dir_fd=target)
+            raise NotOurs("it was replaced")
+        if os.geteuid() == 0:
+            os.fchown(file, 0, os.stat(root).st_gid)
+        os.fchmod(file, FILE_MODE)
+    finally:
+        os.close(file)
+
+
+def _make(name: str, parent: int, *, group: int) -> None:
+    try:
+        os.mkdir(name, FOLDER_MODE, dir_fd=parent)
+    except FileExistsError:
+        return
+    made = os.open(name, _FOLDER, dir_fd=parent)
+    try:
+        if os.geteuid() == 0:
+            os.fchown(made, -1, group)
+        os.fchmod(made, FOLDER_MODE)
+    finally:
+        os.close(made)
+
+
+def _owners(root: Path) -> set[int]:
+    """Who may have made the files of steps: the worker, or the account that the folder of jobs belongs to."""
+    return {os.geteuid(), os.stat(root / JOBS, follow_symlinks=False).st_uid}

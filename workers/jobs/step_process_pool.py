@@ -1,0 +1,64 @@
+"""The processes of steps: those without network, and those of workflows that need it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from pwd import struct_passwd
+
+from workers.jobs.host.confinement import Confinement
+from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
+from workers.jobs.registry import installed
+from workers.jobs.step_processes import ProcessPool
+from workers.ports import DEFAULT_LIMITS, DownloadLimits
+
+
+class StepProcessPool:
+    """Two pools: a process cannot get the network back. The first process with network is started when a step needs it.
+
+    `account`: of the processes, where root starts them. `groups` are all of its groups."""
+
+    def __init__(
+        self,
+        *,
+        media_root: Path,
+        allow: Sequence[IPv4Network | IPv6Network],
+        downloads: DownloadLimits = DEFAULT_LIMITS,
+        lease_seconds: float = 30.0,
+        account: struct_passwd | None = None,
+        groups: Sequence[int] = (),
+        needs_network: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._needs_network = needs_network or (lambda workflow: installed().needs_network(workflow))
+        self._pools = {
+            network: ProcessPool(
+                media_root=media_root,
+                allow=allow,
+                downloads=downloads,
+                lease_seconds=lease_seconds,
+                confinement=Confinement(network)
+                if account is None
+                else Confinement(network, account.pw_uid, account.pw_gid, tuple(groups)),
+                eager=not network,
+            )
+            for network in (False, True)
+        }
+
+    async def start(self) -> None:
+        for pool in self._pools.values():
+            await pool.start()
+
+    async def stop(self) -> None:
+        """Kills all processes with their steps."""
+        await asyncio.gather(*(pool.stop() for pool in self._pools.values()))
+
+    def drain(self) -> None:
+        """Cancels the steps that run, and those that start after this."""
+        for pool in self._pools.values():
+            pool.drain()
+
+    async def run(self, order: StepOrder, listener: StepListener) -> Finished | Failed:
+        """Run one step to its end. Cancelled, it kills the step's process group."""
+        return await self._pools[self._needs_network(order.workflow)].run(order, listener)
