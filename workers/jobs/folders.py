@@ -16,7 +16,8 @@ from typing import Final
 from workers.jobs.media_paths import JOBS
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLDER_MODE: Final = 0o750
 FILE_MODE: Final = 0o640
 
@@ -71,7 +72,7 @@ def sync(root: Path, parts: Sequence[str]) -> None:
 def _take_over(root: Path, target: int, *, name: str, number: int) -> None:
     """Between the look at the file and its move the account may have put something else there."""
     try:
-        file = os.open(name, _FILE, dir_fd=target)
+        file = os.open(name, FILE, dir_fd=target)
     except OSError:
         os.unlink(name, dir_fd=target)
         raise NotOurs("it was replaced") from None
@@ -102,5 +103,7 @@ def _make(name: str, parent: int, *, group: int) -> None:
 
 
 def _owners(root: Path) -> set[int]:
-    """Who may have made the files of steps: the worker, or the account that the folder of jobs belongs to."""
-    return {os.geteuid(), os.stat(root / JOBS, follow_symlinks=False).st_uid}
+    """Who may have made the files of steps: the account that the folder of jobs belongs to, or a worker that is not root. A file of
+    root is one that the account has linked to."""
+    account = os.stat(root / JOBS, follow_symlinks=False).st_uid
+    return {account} if os.geteuid() == 0 else {account, os.geteuid()}

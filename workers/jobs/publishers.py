@@ -3,19 +3,25 @@
     .published/<hash of the path>     the name of the client
 
 It is noted before the file is moved to its place, so a file that a job published is never there without. A note whose file was
-removed counts for nothing. Files that no job published have none, and may be replaced.
+removed counts for nothing. Files that no job published have none, and may be replaced. The account of steps may write in the media
+root where its owner allows that, so no link is followed there.
 """
 
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from domain.kernel.ids import new_id
+from workers.jobs import folders
 
 _FOLDER: Final = ".published"
+_LONGEST: Final = 4096
+"""Bytes of a client's name, and more."""
 
 
 class PublishedByAnother(Exception):
@@ -33,20 +39,32 @@ class Publishers:
 
     def claim(self, place: Path, client: str, *, name: str) -> None:
         """Raises `PublishedByAnother` with the `name` under which the file was to be published."""
-        note = self._note(place)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        made = note.with_name(f"{note.name}.{new_id().hex}")
-        made.write_text(client)
-        try:
-            os.link(made, note)
-        except FileExistsError:
-            if note.read_text() != client:
-                if place.exists():
-                    raise PublishedByAnother(name) from None
-                os.replace(made, note)
-        finally:
-            made.unlink(missing_ok=True)
+        note = sha256(os.fsencode(place.relative_to(self._root))).hexdigest()
+        made = f"{note}.{new_id().hex}"
+        with folders.folder(self._root, (_FOLDER, note[:2]), make=True) as notes:
+            _write(notes, made, client)
+            try:
+                os.link(made, note, src_dir_fd=notes, dst_dir_fd=notes, follow_symlinks=False)
+            except FileExistsError:
+                if _read(notes, note) != client:
+                    if place.exists():
+                        raise PublishedByAnother(name) from None
+                    os.replace(made, note, src_dir_fd=notes, dst_dir_fd=notes)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(made, dir_fd=notes)
 
-    def _note(self, place: Path) -> Path:
-        digest = sha256(os.fsencode(place.relative_to(self._root))).hexdigest()
-        return self._root / _FOLDER / digest[:2] / digest
+
+def _write(notes: int, name: str, client: str) -> None:
+    with open(os.open(name, folders.NEW_FILE, 0o600, dir_fd=notes), "w") as file:
+        file.write(client)
+
+
+def _read(notes: int, name: str) -> str | None:
+    """None: it is no note."""
+    file = os.open(name, folders.FILE, dir_fd=notes)
+    try:
+        ours = stat.S_ISREG(os.fstat(file).st_mode)
+        return os.read(file, _LONGEST).decode(errors="replace") if ours else None
+    finally:
+        os.close(file)

@@ -150,7 +150,9 @@ async def test_what_a_step_has_made_is_published_for_the_group_and_nobody_else(p
 
 
 @needs_root
-@pytest.mark.parametrize("planted", ["the file", "its folder", "the folder of the task", "a pipe", "a file of another user"])
+@pytest.mark.parametrize(
+    "planted", ["the file", "its folder", "the folder of the task", "a pipe", "a file of another user", "a file of root"]
+)
 async def test_a_link_in_place_of_an_output_leads_root_nowhere(
     tmp_path: Path, account: tuple[pwd.struct_passwd | None, Sequence[int]], planted: str
 ) -> None:
@@ -175,6 +177,8 @@ async def test_a_link_in_place_of_an_output_leads_root_nowhere(
         run.parent.symlink_to(victim)
     elif planted == "a pipe":
         os.mkfifo(run / "made")
+    elif planted == "a file of root":
+        os.link(victim / "made", run / "made")
     else:
         (run / "made").write_text("of root")
         os.chown(run / "made", 65534, 65534)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,33 @@ async def test_a_link_that_leads_out_is_not_followed(workspaces: Workspaces, tmp
     (inside.root / "match").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PathEscape):
         await inside.publish(FIRST, [made(inside.root, FIRST, "one")], client="studio")
+
+
+@pytest.mark.parametrize("planted", ["the folder of notes", "a folder in it", "a note", "a pipe"])
+async def test_links_among_the_notes_of_publishers_are_not_followed(workspaces: Workspaces, tmp_path: Path, planted: str) -> None:
+    root, elsewhere = tmp_path / "media", tmp_path / "elsewhere"
+    inside, name = Workspaces(root), sha256(b"match/a.txt").hexdigest()
+    elsewhere.mkdir()
+    (elsewhere / "note").write_text("studio")
+    output, place = made(root, FIRST, "one"), root / ".published" / name[:2] / name
+    for folder in (root / "match", place.parent):
+        folder.mkdir(parents=True)
+    (root / "match/a.txt").write_text("of another")
+    if planted == "a note":
+        place.symlink_to(elsewhere / "note")
+    elif planted == "a pipe":
+        os.mkfifo(place)
+    else:
+        place.parent.rmdir()
+        folder = place.parent
+        if planted == "the folder of notes":
+            folder = folder.parent
+            folder.rmdir()
+        folder.symlink_to(elsewhere)
+    with pytest.raises((OSError, PublishedByAnother)):
+        await inside.publish(FIRST, [output], client="studio")
+    assert [path.name for path in elsewhere.rglob("*")] == ["note"]
+    assert (root / "match/a.txt").read_text() == "of another"
 
 
 async def test_folders_of_jobs_are_found_and_removed(workspaces: Workspaces, tmp_path: Path) -> None:
