@@ -12,6 +12,7 @@ from workers.jobs.host.confinement import Confinement
 from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
 from workers.jobs.registry import installed
 from workers.jobs.step_processes import ProcessPool
+from workers.kernel.metrics import WorkerMetrics
 from workers.ports import DEFAULT_LIMITS, DownloadLimits
 
 
@@ -29,6 +30,7 @@ class StepProcessPool:
         lease_seconds: float = 30.0,
         account: struct_passwd | None = None,
         groups: Sequence[int] = (),
+        metrics: WorkerMetrics | None = None,
         needs_network: Callable[[str], bool] | None = None,
     ) -> None:
         self._needs_network = needs_network or (lambda workflow: installed().needs_network(workflow))
@@ -42,6 +44,7 @@ class StepProcessPool:
                 if account is None
                 else Confinement(network, account.pw_uid, account.pw_gid, tuple(groups)),
                 eager=not network,
+                metrics=metrics or WorkerMetrics(),
             )
             for network in (False, True)
         }

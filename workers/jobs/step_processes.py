@@ -29,6 +29,7 @@ from projections.kernel.background_task import start_forever
 from workers.jobs.host.confinement import Confinement
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
 from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
+from workers.kernel.metrics import WorkerMetrics
 from workers.ports import DownloadLimits
 
 _log = logging.getLogger(__name__)
@@ -61,7 +62,9 @@ class ProcessPool:
         lease_seconds: float,
         confinement: Confinement,
         eager: bool,
+        metrics: WorkerMetrics,
     ) -> None:
+        self._metrics = metrics
         self._confinement = confinement
         self._eager = eager
         self._warned = False
@@ -228,6 +231,7 @@ class ProcessPool:
     def _warn_of_network(self, *, without: bool) -> None:
         if not without and not self._warned:
             self._warned = True
+            self._metrics.network_is_open()
             _log.warning(
                 "steps have the network, also where their workflow does not need it: this system allows no network namespace"
             )

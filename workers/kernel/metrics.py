@@ -27,6 +27,11 @@ class WorkerMetrics:
             "medialedger_step_seconds", "How long steps ran", ("workflow", "step"), buckets=_STEP_SECONDS, registry=registry
         )
         self._jobs = Counter("medialedger_jobs_ended", "Jobs that ended with a step", ("workflow", "outcome"), registry=registry)
+        self._network = Gauge(
+            "medialedger_steps_with_network_without_need",
+            "1: steps have the network also where their workflow does not need it, since the system allows no network namespace",
+            registry=registry,
+        )
         self._attempts = Counter(
             "medialedger_delivery_attempts",
             "Attempts of deliveries, by what became of the delivery and the class of the answer's status",
@@ -47,6 +52,9 @@ class WorkerMetrics:
         self._runs.labels(workflow, step, outcome).inc()
         if seconds is not None:
             self._run_seconds.labels(workflow, step).observe(seconds)
+
+    def network_is_open(self) -> None:
+        self._network.set(1)
 
     def job_ended(self, workflow: str, *, outcome: str) -> None:
         self._jobs.labels(workflow, outcome).inc()

@@ -234,6 +234,7 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
             lease_seconds=context.lease,
             account=account,
             groups=groups,
+            metrics=context.metrics,
         )
 
     return shared.worker(StepProcessPool, make)
