@@ -14,12 +14,15 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
 import psycopg
-from psycopg_pool import PoolTimeout, TooManyRequests
+
+from projections.kernel.background_task import start_task
 
 T = TypeVar("T")
 EVERY: Final = 0.25
 """Seconds from one try to the next while the database is lost."""
 REMINDER: Final = 30.0
+CONNECTING: Final = 5.0
+"""Seconds for one try, whatever limit the address has."""
 _MOST: Final = 8
 """Tries at a time: one that gets no answer does not keep the next one from being made."""
 
@@ -97,7 +100,7 @@ class Availability:
     def suspect(self, fault: BaseException) -> None:
         """A connection broke, or could not be made: look whether the database is lost."""
         if not self.looking:
-            self._look = asyncio.create_task(self._look_into(_line(fault)), name="availability of the database")
+            self._look = start_task(self._look_into(_line(fault)), what="availability of the database")
 
     async def stop(self) -> None:
         if self._look is not None:
@@ -120,7 +123,8 @@ class Availability:
     async def _reached(self) -> bool:
         since = time.monotonic()
         try:
-            await self._connect()
+            async with asyncio.timeout(CONNECTING):
+                await self._connect()
         except Exception as fault:
             if any(await asyncio.gather(*(pool.answers(since) for pool in self.pools))):
                 return True
@@ -152,7 +156,7 @@ class Availability:
             while True:
                 await asyncio.sleep(self._every)
                 if len(tries) < _MOST:
-                    tries.add(asyncio.create_task(self._reached()))
+                    tries.add(start_task(self._reached(), what="try to reach the database"))
                 done, tries = await asyncio.wait(tries, timeout=self._every, return_when=asyncio.FIRST_COMPLETED)
                 if any(each.result() for each in done):
                     return
@@ -165,16 +169,9 @@ class Availability:
             await asyncio.gather(*tries, return_exceptions=True)
 
 
-def of_lost_connection(fault: BaseException | None) -> bool:
-    """Whether it is the end of a connection, or that none can be made. The breaker logs it, once for the whole process."""
-    while fault is not None:
-        if isinstance(fault, psycopg.OperationalError) and not isinstance(fault, PoolTimeout | TooManyRequests):
-            return (fault.sqlstate or "57P").startswith(("57P", "08"))
-        fault = fault.__cause__
-    return False
-
-
 def _line(fault: BaseException) -> str:
     """The first line of the error of a connection; it holds no password."""
+    if isinstance(fault, TimeoutError):
+        return f"no answer within {CONNECTING:g} s"
     line = next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
     return line.removeprefix("connection failed: ").removeprefix("connection is bad: ")

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import psycopg
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.availability import of_lost_connection
+from projections.kernel.connection_errors import of_lost_connection
 
 TRANSIENT: Final = (Unavailable, psycopg.OperationalError, TimeoutError)
 """Temporary faults: a database or a broker that does not answer."""

@@ -99,7 +99,8 @@ def test_root_removes_no_lock_of_another_server_because_a_pid_file_names_it(used
 @needs_root
 def test_a_socket_directory_that_is_a_link_is_refused(tmp_path: Path, account: pwd.struct_passwd) -> None:
     target = tmp_path / "target"
-    target.mkdir(mode=0o755)
+    target.mkdir()
+    target.chmod(0o755)
     (tmp_path / "link").symlink_to(target)
     with pytest.raises(EmbeddedPostgresError, match="belongs to another user or is no directory"):
         make_private_directory(tmp_path / "link", account)
