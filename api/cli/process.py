@@ -1,4 +1,5 @@
-"""A process of the supervisor: `python -m api.cli.process api|workers`. It ends with the supervisor, however that ends."""
+"""The processes of the supervisor: `python -m api.cli.process` is their fork server, and each is a fork of it. They end with the
+supervisor, however that ends."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import asyncio
 import os
 import socket
 import sys
-from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, Final
 
 import uvloop
@@ -17,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from api.cli.channel import Channel, ChannelClosed
 from api.cli.database import attach_database
 from api.cli.descriptors import raise_descriptor_limit
+from api.cli.fork_server import Start, next_start, set_title
 from api.cli.garbage import collect_seldom
 from api.cli.main import EXPECTED_ERRORS, set_up_log
 from api.cli.parent import end_with
@@ -27,6 +29,7 @@ from domain.kernel.errors import Unavailable
 from projections.clients.changes import ClientChanges
 from workers.adapters.keyfiles import master_key
 
+_PRELOADED: Final = ("api.cli.serving", "api.cli.workers", "api.wiring.product")
 _SECONDS: Final = 2.0
 
 
@@ -80,15 +83,17 @@ class Link:
         return snapshot(self.registry)
 
 
-async def _run(args: Namespace, settings: Settings) -> int:
-    channel, changes, *sockets = args.descriptors
-    link = Link(processes=args.processes, per_second=settings.speke_rate)
+async def _run(start: Start, settings: Settings) -> int:
+    channel, shared, *sockets = start.descriptors
+    order = start.order
+    link = Link(processes=order["processes"], per_second=settings.speke_rate)
+    changes = ClientChanges(shared, cell=order["cell"])
     with StopSignals() as signals:
         await link.connect(socket.socket(fileno=channel))
         failure = ""
         try:
-            serve = partial(_api, sockets=[socket.socket(fileno=each) for each in sockets]) if args.kind == "api" else _workers
-            await serve(args.roles, settings, link=link, signals=signals, changes=ClientChanges(changes, cell=args.cell))
+            serve = partial(_api, sockets=[socket.socket(fileno=each) for each in sockets]) if order["kind"] == "api" else _workers
+            await serve(order["roles"], settings, link=link, signals=signals, changes=changes)
         except EXPECTED_ERRORS as error:
             failure = str(error)
         except asyncio.CancelledError:
@@ -139,30 +144,25 @@ def _known(roles: Sequence[str]) -> tuple[str, ...]:
     return tuple(WORKER_ROLES) if "all" in roles else tuple(roles)
 
 
-def _arguments() -> Namespace:
-    parser = ArgumentParser(prog="python -m api.cli.process", description=__doc__)
-    parser.add_argument("kind", choices=("api", "workers"))
-    parser.add_argument("--parent", type=int, required=True)
-    parser.add_argument("--processes", type=int, required=True)
-    parser.add_argument("--cell", type=int, required=True)
-    parser.add_argument("--descriptors", type=lambda text: [int(part) for part in text.split(",")], required=True)
-    parser.add_argument("--roles", type=lambda text: [part for part in text.split(",") if part], required=True)
-    return parser.parse_args()
-
-
-def main() -> int:
+def main(orders: int, supervisor: int) -> int:
     collect_seldom()  # before most imports
-    args = _arguments()
     os.umask(0o077)
-    end_with(args.parent)
-    for each in args.descriptors:
-        os.set_inheritable(each, False)  # not for programs that steps start
+    end_with(supervisor)
+    for module in _PRELOADED:
+        import_module(module)
+    start = next_start(socket.socket(fileno=orders))
+    return 0 if start is None else _process(start)
+
+
+def _process(start: Start) -> int:
+    """Settings, logs and event loop are made after the fork: nothing of them is shared."""
+    set_title(start.order["title"])
     raise_descriptor_limit()
     settings = Settings.from_process()
     set_up_log(settings.log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_run(args, settings))
+        return runner.run(_run(start, settings))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import signal
 import socket
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from time import monotonic
 from typing import Any, Final
 
 from api.cli.channel import Channel, ChannelClosed
+from api.cli.forked import Forked, ForkServer
 from api.cli.shared import Place, Shared
 from api.operations.metrics import Snapshot, of_process
 from api.wiring.startup import StartError
@@ -30,8 +30,9 @@ Summary = Sequence[tuple[str, str]]
 class Supervised:
     """One process. What it took of shared limits is free again when it has ended, however it ended."""
 
-    def __init__(self, place: Place, shared: Shared) -> None:
+    def __init__(self, place: Place, shared: Shared, *, fork_server: ForkServer) -> None:
         self.place = place
+        self._fork_server = fork_server
         self.snapshot: Snapshot = ()
         self._since = monotonic()
         self._shared = shared
@@ -40,7 +41,7 @@ class Supervised:
         self.failure = ""
         """Why it could not start, as it told."""
         self._ready: asyncio.Future[Summary] = asyncio.get_running_loop().create_future()
-        self._process: asyncio.subprocess.Process
+        self._process: Forked
         self._ending: asyncio.Task[int]
         self.channel = Channel(
             answers={"token": self._token, "seat": self._seat, "metrics": self._metrics},
@@ -56,18 +57,18 @@ class Supervised:
         return self._process.pid
 
     async def start(self) -> None:
-        """A session of its own: Ctrl-C in a terminal reaches the supervisor alone."""
+        """Raises `StartError`."""
         ours, theirs = socket.socketpair()
+        order = {
+            "kind": self.place.kind,
+            "title": f"medialedger: {self.place}",
+            "processes": self._shared.processes,
+            "cell": self._cell,
+            "roles": list(self.place.roles),
+        }
+        passed = [theirs.fileno(), self._shared.changes, *(each.fileno() for each in self.place.sockets)]
         try:
-            passed = (theirs.fileno(), self._shared.changes, *(each.fileno() for each in self.place.sockets))
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "api.cli.process", self.place.kind),
-                *("--parent", str(os.getpid()), "--processes", str(self._shared.processes), "--cell", str(self._cell)),
-                *("--descriptors", ",".join(map(str, passed)), "--roles", ",".join(self.place.roles)),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=passed,
-                start_new_session=True,
-            )
+            self._process = await self._fork_server.fork(order, passed)
         except BaseException:
             ours.close()
             self._shared.cells.append(self._cell)
@@ -103,12 +104,10 @@ class Supervised:
         return code
 
     def terminate(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.terminate()
+        self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        self._process.send_signal(signal.SIGKILL)
 
     async def scrape(self) -> None:
         """Ask for its metrics. One that does not answer keeps the numbers that it gave before."""

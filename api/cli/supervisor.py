@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from api.cli.database import OpenDatabase, check_connections, warn_of_rights
+from api.cli.forked import ForkServer
 from api.cli.ready import print_status, ready_text, working_text
 from api.cli.shared import Place, Shared
 from api.cli.sockets import bound_sockets
@@ -42,9 +43,9 @@ async def supervise(settings: Settings, *, database: OpenDatabase, api: int, wor
             *(Place("api", number + 1, () if workers else roles, sockets) for number, sockets in enumerate(copies)),
             *(Place("workers", number + 1, roles) for number in range(workers)),
         ]
-        supervisor = Supervisor(places, shared, seconds=settings.shutdown_seconds)
         try:
-            async with database(settings) as found:
+            async with ForkServer("api.cli.process") as fork_server, database(settings) as found:
+                supervisor = Supervisor(places, shared, fork_server=fork_server, seconds=settings.shutdown_seconds)
                 warn_of_rights(found)
                 await check_connections(found, settings, processes=api + workers)
                 try:
@@ -73,8 +74,8 @@ def _processes(api: int, workers: int) -> tuple[str, str]:
 class Supervisor:
     """Keeps one process in each place."""
 
-    def __init__(self, places: Sequence[Place], shared: Shared, *, seconds: int) -> None:
-        self._places = [_Keeper(place, shared, seconds=seconds) for place in places]
+    def __init__(self, places: Sequence[Place], shared: Shared, *, fork_server: ForkServer, seconds: int) -> None:
+        self._places = [_Keeper(place, shared, fork_server=fork_server, seconds=seconds) for place in places]
         self._shared = shared
         self._seconds = seconds
         self._restarting: asyncio.Task[None] | None = None
@@ -147,15 +148,19 @@ class Supervisor:
 class _Keeper:
     """Keeps a process in one place: starts it again when it ends, and replaces it without a gap."""
 
-    def __init__(self, place: Place, shared: Shared, *, seconds: int) -> None:
+    def __init__(self, place: Place, shared: Shared, *, fork_server: ForkServer, seconds: int) -> None:
         self.place = place
         self._shared = shared
+        self._fork_server = fork_server
         self._seconds = seconds
         self._current: Supervised
         self._starting = asyncio.Lock()
 
+    def _process(self) -> Supervised:
+        return Supervised(self.place, self._shared, fork_server=self._fork_server)
+
     async def start(self) -> Summary:
-        self._current = Supervised(self.place, self._shared)
+        self._current = self._process()
         await self._current.start()
         return await self._current.ready()
 
@@ -184,10 +189,10 @@ class _Keeper:
                     await self._start_again()
 
     async def _start_again(self) -> None:
-        new = Supervised(self.place, self._shared)
+        new = self._process()
         try:
             await new.start()
-        except OSError as error:
+        except StartError as error:
             logger.error("the process %s cannot be started: %s", self.place, error)
         else:
             self._current = new
@@ -195,7 +200,7 @@ class _Keeper:
     async def replace(self) -> None:
         """Start another process on the same sockets first, then retire this one: no connection is refused or reset."""
         async with self._starting:
-            new = Supervised(self.place, self._shared)
+            new = self._process()
             await new.start()
             await new.ready()
             old, self._current = self._current, new

@@ -22,9 +22,18 @@ _INODE: Final = 9
 
 def children(product: Product, kind: str) -> list[int]:
     """The processes of the API or of the workers."""
-    command = f"\0api.cli.process\0{kind}\0".encode()
-    pids = Path(f"/proc/{product.process.pid}/task/{product.process.pid}/children").read_text().split()
-    return [int(pid) for pid in pids if command in _read(f"/proc/{pid}/cmdline")]
+    title = f"medialedger: {kind} ".encode()
+    return [pid for pid in _children(fork_server(product)) if _read(f"/proc/{pid}/cmdline").startswith(title)]
+
+
+def fork_server(product: Product) -> int:
+    """0 while there is none."""
+    servers = [pid for pid in _children(product.process.pid) if b"\0api.cli.process\0" in _read(f"/proc/{pid}/cmdline")]
+    return servers[0] if servers else 0
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
 
 
 def alive(pid: int) -> bool:

@@ -16,7 +16,7 @@ from time import monotonic
 import httpx
 import pytest
 
-from tests.e2e.processes import Caller, alive, children
+from tests.e2e.processes import Caller, alive, children, fork_server
 from tests.e2e.product import Product, client, products
 from tests.platform.waiting import until
 
@@ -202,6 +202,18 @@ def test_a_restart_one_by_one_resets_nobody(product: Product, key: str) -> None:
     assert not now & before
     scrapes = itertools.count(1)  # each is counted in the next one
     until(lambda: sample(scraped(product), "medialedger_http_requests_total") == counted + answers + next(scrapes))
+
+
+def test_a_fork_server_that_is_killed_is_started_again_with_all_processes(product: Product, key: str) -> None:
+    before, server = [*children(product, "api"), *children(product, "workers")], fork_server(product)
+    os.kill(server, signal.SIGKILL)
+    until(lambda: not any(map(alive, before)))
+    until(lambda: (len(children(product, "api")), len(children(product, "workers"))) == (2, 1))
+    assert fork_server(product) != server
+    for pid in children(product, "api"):
+        with closing(Caller(product.address, pid, key)) as caller:
+            assert caller.call("GET", "/api/event/").status == 200
+    assert all(product.errors.count(f"(pid {pid}) ended: signal 9") == 1 for pid in before)
 
 
 def test_a_port_that_is_shared_already_is_refused(product: Product, tmp_path: Path) -> None:
