@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 
+from tests.forked import Forked
 from tests.platform.waiting import ROOT, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -28,21 +29,23 @@ class Product:
     """One `medialedger` process, and its address once it is ready."""
 
     def __init__(self, command: str, home: Path, environment: Mapping[str, str], *, root: Path = ROOT) -> None:
-        """`root` is the source tree that it runs."""
+        """`root` is the source tree that it runs. Another than this one is run by an interpreter of its own."""
         self.home = home
         self.address = ""
         self._stderr = home.parent / f"{home.name}.{command.split()[0]}.{os.getpid()}.{monotonic()}.log"
         ours = ("MEDIALEDGER_",) if root == ROOT else ("MEDIALEDGER_", "PYTHONPYCACHEPREFIX")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        environment = {**inherited, "PYTHONPATH": str(root), "MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0", **environment}
         with self._stderr.open("wb") as stderr:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "api.cli.main", *command.split()],
-                cwd=root,
-                env={**inherited, "PYTHONPATH": str(root), "MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0", **environment},
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-            )
+            if root == ROOT:
+                self.process: subprocess.Popen[str] = Forked(
+                    "medialedger", *command.split(), environment=environment, stdout=subprocess.PIPE, stderr=stderr
+                )
+            else:
+                program = [sys.executable, "-m", "api.cli.main", *command.split()]
+                self.process = subprocess.Popen(
+                    program, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True
+                )
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

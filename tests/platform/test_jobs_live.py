@@ -7,7 +7,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,15 +20,10 @@ from projections.job.log_lines import Progress, write
 from projections.job.numbers import JobNumbers
 from projections.job.queue import Run
 from tests.api.engine.jobs_given import do, start
-from tests.platform.waiting import ROOT
+from tests.forked import ROOT, Forked
 from tests.workers.jobs.engine import Engine
 
 SOON = 60.0
-
-
-def _at_a_terminal() -> None:
-    """As Ctrl-C finds a command there, though these tests may run in the background of a shell, which has it ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Screen:
@@ -38,15 +32,12 @@ class Screen:
     def __init__(self, *words: str, environment: dict[str, str], pipe: bool) -> None:
         self._ours, theirs = os.pipe() if pipe else pty.openpty()
         self._open = True
-        self._command = subprocess.Popen(
-            [sys.executable, "-m", "api.cli.main", "jobs", *words],
-            cwd=ROOT,
-            env=environment | {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
+        self._command = Forked(
+            *("medialedger", "jobs", *words),
+            environment=environment | {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
             stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=_at_a_terminal,
         )
         os.close(theirs)
         os.set_blocking(self._ours, False)

@@ -13,9 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.forked import Forked
 from tests.platform.homes import copied
 from tests.platform.homes import initialised as initialised
-from tests.platform.waiting import python, until
+from tests.platform.waiting import until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 PRODUCT = str(Path(__file__).with_name("tiny_product.py"))
@@ -39,7 +40,9 @@ class Running:
 
 
 def start(home: Path, **environment: str) -> subprocess.Popen[str]:
-    return python(PRODUCT, environment={"MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0"} | environment)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
+    settings = {"MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0"} | environment
+    return Forked(PRODUCT, environment=inherited | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def until_ready(process: subprocess.Popen[str]) -> Running:

@@ -1,0 +1,49 @@
+"""`python -m tests.fork_server`: forks for each process of the product that tests start, since to import it takes a second."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import resource
+import runpy
+import signal
+import socket
+import sys
+from typing import Final
+
+import api.cli.main
+from api.cli.fork_server import Start, next_start
+from api.cli.garbage import collect_seldom
+
+_PRELOADED: Final = ("api.cli.process", "api.cli.serving", "api.cli.up", "api.cli.workers", "api.wiring.product")
+
+
+def main(orders: int) -> object:
+    collect_seldom()
+    for module in _PRELOADED:
+        importlib.import_module(module)
+    start = next_start(socket.socket(fileno=orders))
+    return 0 if start is None else _run(start)
+
+
+def _run(start: Start) -> object:
+    """As the interpreter does it: the command line of the product, or a script when the first argument is one."""
+    for number, descriptor in enumerate(start.descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115 - until the end
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored for what runs in its background
+    resource.setrlimit(resource.RLIMIT_NOFILE, start.order["files"])
+    os.chdir(start.order["directory"])
+    os.environ.clear()
+    os.environ.update(start.order["environment"])
+    sys.argv = start.order["arguments"]
+    if sys.argv[0].endswith(".py"):
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        return 0
+    return api.cli.main.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))  # type: ignore[arg-type]
