@@ -8,6 +8,7 @@ page always holds whole writes), and who caused the event.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -25,6 +26,10 @@ CAUSE: Final = {
     "command_id": "ce_commandid",
     "causation_id": "ce_causationid",
 }
+Headers = Iterable[tuple[str, bytes | None]]
+"""Of a record that was read. Whoever may write to the topic can have sent them."""
+_DIGITS: Final = re.compile(rb"[0-9]{1,19}")
+_LARGEST: Final = 2**63 - 1
 _FIXED: Final = [("content-type", b"application/json"), ("ce_specversion", b"1.0")]
 
 
@@ -56,31 +61,45 @@ def milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def identity(headers: Iterable[tuple[str, bytes]]) -> tuple[int, UUID, Origin]:
+def identity(headers: Headers) -> tuple[int, UUID, Origin]:
     """The position and id of the event of a record, and where it comes from. Raises KeyError or ValueError for a record of another
     product."""
-    values = dict(headers)
+    values = _values(headers)
     source = values["ce_source"].decode()
     if not source.startswith(SOURCE):
         raise ValueError(f"its source is {source[:100]}")
-    origin = Origin(UUID(source.removeprefix(SOURCE)), int(values["ce_epoch"]))
-    return int(values["ce_position"]), UUID(values["ce_id"].decode()), origin
+    origin = Origin(UUID(source.removeprefix(SOURCE)), _number(values["ce_epoch"]))
+    return _number(values["ce_position"]), UUID(values["ce_id"].decode()), origin
 
 
-def logged(headers: Iterable[tuple[str, bytes]], value: bytes) -> tuple[LoggedEvent, int]:
+def logged(headers: Headers, value: bytes | None) -> tuple[LoggedEvent, int]:
     """The event as the log holds it, and the position before its page. Raises KeyError or ValueError for a record of
     another product."""
-    values = dict(headers)
+    if value is None:
+        raise ValueError("it has no value")
+    values = _values(headers)
     topic = values["ce_type"].decode()
     cause = {member: values[name].decode() for member, name in CAUSE.items() if name in values}
     event = LoggedEvent(
-        int(values["ce_position"]),
+        _number(values["ce_position"]),
         f"{topic.partition('.')[0]}:{values['ce_subject'].decode()}",
-        int(values["ce_sequence"]),
+        _number(values["ce_sequence"]),
         topic,
         UUID(values["ce_id"].decode()),
         value,
         to_json(cause).decode(),
         datetime.fromisoformat(values["ce_time"].decode()),
     )
-    return event, int(values["ce_after"])
+    return event, _number(values["ce_after"])
+
+
+def _values(headers: Headers) -> dict[str, bytes]:
+    """Anybody who may write to the topic can send a header without a value."""
+    return {name: value for name, value in headers if value is not None}
+
+
+def _number(text: bytes) -> int:
+    """A position or the like, as the log can hold it."""
+    if not _DIGITS.fullmatch(text) or int(text) > _LARGEST:
+        raise ValueError("it has a number that no log has")
+    return int(text)
