@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, Final
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from typing import IO, ClassVar, Final
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from pydantic import ConfigDict, TypeAdapter
 
 DUMP: Final = "database.dump"
 MEDIA: Final = "media.txt"
@@ -25,6 +27,8 @@ _FORMAT: Final = 1
 _CHUNK: Final = 1 << 20
 _MOST: Final = 1 << 20
 """Bytes of a manifest."""
+_LONGEST: Final = 8192
+"""Bytes of a line of the list of media: a path has half of them."""
 
 
 class BackupError(Exception):
@@ -48,6 +52,19 @@ class Manifest:
     roles: tuple[str, ...]
     media_files: int = 0
     media_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document(Manifest):
+    """The manifest as it is written, with the format and the hashes of the other members."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
+
+    format: int
+    sha256: Mapping[str, str]
+
+
+_READ: Final = TypeAdapter(_Document)
 
 
 class ArchiveWriter:
@@ -147,11 +164,11 @@ class Archive:
         """How many of the listed files are not below `root` in their size."""
         missing = 0
         with self._archive.open(MEDIA) as lines:
-            for line in lines:
+            while line := lines.readline(_LONGEST):
                 size, _, name = os.fsdecode(line.rstrip(b"\n")).partition("\t")
                 try:
                     missing += os.lstat(os.path.join(root, name)).st_size != int(size)
-                except OSError:
+                except (OSError, ValueError):
                     missing += 1
         return missing
 
@@ -168,24 +185,26 @@ def reading(path: Path) -> Iterator[Archive]:
     with archive:
         try:
             manifest = _checked(archive)
-        except (BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError, OSError, NotImplementedError, RuntimeError):
+        except (BadZipFile, zlib.error, EOFError, KeyError, ValueError, OSError, NotImplementedError, RuntimeError):
             raise BackupError(f"{path} is no back-up of medialedger, or is damaged") from None
         yield Archive(archive, manifest)
 
 
 def _checked(archive: ZipFile) -> Manifest:
+    for name in (DUMP, MEDIA, _MANIFEST):
+        # The others of Python's unpack all that they are given at once: a small archive would take all memory.
+        if archive.getinfo(name).compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            raise ValueError
     if archive.getinfo(_MANIFEST).file_size > _MOST:
         raise ValueError
-    document: dict[str, Any] = json.loads(archive.read(_MANIFEST))
-    digests: Mapping[str, str] = document.pop("sha256")
-    if document.pop("format") != _FORMAT:
+    document = _READ.validate_json(archive.read(_MANIFEST))
+    if document.format != _FORMAT:
         raise ValueError
     for name in (DUMP, MEDIA):
         digest = sha256()
         with archive.open(name) as member:
             while chunk := member.read(_CHUNK):
                 digest.update(chunk)
-        if digest.hexdigest() != digests[name]:
+        if digest.hexdigest() != document.sha256[name]:
             raise ValueError
-    master_keys, roles = tuple(document.pop("master_keys")), tuple(document.pop("roles"))
-    return Manifest(**document, master_keys=master_keys, roles=roles)
+    return document
