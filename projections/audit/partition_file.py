@@ -32,7 +32,10 @@ from projections.log.hash_chain import genesis
 FORMAT: Final = "medialedger log partition 1"
 _LEVEL: Final = 6
 _TOLD: Final = 1_000
-_LONGEST_LINE: Final = 64 * 1024 * 1024
+_LONGEST_LINE: Final = 32 * 1024 * 1024
+"""Bytes; a parsed line may take thirty times its size."""
+_MOST_EVENTS: Final = 1_000_000
+"""Of one commit. Their hashes are kept until its end; one append has far fewer."""
 _NUMBERS: Final = ("epoch", "first_position", "last_position", "after", "after_commit", "through", "last_commit")
 _EVENT: Final = ("stream", "version", "topic", "event_id", "metadata", "state", "salt")
 
@@ -195,6 +198,8 @@ def _read_commit(line: bytes, at: int) -> Commit:
         numbers = [given[name] for name in ("last", "commit", "first", "recorded_micros")]
         if not all(type(value) is int and value < 1 << 63 for value in numbers) or not 1 <= given["first"] <= given["last"]:
             raise ValueError("no commit has such positions")
+        if given["last"] - given["first"] >= _MOST_EVENTS:
+            raise ValueError("no commit has so many events")
         last, number, first, recorded_micros = numbers
         root, chain_hash = bytes.fromhex(given["root"]), bytes.fromhex(given["chain_hash"])
         return Commit(last, number, first, recorded_micros, root, chain_hash)
