@@ -11,6 +11,7 @@ import psycopg
 from api.cli.arguments import NOT_WHOLE
 from api.cli.database import first_line, open_database
 from api.cli.open_core import open_core
+from api.cli.printable import printable, printable_lines
 from api.cli.progress import show_event_count
 from api.http.response import encode
 from api.wiring.settings import Settings
@@ -38,7 +39,7 @@ async def _show(args: Namespace, settings: Settings) -> int:
     if not entries:
         raise StartError("the log has no such events")
     for entry in entries:
-        print(_line(entry))
+        print(printable_lines(_line(entry)))
     return 0
 
 
@@ -74,10 +75,10 @@ async def _verify_file(args: Namespace) -> int:
     except OSError as error:
         raise StartError(f"{args.file} cannot be read: {error.strerror}") from None
     except FileDamaged as damage:
-        print(f"{args.file}: {damage}")
+        print(printable(f"{args.file}: {damage}"))
         return NOT_WHOLE
     except LogDamaged as damage:
-        print(f"{args.file} does not fit at position {damage.position}: {damage.reason}")
+        print(printable(f"{args.file} does not fit at position {damage.position}: {damage.reason}"))
         return NOT_WHOLE
     if args.chain_hash is not None and args.chain_hash.lower() != header.chain_hash.hex():
         print(f"{args.file} is whole, but its chain hash is {header.chain_hash.hex()}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from api.cli.database import open_database
+from api.cli.printable import printable
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from projections.kernel.builds import BUILD, limits, living
@@ -19,5 +20,7 @@ async def run(args: Namespace, settings: Settings) -> int:
             print(f"this build  {BUILD}")
             print(f"oldest that may start  {least}  ({reason})")
             for build, host, pid, started, seen in await living(database):
-                print(f"build {build}  process {pid} on {host}  since {started:%Y-%m-%d %H:%M:%S}Z  seen {seen:.0f} s ago")
+                print(
+                    f"build {build}  process {pid} on {printable(host)}  since {started:%Y-%m-%d %H:%M:%S}Z  seen {seen:.0f} s ago"
+                )
     return 0

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from api.cli import shell
 from api.cli.open_core import open_core
+from api.cli.printable import printable
 from api.kernel.api_keys import new_api_key
 from api.wiring.core import Core
 from api.wiring.settings import Settings
@@ -78,7 +79,7 @@ async def _drm(wired: Core, args: Namespace) -> None:
     if client is None:
         raise NotFound(Client.KIND, args.name)
     for name, value in asdict(client.drm).items():
-        print(f"{name}: {'' if value is None else value}")
+        print(printable(f"{name}: {'' if value is None else value}"))
 
 
 _ACTIONS = {"add": _add, "rotate": _rotate, "revoke": _revoke, "list": _list, "drm": _drm}

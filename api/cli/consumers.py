@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from api.cli.open_core import open_core
+from api.cli.printable import printable, printable_lines
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
@@ -43,7 +44,8 @@ async def _list(database: Database, known: Sequence[ConsumerStatus]) -> None:
         print(f"{one.name}  {where}  shards {one.shards}  parked {one.parked}{oldest}")
         for member in members.get(one.name, ()):
             fault = f"  fails for {member.failing:.0f} s: {member.fault}" if member.failing is not None else ""
-            print(f"  {member.id}  on {member.host or 'an unnamed host'}  busy {member.busy}  seen {iso(member.seen_at)}{fault}")
+            host = member.host or "an unnamed host"
+            print(printable(f"  {member.id}  on {host}  busy {member.busy}  seen {iso(member.seen_at)}{fault}"))
 
 
 async def _parked(database: Database, consumers: Sequence[ConsumerStatus]) -> None:
@@ -52,7 +54,7 @@ async def _parked(database: Database, consumers: Sequence[ConsumerStatus]) -> No
         page = await parked.page(consumer.name)
         while page:
             for record in page:
-                print(_line(record))
+                print(printable_lines(_line(record)))
             page = await parked.page(consumer.name, after=page[-1].position)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from api.cli import shell
 from api.cli.database import check_owner, open_database
 from api.cli.open_vault import open_vault
+from api.cli.printable import printable
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run
 from api.speke.key_document import InvalidKeyDocument, document_of, keys_of
@@ -124,7 +125,7 @@ async def _dry_run(args: Namespace, settings: Settings) -> int:
         raise StartError(f"{args.file} cannot be read: {error.strerror or error}") from None
     errors = dry_run(body)
     for message in errors:
-        print(message)
+        print(printable(message))
     if not errors:
         print("the document would be answered")
     return 1 if errors else 0

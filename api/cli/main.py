@@ -17,6 +17,7 @@ import uvloop
 from api.cli import arguments
 from api.cli.arguments import EXIT_CODES, Command
 from api.cli.garbage import collect_seldom
+from api.cli.printable import printable_lines
 from api.kernel.log import JsonFormatter
 from api.kernel.version import product_version
 from api.wiring.settings import Settings, SettingsError
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             code: int = runner.run(module.run(args, settings))
     except EXPECTED_ERRORS as error:
-        print(f"medialedger: {error}", file=sys.stderr)
+        print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

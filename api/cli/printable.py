@@ -7,3 +7,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def printable_lines(text: str) -> str:
+    """For a text of several lines."""
+    return "\n".join(map(printable, text.splitlines()))

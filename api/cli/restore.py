@@ -14,6 +14,7 @@ from psycopg import sql
 from api.cli.arguments import NOT_WHOLE
 from api.cli.database import Database, check_owner, first_line, open_database
 from api.cli.home import create_home
+from api.cli.printable import printable
 from api.cli.progress import end_line, show_event_count
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
@@ -142,7 +143,7 @@ async def _verified(manifest: Manifest, url: str) -> int:
     if row is not None and row != (manifest.log_id, manifest.head, manifest.chain_hash):
         print(f"the log is not the one of the back-up, which ends at {manifest.head}; no epoch has begun")
         return NOT_WHOLE
-    print(f"the log is whole: {found.checked} events, as of {manifest.made_at}")
+    print(printable(f"the log is whole: {found.checked} events, as of {manifest.made_at}"))
     return 0
 
 

@@ -59,6 +59,21 @@ async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awai
     assert await call("parked") == (0, two + one, "")
 
 
+async def test_what_others_wrote_does_not_steer_the_terminal(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
+    """An error repeats what was sent, and the name of a host is its own word."""
+    await consumer(inner, "webhooks", 0)
+    await inner.database.execute("UPDATE consumer_members SET host = E'a\x1b[2Jb'")
+    await inner.database.execute(
+        "INSERT INTO parked_records (consumer, position, stream, topic, error) VALUES ('webhooks', 1, 'room:a', 'room.added', %s)",
+        ("no\x1b]0;x\x07 \x9b31m \u202e\rend",),
+    )
+    _, listed, _ = await call("list")
+    assert "  on a\\x1b[2Jb  busy" in listed
+    _, parked, _ = await call("parked")
+    assert "no\\x1b]0;x\\x07 \\x9b31m \\u202e" in parked
+    assert all(one.isprintable() for shown in (listed, parked) for one in shown.replace("\n", ""))
+
+
 async def test_all_parked_records_are_listed_however_many(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
     await consumer(inner, "webhooks", 0)
     await inner.database.execute(
