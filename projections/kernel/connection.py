@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 import psycopg
 from psycopg import AsyncConnection, Notify, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from projections.kernel.availability import Availability
@@ -131,6 +132,12 @@ class Connection(AsyncConnection[TupleRow]):
         self._silent = True
         with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(self.fileno())) as twin:
             twin.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a statement can be sent. After an answer that is none, the server may still wait for something, or be within a
+        transaction: such a connection never becomes usable again by itself."""
+        return self.pgconn.transaction_status == TransactionStatus.IDLE
 
     async def listen(self, channel: str) -> None:
         await self.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))

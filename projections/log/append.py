@@ -328,10 +328,10 @@ class Appender:
         return await cursor.fetchall()
 
     def _connected(self) -> bool:
-        return self._connection is not None and not self._connection.closed
+        return self._connection is not None and self._connection.idle
 
     def _live(self) -> Connection:
-        if self._connection is None or self._connection.closed:
+        if self._connection is None or not self._connection.idle:
             raise psycopg.OperationalError("not connected")
         return self._connection
 

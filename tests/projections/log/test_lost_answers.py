@@ -46,6 +46,17 @@ async def test_a_connection_that_dies_at_rest_is_not_noticed(appender: Appender,
     assert streams(writing.url) == ["test:a", "test:b", "test:c"]
 
 
+@pytest.mark.parametrize("left", [b"COPY (SELECT 1) TO STDOUT", b"BEGIN", b"BEGIN; SELECT 1 / 0"])
+async def test_a_connection_that_is_out_of_step_is_replaced(appender: Appender, writing: Writing, left: bytes) -> None:
+    """As a broken proxy leaves it: the server has begun something that nobody ends."""
+    await appender.append(one("test:a"))
+    connection = appender._connection
+    assert connection is not None
+    await asyncio.to_thread(connection.pgconn.exec_, left)
+    assert await asyncio.gather(*(appender.append(one(stream)) for stream in ("test:b", "test:c"))) == [2, 3]
+    assert streams(writing.url) == ["test:a", "test:b", "test:c"]
+
+
 @pytest.mark.parametrize("size", [1, 5])
 @pytest.mark.parametrize("times", [1, 2, 3])
 async def test_a_connection_that_dies_while_it_waits_for_the_head(
