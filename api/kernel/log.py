@@ -17,6 +17,8 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 _ATOMIC: Final = 4096
 """PIPE_BUF of Linux; the lines are ASCII."""
+_HALF: Final = 8192
+"""Characters."""
 _READS: Final = ("GET", "HEAD")
 _Entry = tuple[datetime, str, str, str, str, int, float]
 """Time, transaction id, client, method, route, status, seconds: not the call itself, which would keep its body alive."""
@@ -32,6 +34,12 @@ def _line(fields: Mapping[str, Any]) -> str:
     return to_json(fields, fallback=str, serialize_unknown=True).decode()
 
 
+def _bounded(text: str) -> str:
+    """The beginning and the end: an error may repeat a text of any size that somebody sent."""
+    left_out = len(text) - 2 * _HALF
+    return text if left_out <= 0 else f"{text[:_HALF]} … {left_out} characters … {text[-_HALF:]}"
+
+
 class JsonFormatter(logging.Formatter):
     """For stdlib handlers. What a caller passes as `extra` becomes fields of the line."""
 
@@ -40,11 +48,11 @@ class JsonFormatter(logging.Formatter):
             "time": iso(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _bounded(record.getMessage()),
         }
         fields.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
         if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+            fields["exception"] = _bounded(self.formatException(record.exc_info))
         return _line(fields)
 
 

@@ -67,6 +67,17 @@ async def test_buffered_lines_are_written_at_shutdown(toy: Toy, http: httpx.Asyn
     assert toy.stream.getvalue().count("\n") == 1
 
 
+def test_a_line_of_the_log_has_a_limit() -> None:
+    """An error of the database, for example, repeats what it was sent."""
+    try:
+        raise ValueError("x" * 1_000_000 + "its end")
+    except ValueError as error:
+        caught = (type(error), error, error.__traceback__)
+    line = JsonFormatter().format(logging.LogRecord("a", logging.ERROR, __file__, 1, "y" * 1_000_000, (), caught))
+    assert len(line) < 40_000
+    assert json.loads(line)["exception"].endswith("its end")
+
+
 def test_the_formatter_writes_one_json_line_with_extras() -> None:
     try:
         raise ValueError("broken")
