@@ -142,8 +142,8 @@ async def descriptors_exhausted(scene: Scene) -> None:
                 resource.prlimit(pid, resource.RLIMIT_NOFILE, limit)
         await _ends(scene, watches, lost=time.monotonic(), seconds=scene.effort.exhausted, lines=lines)
     await scene.moment(1, 2)
-    made_due = sum([await scene.stage.make_due(receiver) for receiver in scene.receivers])
-    scene.notes.append(f"{made_due} attempts that found no descriptor, made due at once")
+    if made_due := sum([await scene.stage.make_due(receiver) for receiver in scene.receivers]):
+        scene.violations.append(f"{made_due} deliveries lost an attempt because there was no descriptor")
 
 
 async def clocks_leap(scene: Scene) -> None:

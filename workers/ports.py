@@ -43,9 +43,10 @@ class OutboundRefused(Exception):
 
 
 class OutboundFailed(Exception):
-    """No reply. One sentence, as above; `kind` is dns, connect, tls, timeout, closed or protocol, of a download also size.
+    """No reply. One sentence, as above; `kind` is dns, connect, tls, timeout, closed, protocol or local, of a download also size.
 
-    Only after dns, connect and tls is it certain that the other side did not get the request."""
+    Only after dns, connect, tls and local is it certain that the other side did not get the request. After local it is certain too
+    that the fault is not its own: this process has no descriptor or memory left for a connection."""
 
     def __init__(self, kind: str, sentence: str) -> None:
         super().__init__(sentence)

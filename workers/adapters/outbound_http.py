@@ -24,6 +24,7 @@ from yarl import URL
 
 from workers.adapters.outbound_file import Receiving
 from workers.adapters.outbound_guard import Guard, GuardedResolver, Network, NotPublic, target
+from workers.kernel.shortage import SHORTAGES
 from workers.ports import NO_HEADERS, Began, Downloaded, OutboundFailed, OutboundRefused, Reply
 
 CONNECT_SECONDS = 5.0
@@ -210,6 +211,8 @@ def _translated_errors(late: str) -> Iterator[None]:
 
 def _translated(error: Exception, *, late: str) -> OutboundFailed | OutboundRefused:
     match error:
+        case aiohttp.ClientConnectorError() if (shortage := _shortage(error)) is not None:
+            return OutboundFailed("local", f"No connection could be opened here: {os.strerror(shortage)}.")
         case aiohttp.ClientConnectorDNSError():
             return OutboundFailed("dns", "The name of the host has no address that could be found.")
         case aiohttp.ClientConnectorCertificateError():
@@ -232,6 +235,17 @@ def _translated(error: Exception, *, late: str) -> OutboundFailed | OutboundRefu
         case aiohttp.InvalidURL():
             return OutboundRefused("The URL cannot be read.")
     return OutboundFailed("protocol", "The request could not be made or its answer not be read.")
+
+
+def _shortage(error: aiohttp.ClientConnectorError) -> int | None:
+    """What this machine lacks. The resolver of the system tells a missing descriptor as a name that it cannot find."""
+    number = error.os_error.errno
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as fault:
+            number = fault.errno
+    return number if number in SHORTAGES else None
 
 
 def _reason(error: OSError) -> str:

@@ -16,6 +16,7 @@ from domain.kernel.clock import Clock
 from projections.consumers.timeline import Timeline
 from projections.deliveries.keys import delivery_id
 from projections.deliveries.store import PendingDelivery
+from projections.kernel.background_task import REMINDER
 from projections.log.reader import FIRST_EPOCH
 from workers.deliveries.endpoint_configs import EndpointConfig
 from workers.deliveries.form_body import form_body
@@ -42,6 +43,8 @@ class AttemptResult:
     response: str = ""
     requested_wait: float = 0.0
     gone: bool = False
+    unsent: bool = False
+    """No connection could be opened here. It is no attempt: nothing was sent, and it says nothing about the receiver."""
     address_lost: bool = False
     """Nothing was sent, and no retry will be: the address is not stored any more. That says nothing about the receiver."""
 
@@ -58,6 +61,7 @@ class DeliveryClient:
         self._outbound = outbound
         self._clock = clock
         self._seconds = seconds
+        self._warned = float("-inf")
         self.timeline: Timeline | None = None
         """Of the log that the deliveries come from; None for a test delivery, which has no position in it."""
 
@@ -84,10 +88,19 @@ class DeliveryClient:
             )
             return result_of(reply, now)
         except (OutboundRefused, OutboundFailed) as fault:
+            if fault.kind == "local":
+                self._warn(str(fault))
+                return AttemptResult(now, perf_counter() - begun, error=str(fault), unsent=True)
             return AttemptResult(now, perf_counter() - begun, error=str(fault))
         except Exception as fault:  # only the name: a message might repeat what was to be sent
             _log.error("a delivery could not be sent: %s", type(fault).__name__)
             return AttemptResult(now, perf_counter() - begun, error="It could not be sent, or its answer not be read.")
+
+    def _warn(self, why: str) -> None:
+        """All deliveries of the process wait for the same, so it is said once in a while."""
+        if perf_counter() - self._warned >= REMINDER:
+            self._warned = perf_counter()
+            _log.warning("deliveries wait: %s", why)
 
 
 def result_of(reply: Reply, now: datetime) -> AttemptResult:

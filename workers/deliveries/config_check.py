@@ -14,7 +14,7 @@ from domain.kernel.errors import Unavailable
 from projections.deliveries.store import DeliveryStore, PendingDelivery
 from workers.deliveries.endpoint import Endpoint
 from workers.deliveries.endpoint_configs import EndpointConfig, EndpointConfigs
-from workers.deliveries.endpoint_state import DELETED, DISABLED, Configured, Event, Unreadable, Withdrawn
+from workers.deliveries.endpoint_state import DELETED, DISABLED, Configured, Event, Unsendable, Withdrawn
 
 UNREADABLE_SECONDS: Final = 60.0
 _UNAVAILABLE_SECONDS: Final = 1.0
@@ -39,10 +39,10 @@ class ConfigCheck:
                 return obstacle or endpoint.config
             return await self._configs.with_url(endpoint.config, row.sealed_url, job=row.ordering_key)
         except Unavailable:
-            return Unreadable(_UNAVAILABLE_SECONDS)
+            return Unsendable(_UNAVAILABLE_SECONDS)
         except Exception as fault:  # only the name: a message might repeat a secret
             _log.error("webhook %s cannot be read: %s", endpoint.webhook, type(fault).__name__)
-            return Unreadable(UNREADABLE_SECONDS)
+            return Unsendable(UNREADABLE_SECONDS)
 
     async def _configure(self, endpoint: Endpoint) -> Event | None:
         status = await self._store.webhook_status(endpoint.webhook)
@@ -54,7 +54,7 @@ class ConfigCheck:
             return None
         config = (await self._configs.load([endpoint.webhook])).get(endpoint.webhook)
         if config is None:
-            return Unreadable(UNREADABLE_SECONDS)
+            return Unsendable(UNREADABLE_SECONDS)
         if endpoint.config is None or endpoint.config.version < config.version:
             endpoint.config = config
             endpoint.apply(Configured(status.failing_since), self._time())

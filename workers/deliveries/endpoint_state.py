@@ -10,7 +10,7 @@
 | PAUSED | failed | PAUSED; after the 10th in a row for at least 30 s | |
 | RESTING | failed | RESTING, no longer | |
 | any of these | failed with 410, or for five days | CLOSING, to be disabled | close |
-| any of these | the receiver asked for a pause, or the webhook cannot be read | PAUSED until then | read again, if it is long |
+| any of these | the receiver asked for a pause, or nothing can be sent | PAUSED until then | read again, if it is long |
 | PAUSED, RESTING | its time has come, fewer than 10 failures in a row | SENDING | |
 | PAUSED, RESTING | its time has come, 10 failures in a row or more | PROBING | read again |
 | any of these | the webhook is deleted or disabled | CLOSING | close |
@@ -85,8 +85,9 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The configuration of the webhook cannot be read; to be tried again after some seconds."""
+class Unsendable:
+    """Nothing can be sent for a reason that is not the receiver's: the configuration cannot be read, or no connection can be opened
+    here. To be tried again after some seconds."""
 
     seconds: float
 
@@ -110,7 +111,7 @@ class TimeCame:
     """The clock has moved on."""
 
 
-Event = Delivered | Failed | Unreadable | Configured | Withdrawn | TimeCame
+Event = Delivered | Failed | Unsendable | Configured | Withdrawn | TimeCame
 Transition = tuple[EndpointState, Action]
 
 
@@ -122,7 +123,7 @@ def next_state(state: EndpointState, event: Event, *, now: float) -> Transition:
             return _delivered(state)
         case Failed(at=at, gone=gone, pause=pause):
             return _failed(state, at, gone=gone, pause=pause, now=now)
-        case Unreadable(seconds=seconds):
+        case Unsendable(seconds=seconds):
             return _paused(state, seconds, now=now)
         case Configured(failing_since=since):
             return replace(state, failing_since=since), Action.NONE

@@ -31,7 +31,7 @@ from projections.vault.vault import Vault
 from workers.deliveries.attempt import SECONDS, DeliveryClient
 from workers.deliveries.config_check import UNREADABLE_SECONDS, ConfigCheck
 from workers.deliveries.endpoint_configs import EndpointConfigs
-from workers.deliveries.endpoint_state import Event, Phase, TimeCame, Unreadable
+from workers.deliveries.endpoint_state import Event, Phase, TimeCame, Unsendable
 from workers.deliveries.outcome_handler import OutcomeHandler
 from workers.deliveries.reader import Disable, Reader
 from workers.deliveries.retries import DELAYS, Schedule
@@ -44,6 +44,7 @@ from workers.ports import Outbound
 
 _POLL_SECONDS: Final = 1.0
 _ENDING_SECONDS: Final = 5.0
+_SHORTAGE_SECONDS: Final = 1.0
 _WORK: Final = "deliveries"
 
 _log = logging.getLogger(__name__)
@@ -210,7 +211,7 @@ class Sender(LeasedWorker):
                     raise
                 FAULTS[_WORK] += 1
                 _log.error("an attempt for webhook %s ended by a fault: %s", attempt.row.webhook, type(fault).__name__)
-                self._scheduler.not_sent(attempt, Unreadable(UNREADABLE_SECONDS), now=monotonic())
+                self._scheduler.not_sent(attempt, Unsendable(UNREADABLE_SECONDS), now=monotonic())
                 if not isinstance(fault, (Exception, asyncio.CancelledError)):
                     raise
             finally:
@@ -226,7 +227,11 @@ class Sender(LeasedWorker):
         if isinstance(config, Event) or not self._scheduler.owns(endpoint, monotonic()):
             self._scheduler.not_sent(attempt, config if isinstance(config, Event) else TimeCame(), now=monotonic())
             return
-        self._outcome_handler.handle(attempt, await self._client.send(attempt.row, config))
+        result = await self._client.send(attempt.row, config)
+        if result.unsent:
+            self._scheduler.not_sent(attempt, Unsendable(_SHORTAGE_SECONDS), now=monotonic())
+        else:
+            self._outcome_handler.handle(attempt, result)
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -30,6 +30,7 @@ from workers.jobs.host.confinement import Confinement
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
 from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
 from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.shortage import SHORTAGES
 from workers.ports import DownloadLimits
 
 _log = logging.getLogger(__name__)
@@ -274,15 +275,27 @@ class StepProcess:
 
     @classmethod
     async def spawned(cls, confinement: Confinement) -> StepProcess:
-        """Nothing is awaited after the process exists: a cancellation there would lose it."""
+        """Nothing is awaited after the process exists: a cancellation there would lose it. Raises `OSError` in a shortage of the
+        machine: then the runs wait, and `_start_more` is called again."""
         ours, theirs = socket.socketpair()
         with theirs:
             reader, writer = await asyncio.open_unix_connection(sock=ours)
             try:
-                return cls(_spawn(theirs, confinement), reader, writer=writer)
-            except OSError:
+                return cls._of(_spawn(theirs, confinement), reader, writer=writer)
+            except OSError as fault:
                 writer.close()
+                if fault.errno in SHORTAGES:
+                    raise
                 raise _NotStarted from None
+
+    @classmethod
+    def _of(cls, pid: int, reader: StreamReader, *, writer: StreamWriter) -> StepProcess:
+        try:
+            return cls(pid, reader, writer=writer)
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
 
     def send(self, frame: Frame) -> None:
         if not self._writer.is_closing():

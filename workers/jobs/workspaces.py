@@ -7,15 +7,22 @@ any of them is moved. The move can be repeated without harm, by any worker.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 from domain.job.values import Output
 from projections.job.queue import Run
 from workers.jobs import folders
 from workers.jobs.media_paths import JOBS, MediaPaths
 from workers.jobs.publishers import Publishers
+from workers.kernel.shortage import SHORTAGES
+
+_SHORTAGE_SECONDS: Final = 1.0
+
+_log = logging.getLogger(__name__)
 
 
 class OutputMissing(OSError):
@@ -30,8 +37,16 @@ class Workspaces:
 
     async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None:
         """Move each file to its place, unless an earlier call did; all or none of them where another client has published one.
-        Raises `OSError`, `PathEscape`, `PublishedByAnother`."""
-        await asyncio.to_thread(self._publish, run, list(outputs), client)
+        In a shortage of the machine it waits. Raises `OSError`, `PathEscape`, `PublishedByAnother`."""
+        chosen = list(outputs)
+        while True:
+            try:
+                return await asyncio.to_thread(self._publish, run, chosen, client)
+            except OSError as fault:
+                if fault.errno not in SHORTAGES:
+                    raise
+                _log.warning("job %d: what it made waits to be put in its place: %s", run.job, fault.strerror)
+                await asyncio.sleep(_SHORTAGE_SECONDS)
 
     async def discard(self, run: Run) -> None:
         """Delete the folder of a run; the next run of the task has copied from it what it could use."""

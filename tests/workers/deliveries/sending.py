@@ -138,14 +138,20 @@ class Sending:
     def put(self, webhook: UUID, *rows: tuple[int, str], source: Source = Source.NOTIFICATIONS) -> None:
         """Insert rows (position, ordering key), which the payload names too."""
         with psycopg.connect(self.url) as connection:
-            for position, ordering_key in rows:
-                payload = f'{{"lane":"{ordering_key}","position":{position}}}'
-                connection.execute(
-                    "INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at) "
-                    "VALUES (%s, %s, %s, %s, %s, %s, now(), now())",
-                    (webhook, position, ordering_key, int(source), shard_of(webhook), payload),
-                )
-            connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+            self.insert(connection, webhook, *rows, source=source)
+
+    def insert(
+        self, connection: psycopg.Connection, webhook: UUID, /, *rows: tuple[int, str], source: Source = Source.NOTIFICATIONS
+    ) -> None:
+        """As `put`, in a transaction that the caller commits."""
+        for position, ordering_key in rows:
+            payload = f'{{"lane":"{ordering_key}","position":{position}}}'
+            connection.execute(
+                "INSERT INTO pending_deliveries (webhook, position, ordering_key, source, shard, payload, due_at, created_at) "
+                "VALUES (%s, %s, %s, %s, %s, %s, now(), now())",
+                (webhook, position, ordering_key, int(source), shard_of(webhook), payload),
+            )
+        connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 
     def resend(self, webhook: UUID, condition: str = "true") -> None:
         """Resend as the API does: pending, due now, sender notified."""

@@ -8,7 +8,7 @@ from projections.deliveries.keys import SHARDS, shard_of
 from projections.deliveries.store import PendingDelivery
 from tests.conftest import NOON
 from workers.deliveries.endpoint import CONCURRENCY, MOST_RETRIES, Endpoint
-from workers.deliveries.endpoint_state import FAILURES, LONG, RESTING_SECONDS, Delivered, Failed, TimeCame, Unreadable
+from workers.deliveries.endpoint_state import FAILURES, LONG, RESTING_SECONDS, Delivered, Failed, TimeCame, Unsendable
 from workers.deliveries.scheduler import DeliveryScheduler, ScheduledAttempt
 from workers.deliveries.timer import SPARE, Timer
 
@@ -108,7 +108,7 @@ def test_a_pause_that_the_receiver_asks_for() -> None:
 
 def test_a_short_pause_keeps_what_is_in_memory() -> None:
     one = offered(endpoint(), *rows(FIRST, 10))
-    one.apply(Unreadable(LONG), 1.0)
+    one.apply(Unsendable(LONG), 1.0)
     assert one.queues.waiting == 10
 
 

@@ -23,7 +23,7 @@ from workers.deliveries.endpoint_state import (
     Failed,
     Phase,
     TimeCame,
-    Unreadable,
+    Unsendable,
     Withdrawn,
     next_state,
 )
@@ -60,8 +60,8 @@ NONE = Action.NONE
         (FAILING, Failed(NOON, pause=60.0), replace(FAILING, phase=Phase.PAUSED, failures=4, until=NOW + 60), AGAIN),
         (PAUSED, Failed(NOON, pause=2.0), replace(PAUSED, failures=2), NONE),
         (RESTING, Failed(NOON, pause=2.0), replace(RESTING, phase=Phase.PAUSED, failures=FAILURES + 1), NONE),
-        (NEW, Unreadable(LONG), EndpointState(Phase.PAUSED, until=NOW + LONG), NONE),
-        (NEW, Unreadable(60.0), EndpointState(Phase.PAUSED, until=NOW + 60), AGAIN),
+        (NEW, Unsendable(LONG), EndpointState(Phase.PAUSED, until=NOW + LONG), NONE),
+        (NEW, Unsendable(60.0), EndpointState(Phase.PAUSED, until=NOW + 60), AGAIN),
         (PAUSED, TimeCame(), PAUSED, NONE),
         (replace(PAUSED, until=NOW), TimeCame(), replace(PAUSED, phase=Phase.SENDING, until=NOW), NONE),
         (PAUSED_PROBE, TimeCame(), replace(PAUSED_PROBE, phase=Phase.PROBING), AGAIN),
@@ -96,7 +96,7 @@ def test_five_days_of_nothing_but_failures_disable_the_webhook() -> None:
 
 
 @pytest.mark.parametrize(
-    "when", [Delivered(), Failed(NOON), Failed(NOON, gone=True), Unreadable(60.0), TimeCame(), Configured(NOON)]
+    "when", [Delivered(), Failed(NOON), Failed(NOON, gone=True), Unsendable(60.0), TimeCame(), Configured(NOON)]
 )
 def test_a_closing_endpoint_stays_closing(when: Event) -> None:
     assert next_state(CLOSING, when, now=NOW) == (CLOSING, NONE)

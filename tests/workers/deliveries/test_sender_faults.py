@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs
 from uuid import UUID
 
+import psycopg
+import pytest
 from aiohttp import web
 from standardwebhooks.webhooks import Webhook as Receiving
 
@@ -18,6 +20,7 @@ from domain.webhook.aggregate import Webhook
 from domain.webhook.commands import RotateSecret
 from domain.webhook.secret import encode_secret
 from projections.deliveries.keys import shard_of
+from tests.descriptors import descriptors_left
 from tests.workers.deliveries.sending import Got, Receiver, Sending, until
 
 OLD, NEW = bytes(32), bytes(range(32))
@@ -279,3 +282,17 @@ async def test_attempts_in_flight_at_the_stop_are_written(sending: Sending) -> N
             asyncio.get_running_loop().call_later(0.05, go_on.set)
     assert [row[1] for row in sending.states(webhook)] == [1, 0]
     assert sending.rows("SELECT count(*) FROM consumer_shards WHERE owner IS NOT NULL") == [(0,)]
+
+
+async def test_a_delivery_that_finds_no_descriptor_loses_no_attempt(sending: Sending, caplog: pytest.LogCaptureFixture) -> None:
+    """More deliveries than failures that open the circuit breaker, and no second attempt for an hour."""
+    async with Receiver() as receiver, sending.sender(delays=(0, 3600)):
+        webhook = await sending.webhook(receiver.url)
+        with psycopg.connect(sending.url) as writer:
+            sending.insert(writer, webhook, *[(number, f"lane {number}") for number in range(1, 31)])
+            with descriptors_left(0):
+                writer.commit()
+                await until(lambda: "deliveries wait" in caplog.text or writer.execute("SELECT FROM delivery_attempts").fetchall())
+        await sending.finished(webhook, 30)
+    assert [state[1:] for state in sending.states(webhook)] == [(1, 1, None)] * 30
+    assert sending.rows("SELECT count(*) FROM delivery_attempts") == [(30,)]

@@ -27,7 +27,7 @@ from projections.deliveries.store import (
 )
 from workers.deliveries.attempt import AttemptResult
 from workers.deliveries.endpoint import Endpoint
-from workers.deliveries.endpoint_state import TimeCame, Unreadable
+from workers.deliveries.endpoint_state import TimeCame, Unsendable
 from workers.deliveries.outcome_handler import OutcomeHandler
 from workers.deliveries.reader import Reader
 from workers.deliveries.retries import Schedule
@@ -207,7 +207,7 @@ class World:
         """The webhook cannot be read before an attempt."""
         if self.in_flight:
             attempt = self.in_flight.pop(self.random.randrange(len(self.in_flight)))
-            self.scheduler.not_sent(attempt, self.random.choice((Unreadable(1.0), Unreadable(60.0), TimeCame())), now=self.now)
+            self.scheduler.not_sent(attempt, self.random.choice((Unsendable(1.0), Unsendable(60.0), TimeCame())), now=self.now)
             self.scheduler.completed(attempt)
 
     def write(self) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from domain.job.values import Output, Result, Severity
+from tests.descriptors import descriptors_left
 from tests.projections.log.helpers import until
 from tests.workers.jobs.hosting import RESULTS, TRIAL, Listener, order, plugin
 from tests.workers.test_ffmpeg import alive
@@ -270,3 +271,24 @@ async def test_processes_stay_while_their_worker_sends(root: Path) -> None:
         assert await hosts.run(order("runs_too_long"), Listener()) == Failed("The program sleep did not end within 0.2 s.")
     assert await pid_of(hosts) == first
     await hosts.stop()
+
+
+def children() -> set[str]:
+    """Those that nobody has waited for are among them."""
+    return {pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+
+@pytest.mark.parametrize("free", [0, 2])
+async def test_without_a_free_descriptor_a_step_waits_for_its_process(
+    root: Path, free: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With two of them there is a channel and a process, which cannot be watched."""
+    hosts, before = StepProcessPool(media_root=root, allow=[]), children()
+    with descriptors_left(free):
+        await hosts.start()
+        running = asyncio.create_task(hosts.run(order("nothing"), Listener()))
+        await until(lambda: running.done() or "Too many open files" in caplog.text)
+        assert not running.done()
+    assert await running == Finished(Result())
+    await hosts.stop()
+    assert children() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from hashlib import sha256
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from domain.job.values import Output
 from projections.job.queue import Run
+from tests.descriptors import descriptors_left
+from tests.projections.log.helpers import until
 from workers.jobs.media_paths import MediaPaths, PathEscape
 from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.workspaces import OutputMissing, Workspaces
@@ -135,3 +138,16 @@ async def test_files_that_were_removed_or_that_no_job_published_are_anybodys(wor
         await workspaces.publish(SECOND, [made(tmp_path, SECOND, "one")], client="studio")
     assert names(tmp_path, "*") == [".jobs", ".published", "match"]
     assert [len(name) for name in names(tmp_path, ".published/*/*")] == [64, 64]
+
+
+async def test_without_a_free_descriptor_publishing_waits(
+    workspaces: Workspaces, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    output = made(tmp_path, FIRST, "one")
+    await asyncio.to_thread(int)  # the thread that publishes is there
+    with descriptors_left(0):
+        publishing = asyncio.create_task(workspaces.publish(FIRST, [output], client="studio"))
+        await until(lambda: publishing.done() or "Too many open files" in caplog.text)
+        assert not publishing.done()
+    await publishing
+    assert (tmp_path / "match/a.txt").read_text() == "one"

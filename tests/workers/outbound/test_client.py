@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from tests.conftest import NOON
+from tests.descriptors import descriptors_left
 from tests.workers.outbound.host import OK, Answers, Host, Liar, Silence, hangs, says
 from workers.adapters.outbound_guard import Guard
 from workers.adapters.outbound_http import GuardedClient
@@ -314,3 +315,13 @@ async def test_the_surroundings_name_no_proxy(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_closing_what_was_never_used() -> None:
     await GuardedClient().close()
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+async def test_a_connection_that_cannot_be_opened_here_is_no_fault_of_the_host(client: Outbound, name: str) -> None:
+    async with Host(says(OK)) as host:
+        await asyncio.to_thread(int)  # the thread that looks names up is there
+        with descriptors_left(0):
+            error = await failure(client, host.url.replace("127.0.0.1", name))
+        assert (error.kind, str(error)) == ("local", "No connection could be opened here: Too many open files.")
+        assert host.connections == 0
