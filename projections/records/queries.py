@@ -33,6 +33,13 @@ _SHOWN = (
     "USING (kind, id) WHERE NOT deleted"
 )
 _SELECT = _COLUMNS + "WHERE NOT deleted AND "
+_ADDED_BY = """
+SELECT count(*) FROM (
+    SELECT FROM record_view r
+    JOIN stream_events e ON e.stream = stream_key(r.kind || ':' || r.id) AND e.version = 1
+    WHERE r.kind = %s AND NOT r.deleted AND e.metadata->>'actor' = %s LIMIT %s
+) AS added
+"""
 
 
 class RecordQueries:
@@ -71,6 +78,11 @@ class RecordQueries:
         if found is None:
             raise NotFound(kind, str(key))
         return found
+
+    async def added_by(self, kind: str, client: str, *, most: int) -> int:
+        """How many records of the kind the client has added, counted up to `most`."""
+        row = await self._database.row(_ADDED_BY, (kind, client, most))
+        return int(row[0]) if row else 0
 
     async def by_reference(self, kind: str, reference_id: str) -> RecordRow | None:
         """Reference ids are not unique: the most recently created record that has this one."""

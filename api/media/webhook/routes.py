@@ -15,6 +15,7 @@ from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook import responses
+from api.media.webhook.ceiling import WebhookCeiling
 from api.media.webhook.requests import (
     AddOrUpdateEventWebhookRequest,
     AddOrUpdateWebhookRequest,
@@ -50,9 +51,11 @@ async def webhook_added(request: Request, outcome: Outcome[Webhook]) -> Response
 
 
 @routes.post("/", WRITE, response_model=responses.AddedWebhook, absent=404, respond=webhook_added)
-async def add_or_update_webhook(request: Request, body: AddOrUpdateWebhookRequest, handlers: WebhookHandlers) -> Outcome[Webhook]:
+async def add_or_update_webhook(
+    request: Request, body: AddOrUpdateWebhookRequest, handlers: WebhookHandlers, ceiling: WebhookCeiling
+) -> Outcome[Webhook]:
     """Add a system-wide webhook, or change the one with this id. The secret of a new one is shown in this answer only."""
-    return await _add_or_update(request, body, handlers, family=WebhookFamily.SYSTEM_WIDE)
+    return await _add_or_update(request, body, handlers, ceiling=ceiling, family=WebhookFamily.SYSTEM_WIDE)
 
 
 @misspelled_routes.post(
@@ -65,10 +68,10 @@ async def add_or_update_webhook(request: Request, body: AddOrUpdateWebhookReques
 )
 @routes.post("/event/", WRITE, response_model=responses.AddedEventWebhook, absent=404, respond=webhook_added)
 async def add_or_update_event_webhook(
-    request: Request, body: AddOrUpdateEventWebhookRequest, handlers: WebhookHandlers
+    request: Request, body: AddOrUpdateEventWebhookRequest, handlers: WebhookHandlers, ceiling: WebhookCeiling
 ) -> Outcome[Webhook]:
     """Add a webhook of one Event, or change the one with this id. The secret of a new one is shown in this answer only."""
-    return await _add_or_update(request, body, handlers, family=WebhookFamily.EVENT)
+    return await _add_or_update(request, body, handlers, ceiling=ceiling, family=WebhookFamily.EVENT)
 
 
 @routes.put("/{id}", WRITE, response_model=responses.Webhook, respond=WEBHOOKS.respond)
@@ -167,9 +170,15 @@ async def check_own_callback(request: Request, key: UUID, records: RecordQueries
 
 
 async def _add_or_update(
-    request: Request, body: AddOrUpdateWebhookRequest, handlers: WebhookHandlers, *, family: WebhookFamily
+    request: Request,
+    body: AddOrUpdateWebhookRequest,
+    handlers: WebhookHandlers,
+    *,
+    ceiling: WebhookCeiling,
+    family: WebhookFamily,
 ) -> Outcome[Webhook]:
     if body.id is None:
+        await ceiling.admit(request.caller.name)
         return await handlers.add(_changes(body), invocation=request.invocation)
     return await handlers.update(body.id, _changes(body), family=family, invocation=request.invocation)
 

@@ -18,6 +18,7 @@ from domain.webhook.callback import Callback
 from domain.webhook.handlers import WebhookHandlers
 from projections.deliveries.queries import DeliveryQueries
 from projections.deliveries.redelivery import Redelivery
+from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database import Database
 from projections.kernel.migrate import Migration
 from projections.kernel.partitions import DayTable
@@ -43,12 +44,14 @@ def _routes() -> Sequence[Router]:
 
 def _services(services: Services) -> Providers:
     from api.kernel.version import product_version
+    from api.media.webhook.ceiling import WebhookCeiling
     from workers.deliveries.probe import Probe
     from workers.ports import WebhookProbe
 
     get, surroundings = services.get, services.surroundings
     return {
         WebhookHandlers: lambda: _handlers(get(CommandExecutor), get(RecordQueries), events=get(EventQueries), vault=get(Vault)),
+        WebhookCeiling: lambda: WebhookCeiling(get(RecordQueries), get(EngineSettingsQueries)),
         DeliveryQueries: lambda: DeliveryQueries(get(Database)),
         Redelivery: lambda: Redelivery(get(Database)),
         WebhookProbe: lambda: Probe(

@@ -29,10 +29,11 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "retry_delay": (0, 86_400),
     "retry_limit": (0, 100),
     "max_waiting_jobs": (0, 10_000_000),
+    "max_webhooks": (0, 1_000_000),
 }
 MOST_JOBS: Final = 100
 """The ceiling of `max_jobs` that a client sets for itself."""
-_OF_ADMINS: Final = frozenset({"max_waiting_jobs"})
+_OF_ADMINS: Final = frozenset({"max_waiting_jobs", "max_webhooks"})
 _FRACTIONS: Final = frozenset({"retry_delay"})
 _NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _LONGEST: Final = 1000
@@ -51,6 +52,8 @@ class EngineSettings:
     retry_limit: int = 3
     max_waiting_jobs: int = 100_000
     """Jobs that are accepted and neither started nor ended."""
+    max_webhooks: int = 1000
+    """Webhooks that the client has added, for the whole system and for Events, and that are not deleted."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:

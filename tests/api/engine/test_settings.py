@@ -20,6 +20,7 @@ DEFAULTS = {
     "retry_delay": 5,
     "retry_limit": 3,
     "max_waiting_jobs": 100_000,
+    "max_webhooks": 1000,
 }
 SCHEDULE = "queue_scheduled_jobs"
 SHOWN = {
@@ -68,6 +69,7 @@ async def test_ceilings_are_set_by_admins_only_for_every_client(engine: httpx.As
         refused = await put(engine, "max_jobs", value, **studio)
         assert engine_error(refused, 403) == "Only an admin sets max_jobs above 100."
     assert engine_error(await put(engine, "max_waiting_jobs", 5, **studio), 403) == "Only an admin sets max_waiting_jobs."
+    assert engine_error(await put(engine, "max_webhooks", 5, **studio), 403) == "Only an admin sets max_webhooks."
     for name, value in (("max_jobs", 500), ("max_waiting_jobs", 5)):
         set_for = {"client": "studio", "name": name, "setting": value}
         assert engine_error(await engine.post("/engine/settings", json={**set_for, "client": "admin"}, headers=studio), 400)

@@ -1,0 +1,39 @@
+"""The ceiling of webhooks that a client adds."""
+
+from __future__ import annotations
+
+import httpx
+
+from api.wiring.core import Core
+from domain.kernel.ports import Invocation
+from domain.records.kinds.setting import Setting
+from domain.records.record import RegisterRecord
+from tests.api.asking import add, add_webhook, assert_problem, last
+from tests.conftest import introduce
+
+PATH = "/api/webhook"
+BODY = {"webhookUrl": "https://hooks.test/a"}
+
+
+async def test_a_client_adds_a_limited_number_of_webhooks(http: httpx.AsyncClient, inner: Core) -> None:
+    """Of all families together; those of others and deleted ones do not count."""
+    studio = {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
+    limit = {"client": "studio", "name": "max_webhooks", "setting": 2}
+    setting = RegisterRecord("studio:max_webhooks", Setting, limit)
+    await inner.executor.execute(setting, invocation=Invocation.by("admin"))
+    event = (await add(http, Title="Final"))["id"]
+    await add_webhook(http)
+    for path, more in ((f"{PATH}/", {}), (f"{PATH}/event/", {"eventId": event})):
+        added = await http.post(path, json={**BODY, **more}, headers=studio)
+        assert added.status_code == 200
+    before = await last(inner)
+    for path, more in ((f"{PATH}/", {}), (f"{PATH}/event/", {"eventId": event}), ("/api/webook/event/", {"eventId": event})):
+        refused = await http.post(path, json={**BODY, **more}, headers=studio)
+        assert_problem(refused, 403)
+        assert refused.json()["detail"] == "the client has added 2 webhooks, which is its limit"
+    assert await last(inner) == before
+    changed = await http.post(f"{PATH}/event/", json={"id": added.json()["id"], "eventId": event, "state": True}, headers=studio)
+    assert changed.status_code == 200
+    assert (await http.post(f"{PATH}/", json=BODY)).status_code == 200
+    assert (await http.delete(f"{PATH}/{added.json()['id']}")).status_code == 200
+    assert (await http.post(f"{PATH}/", json=BODY, headers=studio)).status_code == 200
