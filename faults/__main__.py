@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import floods, fuzz, jobs, network, pooler
+from faults import floods, fuzz, hostile, jobs, network, pooler
 from faults.matrix import Result, latency, played
 from faults.outages import OUTAGES
 from faults.scenarios import FULL, QUICK, SCENARIOS, Effort, Scenario
@@ -41,7 +41,7 @@ _COLUMNS = (
 
 
 def main() -> None:
-    others = tuple((module.NAME, module.MEANING) for module in (jobs, network, pooler, floods, fuzz))
+    others = tuple((module.NAME, module.MEANING) for module in (jobs, network, pooler, floods, hostile, fuzz))
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
@@ -79,6 +79,8 @@ def main() -> None:
         holds = _pooler(folder / pooler.NAME, must=pooler.NAME in given.names) and holds
     if floods.NAME in names:
         holds = _floods(folder / floods.NAME, effort=floods.QUICK if given.quick else floods.FULL) and holds
+    if hostile.NAME in names:
+        holds = _hostile(folder / hostile.NAME, effort=hostile.QUICK if given.quick else hostile.FULL) and holds
     if fuzz.NAME in names:
         (folder / fuzz.NAME).mkdir()
         holds = uvloop.run(_interruptible(_fuzz(folder / fuzz.NAME, quick=given.quick, seed=seed))) and holds
@@ -129,6 +131,13 @@ def _floods(folder: Path, *, effort: floods.Effort) -> bool:
     found = uvloop.run(_interruptible(floods.flooded(folder, effort=effort)))
     print(f"\n{floods.table(found)}", flush=True)
     return all(one.holds for one in found)
+
+
+def _hostile(folder: Path, *, effort: hostile.Effort) -> bool:
+    folder.mkdir()
+    found = uvloop.run(_interruptible(hostile.tried(folder, effort=effort)))
+    print(f"\n{hostile.table(found)}", flush=True)
+    return found.holds
 
 
 async def _fuzz(folder: Path, *, quick: bool, seed: int) -> bool:

@@ -63,10 +63,13 @@ class Flooded:
 
 
 class Watch:
-    """Looks at the memory of a process and its descendants, and at `/livez`, in a thread of its own, until it is closed."""
+    """Looks at the memory of a process and its descendants, and at `/livez`, in a thread of its own, until it is closed.
 
-    def __init__(self, process: int, address: str) -> None:
+    `apart`: processes with this in their command line do not count."""
+
+    def __init__(self, process: int, address: str, *, apart: str = "") -> None:
         self._process = process
+        self._apart = apart.encode()
         self._address = urlsplit(address)
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=turn, daemon=True) for turn in (self._weigh, self._ask)]
@@ -86,7 +89,12 @@ class Watch:
 
     def _weigh(self) -> None:
         while not self._ended.wait(0.1):
-            self.memory = max(self.memory, sum(map(_memory, _descendants(self._process))) / MIB)
+            self.memory = max(self.memory, sum(map(_memory, self._weighed())) / MIB)
+
+    def _weighed(self) -> Iterator[int]:
+        for process in _descendants(self._process):
+            if not self._apart or self._apart not in _command(process):
+                yield process
 
     def _ask(self) -> None:
         connection = HTTPConnection(self._address.hostname or "", self._address.port, timeout=60)
@@ -121,6 +129,13 @@ def _descendants(process: int) -> Iterator[int]:
                 yield one
         except OSError:
             continue
+
+
+def _command(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _memory(process: int) -> int:
