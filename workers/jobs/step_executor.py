@@ -32,6 +32,7 @@ from projections.vault.vault import Vault
 from workers.jobs.media_paths import PathEscape
 from workers.jobs.protocol import Failed, StepOrder
 from workers.jobs.publishers import PublishedByAnother
+from workers.jobs.report_batches import ReportBatches
 from workers.jobs.step_log import StepLogWriter, StepReporter
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.jobs.workspaces import Workspaces
@@ -86,6 +87,7 @@ class StepExecutor:
         self._settings = settings
         self._metrics = metrics or WorkerMetrics()
         self._stepping: set[Run] = set()
+        self._batches = ReportBatches()
 
     def is_stepping(self, run: Run) -> bool:
         """Whether the step of this run is running now. Before and after, commands to the job detect that a run is not current."""
@@ -152,6 +154,7 @@ class StepExecutor:
             seconds = perf_counter() - begun
             self._metrics.run_ended(job.submission.workflow, task.plan.name, outcome=outcome, seconds=seconds)
         await reporter.flush()
+        await self._batches.turn()
         if isinstance(end, Failed):
             return await self._step_failed(job, run, end, reporter)
         result = reporter.clean_result(end.result)

@@ -180,8 +180,8 @@ class TaskWorker(LeasedWorker):
         return shard in self._assignment.leases
 
     def _interval(self) -> float:
-        """Seconds between two looks: short while something happens and there is a free place for the work of others."""
-        if not self.free or time.monotonic() - self._stirred > POLL:
+        """Seconds between two looks: short while something happens and there is a free place for the work of others, and no own."""
+        if not self.free or self._first_ready() is not None or time.monotonic() - self._stirred > POLL:
             return POLL
         return BORROWED_AFTER * _BUSY if self._starter.line else BORROWED_AFTER
 
