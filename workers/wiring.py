@@ -27,6 +27,7 @@ from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import DownloadLimits, Outbound
 
 if TYPE_CHECKING:
+    from workers.outcomes.order_worker import OwnerCommand
     from workers.webhooks.policy import Notified
 
 S = TypeVar("S")
@@ -65,6 +66,8 @@ class WorkerContext:
     notified: Callable[[], Mapping[str, Notified]]
     """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
     home: Path
+    owners: Callable[[], Mapping[str, OwnerCommand]]
+    """The commands that outcomes of jobs are to their owners, by the kinds of the owners."""
     media_root: Path
     outbound_allow: Sequence[Network]
     downloads: DownloadLimits

@@ -16,6 +16,7 @@ from projections.kernel.view import View, Views
 from projections.records.view import record_view
 
 if TYPE_CHECKING:
+    from workers.outcomes.order_worker import OwnerCommand
     from workers.retention import Removal
     from workers.webhooks.policy import Notified
 
@@ -49,6 +50,11 @@ RECORD_VIEW = record_view(_records_without_a_view())
 def notified() -> dict[str, Notified]:
     """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
     return {kind: meaning for room in ROOMS for kind, meaning in room.notified().items()}
+
+
+def owners() -> dict[str, OwnerCommand]:
+    """The commands that outcomes of jobs are to their owners, by the kinds of the owners."""
+    return {kind: command for room in ROOMS for kind, command in room.owners().items()}
 
 
 def catalogue() -> Catalogue:

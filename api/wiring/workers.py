@@ -7,7 +7,7 @@ from functools import partial
 from socket import gethostname
 
 from api.kernel.version import product_version
-from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, notified, removals
+from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, notified, owners, removals
 from api.wiring.core import Core, core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -64,6 +64,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         relayed=RELAYED,
         notified=notified,
         home=settings.home,
+        owners=owners,
         media_root=settings.media_root,
         outbound_allow=settings.outbound_allow,
         downloads=settings.download_limits,

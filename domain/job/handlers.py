@@ -5,7 +5,7 @@ The event log stores a masked request. What masking removes is encrypted; the ap
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from domain.job.commands import AcceptJob, BreakJob, UpdateJob
 from domain.job.ports import JobNumbers, LoadAggregate, Workflows
 from domain.job.secrets import JobSecrets
 from domain.job.values import DEFAULT_PRIORITY, JobState, Submission
+from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import NotFound, Refused
 from domain.kernel.masking import masked_headers
@@ -32,7 +33,8 @@ class NewJob:
     """What a client submits, as it was sent: with secrets, and not yet checked.
 
     `run_at`: not before this time. `semaphore_url` must answer 2xx or 3xx before the job is queued; None or an empty text: no
-    semaphore. `headers` are those of the HTTP request, for the job's log; they are masked before they are stored."""
+    semaphore. `headers` are those of the HTTP request, for the job's log; they are masked before they are stored. `owner` is the
+    stream of the aggregate that the job works for."""
 
     client: str
     workflow: str
@@ -41,6 +43,16 @@ class NewJob:
     run_at: datetime | None = None
     semaphore_url: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedJob:
+    """A job that is checked and has a number. `commands` accept it in the append of whoever submits it: they are made anew for each
+    try of a plan, and the last one is `AcceptJob`."""
+
+    number: int
+    commands: Callable[[], Awaitable[Sequence[Command[Any]]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +88,26 @@ class JobHandlers:
 
     async def submit_job(self, job: NewJob, *, invocation: Invocation) -> Outcome[Job]:
         """The job is in its queue when this returns. Callbacks that do not exist are made in the same append."""
+        prepared = await self.prepare_job(job, transaction_id=invocation.cause.correlation_id)
+
+        async def plan() -> Plan:
+            return Plan(await prepared.commands())
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def prepare_job(self, job: NewJob, *, transaction_id: str) -> PreparedJob:
+        """For a job that is accepted in one append with its owner. Raises `Malformed` as `submit_job` does."""
         checked = self._workflows.checked_job(job.workflow, job.parameters)
         address = semaphore_address(job.semaphore_url, field="job.sempahore_url")
         named = [(f"parameters.callback_urls[{index}]", url) for index, url in enumerate(checked.callback_urls)]
         number = await self._numbers.draw()
         job_secrets = JobSecrets(self._vault, number)
-        submission = job_secrets.submission(job.client, checked)
+        submission = job_secrets.submission(job.client, checked, owner=job.owner)
         semaphore = None if address is None else job_secrets.semaphore(address.whole, shown=address.shown)
 
-        async def plan() -> Plan:
+        async def commands() -> Sequence[Command[Any]]:
             addresses = await self._callbacks.of(job.client, named, content_id=checked.content_id)
-            commands = await self._callbacks.named(job.client, {key: url.shown for key, url in addresses.items()})
+            named_callbacks = await self._callbacks.named(job.client, {key: url.shown for key, url in addresses.items()})
             accept = AcceptJob(
                 number,
                 _with_callbacks(submission, addresses, job_secrets),
@@ -94,12 +115,12 @@ class JobHandlers:
                 run_at=job.run_at,
                 semaphore=semaphore,
                 headers=masked_headers(job.headers),
-                transaction_id=invocation.cause.correlation_id,
+                transaction_id=transaction_id,
                 sealed=tuple(job_secrets.encrypted),
             )
-            return Plan((*commands, accept))
+            return (*named_callbacks, accept)
 
-        return await self._executor.execute(plan, invocation=invocation)
+        return PreparedJob(number, commands)
 
     async def update_job(self, number: int, changes: JobChanges, *, invocation: Invocation) -> Outcome[Job]:
         """All changes or none."""
@@ -133,7 +154,7 @@ class JobHandlers:
                 raise NotFound(Job.KIND, str(number))
             checked = self._workflows.checked_job(old.submission.workflow, await self._parameters(number, old.submission))
             job_secrets = JobSecrets(self._vault, new_number)
-            submission = job_secrets.submission(old.submission.client, checked)
+            submission = job_secrets.submission(old.submission.client, checked, owner=old.submission.owner)
             addresses = await self._addresses(number, old.submission)
             accept = AcceptJob(
                 new_number,

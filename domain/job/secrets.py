@@ -30,7 +30,7 @@ class JobSecrets:
         """`shown` is the URL without user info and query."""
         return NamedCallback(id=key, url=shown, sealed_url=None if shown == url else self._encrypt(url))
 
-    def submission(self, client: str, checked: CheckedJob) -> Submission:
+    def submission(self, client: str, checked: CheckedJob, *, owner: str | None = None) -> Submission:
         """What the event log stores of a request, without its callbacks."""
         shown = masked(checked.parameters)
         return Submission(
@@ -39,6 +39,7 @@ class JobSecrets:
             content_id=checked.content_id,
             parameters=shown,
             tasks=checked.tasks,
+            owner=owner,
             sealed_parameters=None if shown == checked.parameters else self._encrypt(to_json(checked.parameters).decode()),
         )
 

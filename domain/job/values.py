@@ -99,7 +99,8 @@ class NamedCallback(Value):
 
 
 class Submission(Value):
-    """The request of a client. All of it may be shown: secrets are masked here and encrypted in the vault."""
+    """The request of a client. All of it may be shown: secrets are masked here and encrypted in the vault. `owner` is the stream of
+    the aggregate that the job works for: how the job ends becomes a command on it."""
 
     client: str
     workflow: str
@@ -108,6 +109,7 @@ class Submission(Value):
     tasks: Annotated[tuple[TaskPlan, ...], Field(min_length=1)]
     sealed_parameters: SecretRef | None = None
     callbacks: tuple[NamedCallback, ...] = ()
+    owner: str | None = None
 
 
 class Semaphore(Value):

@@ -134,6 +134,21 @@ def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     return [consumer, CallbackRemoval(context.database, context.executor, clock=context.clock)]
 
 
+def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from projections.effects.orders import Orders
+    from workers.kernel.consumer import Consumer
+    from workers.kernel.wakeups import Waker
+    from workers.outcomes.order_worker import OrderWorker
+    from workers.outcomes.policy import CONSUMER, OutcomeOrders
+
+    waker = Waker()
+    handler = OutcomeOrders(context.streams, mapper=context.mapper, wake=waker.wake)
+    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
+    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    return [consumer, OrderWorker(Orders(context.database, CONSUMER), context.executor, owners=context.owners(), waker=waker)]
+
+
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
     from workers.jobs.scheduler import CONSUMER, Scheduler
@@ -250,7 +265,10 @@ JOB = Room(
     name="job",
     aggregates=(Job, Setting, Schedule),
     views=(JOB_VIEW, JOB_TASK_VIEW),
-    migrations=(Migration.read("0010 job queue", "job/schema.sql"),),
+    migrations=(
+        Migration.read("0010 job queue", "job/schema.sql"),
+        Migration.read("0014 orders", "effects/schema.sql"),
+    ),
     grants=(Grant("SEQUENCE job_numbers", "USAGE"), Grant("SEQUENCE job_log_line_numbers", "USAGE")),
     removals=_removals,
     day_tables=(DayTable("job_log_lines", "job_line_days"),),
@@ -259,6 +277,7 @@ JOB = Room(
     past_states=_past_states,
     worker_roles=(
         WorkerRole("callback", _callback),
+        WorkerRole("outcomes", _outcomes),
         WorkerRole("scheduler", _scheduler),
         WorkerRole("controller", _controller),
         *(WorkerRole(name, _steps(name)) for name in STEP_QUEUES),

@@ -27,7 +27,7 @@ from workers.kernel.feed import LIMIT, Batch, Feed
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name
 
-KINDS = frozenset({"event", "room", "tag"})
+KINDS = frozenset({"event", "job", "room", "tag"})
 """The kinds that these tests relay: those that they write, and one with empty topics. A topic costs a broker a good deal, and all
 kinds pass through Kafka in tests/e2e/test_webhooks.py."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from api.wiring.catalogue import RECORDS, WORKER_ROLES, notified
+from api.wiring.catalogue import RECORDS, WORKER_ROLES, notified, owners
 from api.wiring.core import Core, core
 from domain.job.aggregate import Job
 from domain.job.commands import AcceptJob, JobCommand, UpdateJob
@@ -127,6 +127,7 @@ async def process(
         executor=inner.executor,
         metrics=WorkerMetrics(inner.registry),
         notified=notified,
+        owners=owners,
         records=RecordQueries(inner.database, RECORDS),
         vault=Vault(inner.database, SecretCipher(bytes(32))),
         logbook=Logbook(inner.database, inner.clock, machine="here"),

@@ -1,0 +1,59 @@
+"""Outcomes: what the owner of a job is told of it. Pure.
+
+The owner is told of each end, of a resumption after an end, and of a rerun, which makes the new job its present one. It is told at
+least once and in the log's order, and keeps quiet about a job that is not its present one.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from domain.job import events
+from domain.job.aggregate import Job
+from domain.job.values import Output, TaskState, Value
+from domain.kernel.event import DomainEvent
+
+
+class OutcomeKind(StrEnum):
+    COMPLETED = "completed"
+    FAILED = "failed"
+    BROKEN = "broken"
+    RESUMED = "resumed"
+    RERUN = "rerun"
+
+
+class JobOutcome(Value):
+    """`job` is the number of the job; of a rerun that of the new one, and `rerun_of` the old one. `files` are published files."""
+
+    kind: OutcomeKind
+    job: int
+    reason: str = ""
+    files: tuple[Output, ...] = ()
+    rerun_of: int | None = None
+
+
+TOPICS: Final = frozenset({events.Accepted.TOPIC, events.Completed.TOPIC, events.Broken.TOPIC, events.Queued.TOPIC})
+"""Only these events can be an outcome."""
+
+
+def outcome(event: DomainEvent, job: Job) -> JobOutcome | None:
+    """The outcome that a domain event of a job is, if it is one. `job` is the job after it, or later."""
+    match event:
+        case events.Accepted(rerun_of=int(old)):
+            return JobOutcome(kind=OutcomeKind.RERUN, job=job.number, rerun_of=old)
+        case events.Queued(resumed=True):
+            return JobOutcome(kind=OutcomeKind.RESUMED, job=job.number)
+        case events.Broken():
+            return JobOutcome(kind=OutcomeKind.BROKEN, job=job.number, reason="the job was broken off")
+        case events.Completed(failed=True, reason=reason):
+            return JobOutcome(kind=OutcomeKind.FAILED, job=job.number, reason=reason)
+        case events.Completed():
+            return JobOutcome(kind=OutcomeKind.COMPLETED, job=job.number, files=_published(job))
+    return None
+
+
+def _published(job: Job) -> tuple[Output, ...]:
+    """Without the files that steps kept for later steps."""
+    done = [task for task in job.tasks.values() if task.state is TaskState.COMPLETED and task.result is not None]
+    return tuple(output for task in done for output in task.outputs if task.result and output.name in task.result.files)

@@ -1,0 +1,100 @@
+"""Orders: the ledger of commands that follow from events of the log, until they are carried out.
+
+An order is carried out at least once: whoever dies between the command and `done` leaves it to another. So the aggregate that it is
+for keeps quiet when it is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from projections.kernel.arrays import bigints, texts, uuids
+from projections.kernel.database import Database
+
+AT_ONCE: Final = 50
+LEASE: Final = 30.0
+"""Seconds after which an attempt that has not ended is left to another process."""
+_LONGEST: Final = 500
+
+_INSERT = """
+INSERT INTO orders (consumer, position, target, body, event_id, correlation_id)
+SELECT %s, o.* FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::uuid[], %s::text[]) AS o
+ON CONFLICT DO NOTHING
+"""
+_TAKE = """
+UPDATE orders o SET attempts = o.attempts + 1, due_at = clock_timestamp() + make_interval(secs => %(lease)s)
+FROM (
+    SELECT consumer, target, position FROM orders first
+    WHERE consumer = %(consumer)s AND due_at <= clock_timestamp() AND NOT EXISTS (
+        SELECT FROM orders earlier
+        WHERE earlier.consumer = first.consumer AND earlier.target = first.target AND earlier.position < first.position
+    )
+    ORDER BY position LIMIT %(most)s FOR UPDATE SKIP LOCKED
+) due
+WHERE o.consumer = due.consumer AND o.target = due.target AND o.position = due.position
+RETURNING o.position, o.target, o.body, o.event_id, o.correlation_id, o.attempts
+"""
+_OF = "WHERE consumer = %s AND target = %s AND position = %s AND attempts = %s"
+_RETRY = f"UPDATE orders SET due_at = clock_timestamp() + make_interval(secs => %s), error = %s {_OF}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewOrder:
+    """`body` is what the command is made of; `event_id` and `correlation_id` are those of the event that it follows from."""
+
+    position: int
+    target: str
+    body: str
+    event_id: UUID
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order(NewOrder):
+    """An order with its attempt, of which this is the number."""
+
+    attempt: int
+
+
+async def insert(connection: AsyncConnection[TupleRow], orders: Sequence[NewOrder], *, consumer: str) -> None:
+    """In the transaction of the consumer. One that is there already stays as it is."""
+    columns = (
+        bigints([order.position for order in orders]),
+        texts([order.target for order in orders]),
+        texts([order.body for order in orders]),
+        uuids([order.event_id for order in orders]),
+        texts([order.correlation_id for order in orders]),
+    )
+    await connection.execute(_INSERT, (consumer, *columns))
+
+
+class Orders:
+    """The orders of one consumer."""
+
+    def __init__(self, database: Database, consumer: str, *, lease: float = LEASE) -> None:
+        self._database = database
+        self._consumer = consumer
+        self._lease = lease
+
+    async def take(self, most: int = AT_ONCE) -> list[Order]:
+        """Begin attempts of orders that are due: of each target only the first one."""
+        given = {"consumer": self._consumer, "lease": self._lease, "most": most}
+        return sorted(
+            (Order(*row) for row in await self._database.rows(_TAKE, given)),
+            key=lambda order: order.position,
+        )
+
+    async def done(self, order: Order) -> None:
+        await self._database.execute(f"DELETE FROM orders {_OF}", self._attempt(order))
+
+    async def retry(self, order: Order, *, seconds: float, error: str) -> None:
+        await self._database.execute(_RETRY, (seconds, error[:_LONGEST], *self._attempt(order)))
+
+    def _attempt(self, order: Order) -> tuple[str, str, int, int]:
+        return self._consumer, order.target, order.position, order.attempt

@@ -1,0 +1,63 @@
+"""What the owner of a job is told, by the domain events of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from domain.job.aggregate import Job
+from domain.job.events import Completed
+from domain.job.outcome import TOPICS, JobOutcome, OutcomeKind, outcome
+from tests.domain.job.jobs_given import (
+    BROKEN,
+    COMPLETED,
+    NUMBER,
+    OUTPUTS,
+    PAUSED,
+    RESUMED,
+    STARTED,
+    a_job,
+    accepted,
+    begun,
+    committed,
+    done,
+    failed,
+)
+from tests.domain.scenario import Fact, fact, folded
+
+
+def told(*since: Fact, first: Fact | None = None) -> Sequence[JobOutcome]:
+    """The outcomes of all events of a job, each with the job after the last one."""
+    history = a_job(*since, first=first).history
+    job = folded(history)
+    assert isinstance(job, Job)
+    found = [(event, outcome(event, job)) for event in history]
+    assert {event.TOPIC for event, one in found if one is not None} <= TOPICS
+    return [one for _, one in found if one is not None]
+
+
+def test_a_completed_job_names_the_files_that_it_published() -> None:
+    assert told(STARTED, begun(), committed(), done(), COMPLETED) == [
+        JobOutcome(kind=OutcomeKind.COMPLETED, job=NUMBER, files=OUTPUTS)
+    ]
+
+
+def test_a_failed_job_gives_its_reason_and_no_files() -> None:
+    ended = fact(Completed, failed=True, reason="no video track")
+    assert told(STARTED, begun(), failed(retry_at=None), ended) == [
+        JobOutcome(kind=OutcomeKind.FAILED, job=NUMBER, reason="no video track")
+    ]
+
+
+def test_a_job_that_is_broken_and_resumed_tells_both() -> None:
+    assert [one.kind for one in told(STARTED, BROKEN, RESUMED)] == [OutcomeKind.BROKEN, OutcomeKind.RESUMED]
+
+
+def test_a_rerun_names_the_job_that_it_repeats() -> None:
+    assert told(first=accepted(rerun_of=3)) == [JobOutcome(kind=OutcomeKind.RERUN, job=NUMBER, rerun_of=3)]
+
+
+@pytest.mark.parametrize("since", [(), (STARTED,), (STARTED, begun(), committed()), (PAUSED,)])
+def test_nothing_else_is_told(since: tuple[Fact, ...]) -> None:
+    assert told(*since) == []

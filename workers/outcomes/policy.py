@@ -1,0 +1,72 @@
+"""What the end of a job means to its owner: the handler of the consumer. One order for each outcome of a job with an owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from sys import getsizeof
+from typing import Final
+
+from cachetools import LRUCache
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from domain.job.aggregate import Job
+from domain.job.events import Accepted
+from domain.job.outcome import TOPICS, outcome
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
+from projections.effects.orders import NewOrder, insert
+from projections.kernel.sizes import MIB
+from projections.log.reader import LoggedEvent
+from projections.log.streams import Streams
+
+CONSUMER: Final = "outcomes"
+_WITHOUT_OWNER: Final = 8 * MIB
+
+
+class OutcomeOrders:
+    """`wake` wakes the worker of this process that carries them out. A job keeps the owner that it was accepted with, so which jobs
+    have none is true at every position of the log."""
+
+    kinds: Final = frozenset({Job.KIND})
+
+    def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None], most: int = _WITHOUT_OWNER) -> None:
+        self._streams = streams
+        self._mapper = mapper
+        self._wake = wake
+        self._without_owner: LRUCache[str, str] = LRUCache(most, getsizeof=getsizeof)
+
+    async def begin(self, position: int) -> None:
+        """After a restore of the database another job may have the number of one that is gone."""
+        self._without_owner.clear()
+
+    async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
+        found = [(record, self._read(record)) for record in records if record.topic in TOPICS]
+        for record, event in found:
+            if isinstance(event, Accepted) and event.submission.owner is None:
+                self._note_ownerless(record.stream)
+        wanted = {record.stream for record, _ in found if record.stream not in self._without_owner}
+        jobs = await self._streams.as_of(wanted, records[-1].position)
+        orders = []
+        for record, event in found:
+            job = jobs.get(record.stream)
+            if not isinstance(job, Job):
+                continue
+            if job.submission.owner is None:
+                self._note_ownerless(record.stream)
+            elif (told := outcome(event, job)) is not None:
+                body = told.model_dump_json()
+                orders.append(NewOrder(record.position, job.submission.owner, body, record.event_id, job.transaction_id))
+        return orders or None
+
+    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
+        await insert(connection, effects, consumer=CONSUMER)
+
+    def wrote(self, effects: Sequence[NewOrder]) -> None:
+        self._wake()
+
+    def _note_ownerless(self, stream: str) -> None:
+        self._without_owner[stream] = stream
+
+    def _read(self, record: LoggedEvent) -> DomainEvent:
+        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
