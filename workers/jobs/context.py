@@ -26,7 +26,7 @@ from domain.kernel.strict_json import NotStrict, strict_json
 from workers.jobs.cancellation import Cancellation, StepCancelled
 from workers.jobs.download_limits import DownloadLimitReached, DownloadWatch
 from workers.jobs.media_paths import MediaPaths, PathEscape, path_fault, segment_fault
-from workers.jobs.programs import Ended, Find, run
+from workers.jobs.programs import Ended, Find, OnLine, Stalled, run
 from workers.jobs.protocol import Finished, StepListener, StepOrder
 from workers.ports import DEFAULT_LIMITS, NO_HEADERS, Began, Download, Downloaded, DownloadLimits
 
@@ -222,13 +222,17 @@ class StepContext(Generic[P]):
     def _downloads(self) -> DownloadWatch:
         return DownloadWatch(self.environment.limits, self.workspace)
 
-    def run(self, program: str, *args: str, seconds: float) -> Ended:
-        """Run an installed program in the workspace, without the product's environment variables."""
+    def run(self, program: str, *args: str, seconds: float, stall: float | None = None, on_line: OnLine | None = None) -> Ended:
+        """Run an installed program in the workspace, without the product's environment variables. `on_line` is told its lines of
+        output, and returns whether they show that it got further; one that does not for `stall` seconds is ended."""
         found = self.environment.find(program)
         if found is None:
             raise StepFailed(f"The program {program} is not installed.")
         try:
-            return self.cancellation.wait_for(run([str(found), *args], folder=self.workspace, seconds=seconds))
+            command = run([str(found), *args], folder=self.workspace, seconds=seconds, stall=stall, on_line=on_line)
+            return self.cancellation.wait_for(command)
+        except Stalled:
+            raise StepFailed(f"The program {program} did not get further for {stall:g} s.") from None
         except TimeoutError:
             raise StepFailed(f"The program {program} did not end within {seconds:g} s.") from None
 

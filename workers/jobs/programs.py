@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 Find = Callable[[str], Path | None]
 """Gives the path of a program by its name."""
@@ -32,16 +32,50 @@ class Ended:
     errors: bytes
 
 
-async def run(command: Sequence[str], *, folder: Path, seconds: float) -> Ended:
-    """Raises `TimeoutError`. The program has ended in every case when this returns or raises."""
+OnLine = Callable[[str], bool]
+"""Is told each line of standard output while the program runs. Returns whether the line shows that the program got further."""
+
+
+class Stalled(TimeoutError):
+    """The program did not get further for too long."""
+
+
+class _Stall:
+    """A time limit that begins again whenever the program gets further."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._limit = asyncio.timeout(seconds)
+
+    async def __aenter__(self) -> Self:
+        await self._limit.__aenter__()
+        return self
+
+    async def __aexit__(self, *fault: Any) -> None:
+        try:
+            await self._limit.__aexit__(*fault)
+        except TimeoutError:
+            raise Stalled from None
+
+    def moved(self) -> None:
+        if self._seconds is not None and not self._limit.expired():
+            self._limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+
+async def run(
+    command: Sequence[str], *, folder: Path, seconds: float, stall: float | None = None, on_line: OnLine | None = None
+) -> Ended:
+    """Raises `TimeoutError` after so many seconds, and `Stalled` when no line of output showed for `stall` seconds that the program
+    got further. The program has ended in every case when this returns or raises."""
     environment = {"PATH": os.pathsep.join(os.get_exec_path()), "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
     process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
     _limit_processor(process.pid, seconds)
     assert process.stdout is not None
     assert process.stderr is not None
     try:
-        async with asyncio.timeout(seconds):
-            output, errors, status = await asyncio.gather(_head(process.stdout), _tail(process.stderr), process.wait())
+        async with asyncio.timeout(seconds), _Stall(stall) as limit:
+            lines = None if on_line is None else _Lines(on_line, limit.moved)
+            output, errors, status = await asyncio.gather(_head(process.stdout, lines), _tail(process.stderr), process.wait())
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
@@ -57,11 +91,29 @@ def _limit_processor(pid: int, seconds: float) -> None:
         resource.prlimit(pid, resource.RLIMIT_CPU, (most, most))
 
 
-async def _head(stream: StreamReader) -> bytes:
+class _Lines:
+    """Cuts output into lines, for `on_line`. The end of a line that is too long is left out."""
+
+    def __init__(self, on_line: OnLine, moved: Callable[[], None]) -> None:
+        self._on_line = on_line
+        self._moved = moved
+        self._rest = b""
+
+    def take(self, piece: bytes) -> None:
+        *lines, rest = (self._rest + piece).split(b"\n")
+        self._rest = rest[:_PIECE]
+        for line in lines:
+            if self._on_line(line.decode(errors="replace")):
+                self._moved()
+
+
+async def _head(stream: StreamReader, lines: _Lines | None) -> bytes:
     """Reads everything, else the program would block when its pipe is full."""
     kept = bytearray()
     while piece := await stream.read(_PIECE):
         kept += piece[: MOST_OUTPUT - len(kept)]
+        if lines is not None:
+            lines.take(piece)
     return bytes(kept)
 
 

@@ -175,3 +175,33 @@ def test_long_output_of_a_program_is_cut(context: Context) -> None:
     ended = context.run("sh", "-c", command, seconds=30)
     assert (ended.status, len(ended.output), len(ended.errors)) == (0, 4_194_304, 65_536)
     assert ended.errors.endswith(b"the end\n")
+
+
+def test_the_lines_of_a_program_are_followed_while_it_runs(context: Context) -> None:
+    lines: list[str] = []
+
+    def follow(line: str) -> bool:
+        lines.append(line)
+        return False
+
+    ended = context.run("sh", "-c", "echo one; echo two; printf three", seconds=10, on_line=follow)
+    assert (lines, ended.output) == (["one", "two"], b"one\ntwo\nthree")
+
+
+def test_a_program_that_does_not_get_further_is_ended(context: Context) -> None:
+    """It says something all the time, and the same."""
+    repeats = "while true; do echo frame=1; sleep 0.05; done"
+    seen: set[str] = set()
+
+    def further(line: str) -> bool:
+        fresh = line not in seen
+        seen.add(line)
+        return fresh
+
+    with pytest.raises(StepFailed, match=r"The program sh did not get further for 0\.5 s\."):
+        context.run("sh", "-c", repeats, seconds=60, stall=0.5, on_line=further)
+
+
+def test_a_program_that_gets_further_may_take_longer_than_the_limit_of_a_stall(context: Context) -> None:
+    counts = "for n in 1 2 3 4 5 6; do echo frame=$n; sleep 0.4; done"
+    assert context.run("sh", "-c", counts, seconds=60, stall=2.0, on_line=lambda line: True).status == 0
