@@ -20,6 +20,9 @@ from domain.job.values import TaskPlan
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.strict_json import path_inside
 from workers.jobs.workflow import JobParameters, Workflow
+from workers.jobs.workflows.assets.gif import ASSET_GIF
+from workers.jobs.workflows.assets.image import ASSET_IMAGE
+from workers.jobs.workflows.assets.video import ASSET_VIDEO
 from workers.jobs.workflows.http_fetch_verify import HTTP_FETCH_VERIFY
 from workers.jobs.workflows.probe_media import PROBE_MEDIA
 
@@ -106,7 +109,7 @@ class Registry:
 
 
 def builtin() -> Registry:
-    return Registry([HTTP_FETCH_VERIFY, PROBE_MEDIA])
+    return Registry([ASSET_GIF, ASSET_IMAGE, ASSET_VIDEO, HTTP_FETCH_VERIFY, PROBE_MEDIA])
 
 
 @cache

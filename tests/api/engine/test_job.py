@@ -104,7 +104,10 @@ async def test_names_match_in_any_case_and_parameters_exactly(engine: httpx.Asyn
         (request(priority=True), "job.priority: 1 to 10"),
         (request(priority=1.5), "job.priority: 1 to 10"),
         (request(priority="high"), "job.priority: 1 to 10"),
-        (request(workflow="nothing"), "job.workflow: must be one of http_fetch_verify, probe_media"),
+        (
+            request(workflow="nothing"),
+            "job.workflow: must be one of asset_gif, asset_image, asset_video, http_fetch_verify, probe_media",
+        ),
         (request({"content_id": "film"}), "parameters.url: is required"),
         (request({**FETCH, "odd": 1}), "parameters.odd: is not a parameter of this workflow"),
         (request({**FETCH, "callback_urls": ["https://a.test/", "ftp://x"]}), "parameters.callback_urls[1]: must be an absolute"),

@@ -21,6 +21,7 @@ FETCH = {"content_id": "film", "url": "https://host.example/a/b.mp4?token=x"}
 STEPS = (Step("one", nothing), Step("two", nothing, after=("one",)))
 BROKEN: tuple[Workflow, ...] = ()
 NO_WORKFLOW = "a text"
+BUILT_IN = ("asset_gif", "asset_image", "asset_video", "http_fetch_verify", "probe_media")
 CLASHING = (Workflow("fine", JobParameters, STEPS), Workflow("probe_media", JobParameters, STEPS))
 
 
@@ -32,7 +33,7 @@ def refused(name: str, parameters: object) -> list[tuple[str, str]]:
 
 
 def test_built_in_workflows_are_registered() -> None:
-    assert builtin().names == ["http_fetch_verify", "probe_media"]
+    assert builtin().names == [*BUILT_IN]
 
 
 def test_parameters_have_at_most_so_many_bytes() -> None:
@@ -78,7 +79,7 @@ def test_a_file_is_named_as_in_its_url(url: str, name: str) -> None:
 
 
 def test_an_unknown_workflow_is_refused_with_those_that_are_known() -> None:
-    assert refused(SECRET, {}) == [("job.workflow", "must be one of http_fetch_verify, probe_media")]
+    assert refused(SECRET, {}) == [("job.workflow", f"must be one of {', '.join(BUILT_IN)}")]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_two_workflows_of_one_name_are_a_mistake() -> None:
 
 def test_an_installed_workflow_is_found(tmp_path: Path) -> None:
     with plugin(tmp_path, trial=TRIAL):
-        assert installed().names == ["http_fetch_verify", "probe_media", "trial"]
+        assert installed().names == [*BUILT_IN, "trial"]
     assert installed().names == builtin().names
 
 
@@ -176,7 +177,7 @@ def test_a_broken_plugin_is_left_out_and_logged(tmp_path: Path, caplog: pytest.L
         "e": f"{here}:CLASHING",
     }
     with caplog.at_level(logging.ERROR), plugin(tmp_path, **broken, trial=TRIAL):
-        assert installed().names == ["http_fetch_verify", "probe_media", "trial"]
+        assert installed().names == [*BUILT_IN, "trial"]
     assert [record.getMessage().split(": ")[0] for record in caplog.records] == [
         f"the workflows of {name} ({value}) are left out" for name, value in broken.items()
     ]

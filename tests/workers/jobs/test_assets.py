@@ -1,0 +1,176 @@
+"""The workflows of assets in a real step host with the real ffmpeg: proved by decoding what they made."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workers.jobs.counted import film, numbers, probed
+from tests.workers.jobs.hosting import Listener, order
+from workers.jobs.protocol import Failed, Finished
+from workers.jobs.step_processes import StepProcessPool
+
+TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4")
+H264 = ("-c:v", "libx264", "-g", "30", "-sc_threshold", "0", "-bf", "2", "-pix_fmt", "yuv420p")
+TRACKS = ("-map", "0:v", "-map", "0:v", "-map", "1:a", "-map", "1:a", "-s:v:1", "64x48", "-c:a", "aac", "-shortest")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("assets") / "media"
+    folder = root / "film"
+    folder.mkdir(parents=True)
+    film(folder / "film.mp4", *TRACKS, *H264, inputs=TONE)
+    film(folder / "odd.mp4", "-vf", "crop=127:95:0:0", "-c:v", "libx264", "-pix_fmt", "yuv444p", frames=25)
+    film(folder / "ntsc.mp4", *H264, fps="30000/1001")
+    film(folder / "-wide.nut", "-vf", "scale=20000:16", "-c:v", "ffv1", frames=1)
+    film(folder / "sound.mp4", "-map", "1:a", "-c:a", "aac", inputs=TONE, frames=1)
+    whole = (folder / "film.mp4").read_bytes()
+    (folder / "half.mp4").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty.mp4").write_bytes(b"")
+    (folder / "playlist.mp4").write_text(
+        f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nfile://{folder}/film.mp4\n#EXT-X-ENDLIST\n"
+    )
+    (folder / "concat.mp4").write_text(f"ffconcat version 1.0\nfile {folder}/film.mp4\n")
+    (root.parent / "secret.mp4").write_bytes(whole)
+    (folder / "out.mp4").symlink_to(root.parent / "secret.mp4")
+    return root
+
+
+@pytest.fixture(scope="module")
+async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[])
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def ended(hosts: StepProcessPool, workflow: str, *, listener: Listener | None = None, **wanted: Any) -> Finished | Failed:
+    given = {"source": "film.mp4", "name": f"assets/{workflow}", **wanted}
+    return await hosts.run(order("make", workflow=workflow, **given), listener or Listener())
+
+
+async def made(hosts: StepProcessPool, root: Path, workflow: str, **wanted: Any) -> Path:
+    """The file that the step has made, in its workspace."""
+    result = await ended(hosts, workflow, **wanted)
+    assert isinstance(result, Finished), result
+    [output] = result.outputs
+    assert output.name == f"film/assets/{workflow}"
+    assert str(root) not in str(result)
+    return root / ".jobs/17/2/1" / output.path
+
+
+@pytest.mark.parametrize(
+    ("time", "number"), [("00:00:00", 0), ("00:00:00.039", 0), ("00:00:00.040", 1), ("00:00:01.500", 37), ("00:00:03.999", 99)]
+)
+async def test_an_image_is_the_frame_that_is_shown_at_its_time(hosts: StepProcessPool, root: Path, time: str, number: int) -> None:
+    assert numbers(await made(hosts, root, "asset_image", time=time)) == [number]
+
+
+@pytest.mark.parametrize("number", [1, 29, 30, 31, 73])
+async def test_frames_of_a_rate_that_no_clock_divides_are_found(hosts: StepProcessPool, root: Path, number: int) -> None:
+    time = f"00:00:{(number + 0.5) * 1001 / 30000:06.3f}"
+    assert numbers(await made(hosts, root, "asset_image", source="ntsc.mp4", time=time)) == [number]
+
+
+async def test_an_accurate_clip_has_the_frames_of_its_times_and_all_tracks(hosts: StepProcessPool, root: Path) -> None:
+    times = {"start": "00:00:01.020", "end": "00:00:02.000"}
+    clip = await made(hosts, root, "asset_video", **times, frame_accurate=True)
+    assert numbers(clip) == list(range(25, 50))
+    assert numbers(clip, stream="0:v:1") == list(range(25, 50))
+    kinds = [one["codec_type"] for one in probed(clip)["streams"]]
+    assert kinds == ["video", "video", "audio", "audio"]
+    assert float(probed(clip)["format"]["duration"]) == pytest.approx(1.0, abs=0.05)
+
+
+async def test_a_copied_clip_begins_at_the_key_frame_before_its_start(hosts: StepProcessPool, root: Path) -> None:
+    clip = await made(hosts, root, "asset_video", start="00:00:01.480", end="00:00:02.000", mezzanine=True)
+    shown = numbers(clip)
+    assert shown[0] == 30
+    assert shown[:20] == list(range(30, 50))
+    assert shown[-1] <= 51, "the two frames that others were predicted from"
+    streams = probed(clip)["streams"]
+    assert [(one["codec_type"], one["codec_name"]) for one in streams] == [("video", "h264"), ("audio", "aac")]
+    assert streams[0]["width"] == 128, "the highest"
+
+
+@pytest.mark.parametrize("accurate", [True, False])
+async def test_times_of_the_source_are_kept(hosts: StepProcessPool, root: Path, accurate: bool) -> None:
+    times = {"start": "00:00:02.400", "end": "00:00:03.000"}
+    clip = await made(hosts, root, "asset_video", **times, copy_ts=True, frame_accurate=accurate)
+    packets = probed(clip, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
+    assert min(float(one["pts_time"]) for one in packets) == pytest.approx(2.4, abs=0.02)
+    assert numbers(clip)[0] == 60
+
+
+async def test_a_clip_of_an_odd_size_is_made_even(hosts: StepProcessPool, root: Path) -> None:
+    clip = await made(hosts, root, "asset_video", source="odd.mp4", start="00:00:00", end="00:00:01", frame_accurate=True)
+    [stream] = probed(clip)["streams"]
+    assert (stream["width"], stream["height"], stream["nb_frames"]) == (128, 96, "25")
+
+
+@pytest.mark.parametrize(("repeats", "loops"), [(-1, None), (0, 0), (3, 3)])
+async def test_a_gif_has_its_frames_rate_size_and_repeats(
+    hosts: StepProcessPool, root: Path, repeats: int, loops: int | None
+) -> None:
+    given = {"start": "00:00:01.000", "end": "00:00:02.000", "fps": 5, "width": 63.0, "playback_repeats": repeats}
+    gif = await made(hosts, root, "asset_gif", **given)
+    [stream] = probed(gif)["streams"]
+    assert (stream["codec_name"], stream["width"], stream["height"], stream["r_frame_rate"]) == ("gif", 64, 48, "5/1")
+    shown = numbers(gif)
+    assert len(shown) == 5
+    assert all(abs(number - expected) <= 3 for number, expected in zip(shown, range(25, 50, 5), strict=True))
+    data = gif.read_bytes()
+    at = data.find(b"NETSCAPE2.0")
+    assert (int.from_bytes(data[at + 13 : at + 15], "little") if at >= 0 else None) == loops
+
+
+@pytest.mark.parametrize(("speed", "frames"), [(2.0, 5), (0.5, 20)])
+async def test_the_speed_of_a_gif_changes_how_long_it_lasts(hosts: StepProcessPool, root: Path, speed: float, frames: int) -> None:
+    gif = await made(hosts, root, "asset_gif", start="00:00:00", end="00:00:01", fps=10, playback_speed=speed)
+    assert len(numbers(gif)) == pytest.approx(frames, abs=1)
+
+
+async def test_a_gif_without_speed_is_one_frame(hosts: StepProcessPool, root: Path) -> None:
+    gif = await made(hosts, root, "asset_gif", start="00:00:01.480", end="00:00:02.000", playback_speed=0.0)
+    assert numbers(gif) == [37]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({"source": "none.mp4"}, "There is no file film/none.mp4."),
+        ({"source": "out.mp4"}, "The file lies outside of the media root."),
+        ({"source": "sound.mp4"}, "film/sound.mp4 has no video track."),
+        ({"source": "-wide.nut"}, "The picture of film/-wide.nut has more than 16384 pixels on a side."),
+        ({"time": "00:00:04.100"}, "00:00:04.100 is past the end of film/film.mp4."),
+        ({"time": "99:59:59.999"}, "99:59:59.999 is past the end of film/film.mp4."),
+    ],
+)
+async def test_what_cannot_be_made_fails_with_a_sentence(hosts: StepProcessPool, wanted: dict[str, Any], reason: str) -> None:
+    assert await ended(hosts, "asset_image", **{"time": "00:00:00", **wanted}) == Failed(reason, final=True)
+
+
+@pytest.mark.parametrize("source", ["empty.mp4", "half.mp4", "playlist.mp4", "concat.mp4"])
+async def test_hostile_files_are_refused_without_a_path_of_ours(hosts: StepProcessPool, root: Path, source: str) -> None:
+    refused = await ended(hosts, "asset_image", source=source, time="00:00:00")
+    assert isinstance(refused, Failed)
+    assert refused.final
+    assert str(root) not in refused.reason
+
+
+async def test_a_clip_past_the_end_or_backwards_is_refused(hosts: StepProcessPool) -> None:
+    late = await ended(hosts, "asset_video", start="00:00:03.000", end="00:00:04.100")
+    assert late == Failed("00:00:04.100 is past the end of film/film.mp4.", final=True)
+    back = await ended(hosts, "asset_gif", start="00:00:03.000", end="00:00:03.000")
+    assert back == Failed("The end of the clip is not after its start.", final=True)
+
+
+async def test_progress_is_shown(hosts: StepProcessPool) -> None:
+    listener = Listener()
+    await ended(hosts, "asset_video", listener=listener, start="00:00:00", end="00:00:04", frame_accurate=True)
+    assert listener.fractions
+    assert all(0 <= fraction <= 1 for fraction, _ in listener.fractions)

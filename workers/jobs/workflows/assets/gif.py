@@ -1,0 +1,70 @@
+"""`asset_gif`: a clip as an animated GIF, or its first frame as a still one. In two passes: the palette, then the pictures."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.workflow import Step, Workflow
+from workers.jobs.workflows.assets.parameters import ClipParameters
+from workers.jobs.workflows.assets.span import span
+from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.media_file import MediaFile, probe
+
+MOST_FRAMES: Final = 20_000
+_Side = Annotated[float, Field(gt=0, le=8192)]
+
+
+class AssetGif(ClipParameters):
+    """`playback_speed` 0 makes a still picture. `playback_repeats`: -1 plays once, 0 for ever, n repeats n times. With one side
+    only, the other keeps the shape; sides are made even."""
+
+    fps: Annotated[int, Field(ge=1, le=60)] = 10
+    width: _Side | None = None
+    height: _Side | None = None
+    playback_speed: Annotated[float, Field(ge=0, le=100)] = 1.0
+    playback_repeats: Annotated[int, Field(ge=-1, le=65_535)] = 0
+
+
+def make(context: StepContext[AssetGif]) -> StepResult:
+    wanted = context.parameters
+    source = probe(context, wanted.source)
+    clip = span(source, wanted)
+    still = wanted.playback_speed == 0
+    lasts = 0.0 if still else clip.lasts / wanted.playback_speed
+    if lasts * wanted.fps > MOST_FRAMES:
+        raise StepFailed(f"The GIF would have more than {MOST_FRAMES} frames.", final=True)
+    shown = _shown(wanted, source)
+    palette, made = context.workspace / "palette.nut", context.workspace / "clip.gif"
+    one = ("-frames:v", "1")
+    colours = ("-filter_complex", f"{shown},palettegen", *one, "-c:v", "rawvideo", "-f", "nut", palette.name)
+    encode(context, source, *clip.exact, *source.input, *colours, lasts=lasts, part=(0.0, 0.5))
+    picture = ("-filter_complex", f"{shown}[picture];[picture][1:v]paletteuse")
+    loop = ("-loop", str(wanted.playback_repeats), "-f", "gif")
+    inputs = (*clip.exact, *source.input, "-i", palette.name)
+    encode(context, source, *inputs, *picture, *(one if still else ()), *loop, made.name, lasts=lasts, part=(0.5, 1.0))
+    context.publish(made, wanted.name)
+    return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
+
+
+def _shown(wanted: AssetGif, source: MediaFile) -> str:
+    """The filters before the colours: one frame of a still GIF, else all of the clip at the wanted speed."""
+    timed = (
+        ["select=eq(n\\,0)"]
+        if wanted.playback_speed == 0
+        else [f"setpts=(PTS-STARTPTS)/{wanted.playback_speed:.6f}", f"fps={wanted.fps}"]
+    )
+    sizes = f"scale='{_side(wanted.width)}':'{_side(wanted.height)}':flags=lanczos"
+    if wanted.width is None and wanted.height is None:
+        sizes = "scale='2*ceil(iw/2)':'2*ceil(ih/2)':flags=lanczos"
+    return f"[0:{source.video.index}]{','.join(timed)},{sizes}"
+
+
+def _side(pixels: float | None) -> int:
+    """-2: what keeps the shape, and is even."""
+    return -2 if pixels is None else max(2 * round(pixels / 2), 2)
+
+
+ASSET_GIF: Final = Workflow("asset_gif", AssetGif, (Step("make", make),))

@@ -1,0 +1,33 @@
+"""`asset_image`: the frame that is shown at a time, as a JPEG file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.workflow import Step, Workflow
+from workers.jobs.workflows.assets.parameters import AssetParameters, Time, in_seconds
+from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.media_file import probe
+
+
+class AssetImage(AssetParameters):
+    time: Time
+
+
+def make(context: StepContext[AssetImage]) -> StepResult:
+    wanted = context.parameters
+    source = probe(context, wanted.source)
+    frame = source.frame(in_seconds(wanted.time), what=wanted.time)
+    made = context.workspace / "image.jpg"
+    seek = () if frame.seek is None else ("-ss", frame.seek)
+    picture = ("-map", f"0:{source.video.index}", "-frames:v", "1", "-map_metadata", "-1")
+    jpeg = ("-c:v", "mjpeg", "-q:v", "2", "-pix_fmt", "yuvj420p", "-f", "image2", "-update", "1")
+    encode(context, source, *seek, *source.input, *picture, *jpeg, made.name, lasts=0.0)
+    if not made.is_file():
+        raise StepFailed(f"The picture of {source.name} at {wanted.time} cannot be decoded.", final=True)
+    context.publish(made, wanted.name)
+    return StepResult(message=f"{wanted.name}: the frame at {frame.at:.3f} s")
+
+
+ASSET_IMAGE: Final = Workflow("asset_image", AssetImage, (Step("make", make),))

@@ -1,0 +1,46 @@
+"""Parameters that the workflows of assets share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from domain.kernel.errors import Malformed
+from domain.kernel.stream_time import stream_point
+from workers.jobs.media_paths import RelativePath
+from workers.jobs.workflow import JobParameters
+
+
+def _from_start(text: str) -> str:
+    try:
+        known = stream_point(text, field="time").is_span
+    except Malformed:
+        known = False
+    if not known:
+        raise PydanticCustomError("time", "must be a time hh:mm:ss[.fff] from the start of the stream")
+    return text
+
+
+Time = Annotated[str, AfterValidator(_from_start)]
+"""A time from the start of the stream, such as `00:01:30.250`."""
+
+
+class AssetParameters(JobParameters):
+    """`source` and `name` are below the folder of the content: the file that the asset is made of, and the path of the asset."""
+
+    source: RelativePath
+    name: RelativePath
+
+
+class ClipParameters(AssetParameters):
+    """From `start` until before `end`."""
+
+    start: Time
+    end: Time
+
+
+def in_seconds(time: str) -> float:
+    hours, minutes, rest = time.split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(rest)

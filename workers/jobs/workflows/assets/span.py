@@ -1,0 +1,47 @@
+"""The frames of a clip: from the one that is shown at its start until the last one that begins before its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from workers.jobs.context import StepFailed
+from workers.jobs.workflows.assets.parameters import ClipParameters, in_seconds
+from workers.jobs.workflows.media_file import Frame, MediaFile, seconds
+
+_ROUNDED: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The first and the last frame of a clip."""
+
+    first: Frame
+    last: Frame
+
+    @property
+    def end(self) -> float:
+        """When the last frame ends."""
+        return self.last.after
+
+    @property
+    def lasts(self) -> float:
+        return self.end - self.first.at
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """Options of an input that is decoded: it has these frames only. Both cuts are in the middle of a frame."""
+        begin = 0.0 if self.first.before is None else (self.first.before + self.first.at) / 2
+        seek = () if self.first.seek is None else ("-ss", self.first.seek)
+        return (*seek, "-t", seconds((self.last.at + self.end) / 2 - begin))
+
+
+def span(source: MediaFile, wanted: ClipParameters) -> Span:
+    """Fails for a clip that ends before it begins, or past the end of the file."""
+    begin, end = in_seconds(wanted.start), in_seconds(wanted.end)
+    if end <= begin:
+        raise StepFailed("The end of the clip is not after its start.", final=True)
+    last = source.frame(end - _ROUNDED, what=wanted.end)
+    if end > last.after + _ROUNDED:
+        raise StepFailed(f"{wanted.end} is past the end of {source.name}.", final=True)
+    return Span(source.frame(begin, what=wanted.start), last)

@@ -1,0 +1,59 @@
+"""`asset_video`: a clip as an MP4 file. Copied from the key frame before its start, or encoded again, accurate to the frame."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from workers.jobs.context import StepContext, StepResult
+from workers.jobs.workflow import Step, Workflow
+from workers.jobs.workflows.assets.parameters import ClipParameters
+from workers.jobs.workflows.assets.span import Span, span
+from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.media_file import MediaFile, probe, seconds
+
+_ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "192k")
+_EVEN: Final = ("-vf", "scale='2*ceil(iw/2)':'2*ceil(ih/2)'")
+_SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
+
+
+class AssetVideo(ClipParameters):
+    """`mezzanine`: only the highest video track and the first audio track, else all video and audio tracks. `copy_ts` keeps the
+    times of the source."""
+
+    mezzanine: bool = False
+    frame_accurate: bool = False
+    copy_ts: bool = False
+
+
+def make(context: StepContext[AssetVideo]) -> StepResult:
+    wanted = context.parameters
+    source = probe(context, wanted.source)
+    clip = span(source, wanted)
+    made = context.workspace / "clip.mp4"
+    times = ("-copyts",) if wanted.copy_ts else ()
+    cut, coded = _accurate(clip, wanted) if wanted.frame_accurate else _copied(clip, wanted)
+    arguments = (*times, *cut, *source.input, *_tracks(source, wanted), *coded, "-movflags", "+faststart", "-f", "mp4", made.name)
+    encode(context, source, *arguments, lasts=clip.lasts)
+    context.publish(made, wanted.name)
+    return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
+
+
+def _tracks(source: MediaFile, wanted: AssetVideo) -> list[str]:
+    videos = [source.video] if wanted.mezzanine else source.videos
+    audio = "0:a:0?" if wanted.mezzanine else "0:a?"
+    return [option for one in (*(f"0:{video.index}" for video in videos), audio) for option in ("-map", one)]
+
+
+def _accurate(clip: Span, wanted: AssetVideo) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return clip.exact, (*_EVEN, *_ENCODED, *_SAME_TIMES)
+
+
+def _copied(clip: Span, wanted: AssetVideo) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The frames before the start stay visible: a player that ignored what says otherwise would show them."""
+    key = clip.first.key
+    seek = ("-ss", seconds(key)) if key > 0 else ()
+    shift = () if wanted.copy_ts else ("-avoid_negative_ts", "make_zero")
+    return (*seek, "-t", seconds(clip.end - key)), ("-c", "copy", *shift)
+
+
+ASSET_VIDEO: Final = Workflow("asset_video", AssetVideo, (Step("make", make),))

@@ -1,0 +1,36 @@
+"""One run of ffmpeg: its progress is shown, and a run that gets no further is ended."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.workflows.media_file import MediaFile, complaint
+
+LONGEST: Final = 12 * 3600.0
+STALLED: Final = 120.0
+"""Seconds without a new frame and a new byte."""
+_QUIET: Final = ("-hide_banner", "-nostdin", "-nostats", "-v", "error", "-progress", "pipe:1", "-y")
+_MOVES: Final = frozenset({"frame", "out_time_us", "total_size"})
+
+
+def encode(
+    context: StepContext[Any], source: MediaFile, *arguments: str, lasts: float, part: tuple[float, float] = (0.0, 1.0)
+) -> None:
+    """`arguments` hold the input of the source and the output, a file of the workspace. `lasts` is how many seconds the output will
+    have, `part` from where to where the run takes the progress of the step. What ffmpeg refuses fails for good."""
+    begin, end = part
+    seen: dict[str, str] = {}
+
+    def follow(line: str) -> bool:
+        name, _, value = line.strip().partition("=")
+        if name == "out_time_us" and value.lstrip("-").isdigit() and lasts > 0:
+            done = min(max(int(value) / 1_000_000 / lasts, 0.0), 1.0)
+            context.progress(begin + (end - begin) * done)
+        moved = name in _MOVES and seen.get(name) != value
+        seen[name] = value
+        return moved
+
+    ended = context.run("ffmpeg", *_QUIET, *arguments, seconds=LONGEST, stall=STALLED, on_line=follow)
+    if ended.status != 0:
+        raise StepFailed(complaint(ended, source.path, name=source.name, program="ffmpeg"), final=ended.status > 0)

@@ -1,0 +1,174 @@
+"""A media file that a step reads: found below the media root, probed by ffprobe, and read by ffmpeg under the same limits.
+
+What comes from outside is not believed: neither the name of a file nor what its headers say about times and sizes. Files that refer
+to others, such as playlists, are refused by their format before anything that they name is opened.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.programs import Ended
+
+SECONDS: Final = 120.0
+_CONTAINERS: Final = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,mpeg,mpegts,mxf,gxf,dv,ivf,ogg,nut,rm,wtv,"
+    "aac,ac3,aiff,amr,ape,au,caf,dts,eac3,flac,loas,mp3,truehd,tta,w64,wav,wv,"
+    "av1,h261,h263,h264,hevc,m4v,mpegvideo,obu,vc1,vvc,yuv4mpegpipe,ass,srt,webvtt"
+)
+"""The formats that may be read: none of them refers to other files, as playlists do."""
+_LIMITS: Final = ("-protocol_whitelist", "file", "-format_whitelist", _CONTAINERS)
+LARGEST_SIDE: Final = 16_384
+"""Pixels. A picture of 100,000 pixels in a row is an attack, or a mistake."""
+_AROUND: Final = 10.0
+"""Seconds before a time that are looked at for the frame of that time. The demuxer begins at the key frame before."""
+
+
+@dataclass(frozen=True, slots=True)
+class VideoTrack:
+    """`index` is that of the stream in its file."""
+
+    index: int
+    width: int
+    height: int
+    bit_rate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame by its times, in seconds from the start of the file. `before` is the time of the frame before it, `after` that of the
+    next one or the end of this one; `key` the time of the last key frame up to it."""
+
+    at: float
+    before: float | None
+    after: float
+    key: float
+
+    @property
+    def seek(self) -> str | None:
+        """The time to seek to so that this frame is the first one: half a frame early, since times are rounded. None: the start."""
+        return None if self.before is None else seconds((self.before + self.at) / 2)
+
+
+@dataclass(frozen=True)
+class MediaFile:
+    """A probed file. `name` is its path below the media root, which may be shown."""
+
+    context: StepContext[Any]
+    path: Path
+    name: str
+    probed: dict[str, Any] = field(repr=False)
+
+    @property
+    def input(self) -> tuple[str, ...]:
+        return (*_LIMITS, "-i", f"file:{self.path}")
+
+    @cached_property
+    def videos(self) -> tuple[VideoTrack, ...]:
+        """Without pictures that are attached to sound."""
+        found = [one for one in _objects(self.probed.get("streams")) if one.get("codec_type") == "video"]
+        moving = [one for one in found if not _object(one.get("disposition")).get("attached_pic")]
+        tracks = tuple(
+            VideoTrack(_whole(one, "index"), _whole(one, "width"), _whole(one, "height"), _whole(one, "bit_rate")) for one in moving
+        )
+        if any(max(one.width, one.height) > LARGEST_SIDE for one in tracks):
+            raise StepFailed(f"The picture of {self.name} has more than {LARGEST_SIDE} pixels on a side.", final=True)
+        return tracks
+
+    @property
+    def video(self) -> VideoTrack:
+        """The highest one: that with the most pixels, then the most bits."""
+        if not self.videos:
+            raise StepFailed(f"{self.name} has no video track.", final=True)
+        return max(self.videos, key=lambda one: (one.width * one.height, one.bit_rate))
+
+    @cached_property
+    def start(self) -> float:
+        """The time stamp that counts as the start of the file."""
+        return _number(_object(self.probed.get("format")).get("start_time")) or 0.0
+
+    def frame(self, at: float, *, what: str) -> Frame:
+        """The frame that is shown at a time: the last one that begins up to then. A time past the end fails; `what` names it."""
+        frames = self._frames(at)
+        shown = [index for index, (time, _, _) in enumerate(frames) if time <= at + 0.0005]
+        if not shown:
+            raise StepFailed(f"{self.name} has no picture at {what}.", final=True)
+        index = shown[-1]
+        time, lasts, _ = frames[index]
+        after = frames[index + 1][0] if index + 1 < len(frames) else time + lasts
+        if at > after + 0.0005:
+            raise StepFailed(f"{what} is past the end of {self.name}.", final=True)
+        keys = [one for one, _, key in frames[: index + 1] if key]
+        return Frame(time, frames[index - 1][0] if index else None, after, keys[-1] if keys else time)
+
+    def _frames(self, at: float) -> list[tuple[float, float, bool]]:
+        """Time, duration and whether it is a key frame, of the frames around a time, in the order in which they are shown."""
+        show = ("-select_streams", str(self.video.index), "-show_entries", "packet=pts_time,duration_time,flags", "-of", "json")
+        begin = max(self.start + at - _AROUND, 0.0)
+        interval = ("-read_intervals", f"{seconds(begin)}%{seconds(self.start + at + _AROUND)}")
+        packets = _objects(_asked(self.context, self.path, *show, *interval, name=self.name).get("packets"))
+        found = [
+            (time - self.start, _number(one.get("duration_time")) or 0.0, "K" in str(one.get("flags")))
+            for one in packets
+            if (time := _number(one.get("pts_time"))) is not None and "D" not in str(one.get("flags"))
+        ]
+        return sorted(found)
+
+
+def probe(context: StepContext[Any], file: str, *, show: tuple[str, ...] = ("-show_format", "-show_streams")) -> MediaFile:
+    """`file` lies in the folder of the content. What cannot be read fails for good, with the reason."""
+    name = f"{context.job.content_id}/{file}"
+    path = context.path(name)
+    if not path.is_file():
+        raise StepFailed(f"There is no file {name}.", final=True)
+    return MediaFile(context, path, name, _asked(context, path, *show, "-of", "json", name=name))
+
+
+def complaint(ended: Ended, path: Path, *, name: str, program: str) -> str:
+    """The last line of its errors, without paths of this machine."""
+    lines = [line for line in ended.errors.decode(errors="replace").splitlines() if line.strip()]
+    last = lines[-1] if lines else f"it ended with status {ended.status}"
+    return f"{program}: {last.replace(f'file:{path}', name).replace(str(path), name)}"
+
+
+def seconds(time: float) -> str:
+    """As ffmpeg reads it."""
+    return f"{time:.6f}"
+
+
+def _asked(context: StepContext[Any], path: Path, *arguments: str, name: str) -> dict[str, Any]:
+    ended = context.run("ffprobe", "-v", "error", *_LIMITS, *arguments, "-i", f"file:{path}", seconds=SECONDS)
+    if ended.status != 0:
+        raise StepFailed(complaint(ended, path, name=name, program="ffprobe"), final=ended.status > 0)
+    try:
+        found = json.loads(ended.output)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise StepFailed("ffprobe did not answer in JSON, or with too much of it.", final=True)
+    return found
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(stream: dict[str, Any], name: str) -> int:
+    value = stream.get(name)
+    return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isascii() and value.isdigit()) else 0
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
