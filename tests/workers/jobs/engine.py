@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.registry import installed
 from workers.kernel.metrics import WorkerMetrics
+from workers.outcomes.order_worker import OwnerCommand
 from workers.ports import DownloadLimits
 from workers.wiring import WorkerContext, Workers
 
@@ -114,7 +115,14 @@ def plugins() -> Iterator[None]:
 
 @asynccontextmanager
 async def process(
-    conninfo: str, role: str | None, *, media_root: Path, roles: Sequence[str] = ENGINE, steps: int = 4, lease: float = 30.0
+    conninfo: str,
+    role: str | None,
+    *,
+    media_root: Path,
+    roles: Sequence[str] = ENGINE,
+    steps: int = 4,
+    lease: float = 30.0,
+    owners: Callable[[], Mapping[str, OwnerCommand]] = owners,
 ) -> AsyncIterator[Core]:
     """The parts of one process of the product, without its web server."""
     inner = core(conninfo, role=role, clock=system_clock)
