@@ -267,7 +267,7 @@ JOB = Room(
     views=(JOB_VIEW, JOB_TASK_VIEW),
     migrations=(
         Migration.read("0010 job queue", "job/schema.sql"),
-        Migration.read("0014 orders", "effects/schema.sql"),
+        Migration.read("0015 orders", "effects/schema.sql"),
     ),
     grants=(Grant("SEQUENCE job_numbers", "USAGE"), Grant("SEQUENCE job_log_line_numbers", "USAGE")),
     removals=_removals,
