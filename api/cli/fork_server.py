@@ -1,4 +1,4 @@
-"""The fork server's own process: it has one thread, has imported what its processes need, and forks for each start. ADR 0043."""
+"""The fork server's own process: it has one thread, has imported what its processes need, and forks for each start. ADR 0045."""
 
 from __future__ import annotations
 

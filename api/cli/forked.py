@@ -1,4 +1,4 @@
-"""Processes of the fork server, as the supervisor sees them. ADR 0043."""
+"""Processes of the fork server, as the supervisor sees them. ADR 0045."""
 
 from __future__ import annotations
 
