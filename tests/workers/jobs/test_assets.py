@@ -11,7 +11,7 @@ import pytest
 from tests.workers.jobs.counted import film, numbers, probed
 from tests.workers.jobs.hosting import Listener, order
 from workers.jobs.protocol import Failed, Finished
-from workers.jobs.step_processes import StepProcessPool
+from workers.jobs.step_process_pool import StepProcessPool
 
 TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4")
 H264 = ("-c:v", "libx264", "-g", "30", "-sc_threshold", "0", "-bf", "2", "-pix_fmt", "yuv420p")
