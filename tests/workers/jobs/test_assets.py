@@ -24,6 +24,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = root / "film"
     folder.mkdir(parents=True)
     film(folder / "film.mp4", *TRACKS, *H264, inputs=TONE)
+    film(folder / "film.ts", *H264)
+    film(folder / "film.mkv", *H264)
+    film(folder / "film.avi", "-c:v", "mpeg4", "-g", "30", "-q:v", "2")
     film(folder / "odd.mp4", "-vf", "crop=127:95:0:0", "-c:v", "libx264", "-pix_fmt", "yuv444p", frames=25)
     film(folder / "ntsc.mp4", *H264, fps="30000/1001")
     film(folder / "-wide.nut", "-vf", "scale=20000:16", "-c:v", "ffv1", frames=1)
@@ -76,6 +79,16 @@ async def test_frames_of_a_rate_that_no_clock_divides_are_found(hosts: StepProce
     assert numbers(await made(hosts, root, "asset_image", source="ntsc.mp4", time=time)) == [number]
 
 
+@pytest.mark.parametrize("source", ["film.ts", "film.mkv", "film.avi"])
+@pytest.mark.parametrize("number", [0, 31, 99])
+async def test_frames_are_found_in_other_containers(hosts: StepProcessPool, root: Path, source: str, number: int) -> None:
+    """Also where the first time stamp is not 0, and where the last frame does not say how long it lasts."""
+    time = f"00:00:{number / 25 + 0.02:06.3f}"
+    assert numbers(await made(hosts, root, "asset_image", source=source, time=time)) == [number]
+    clip = await made(hosts, root, "asset_video", source=source, start="00:00:03.000", end="00:00:04.000", frame_accurate=True)
+    assert numbers(clip) == list(range(75, 100))
+
+
 async def test_an_accurate_clip_has_the_frames_of_its_times_and_all_tracks(hosts: StepProcessPool, root: Path) -> None:
     times = {"start": "00:00:01.020", "end": "00:00:02.000"}
     clip = await made(hosts, root, "asset_video", **times, frame_accurate=True)
@@ -95,6 +108,13 @@ async def test_a_copied_clip_begins_at_the_key_frame_before_its_start(hosts: Ste
     streams = probed(clip)["streams"]
     assert [(one["codec_type"], one["codec_name"]) for one in streams] == [("video", "h264"), ("audio", "aac")]
     assert streams[0]["width"] == 128, "the highest"
+
+
+@pytest.mark.parametrize("source", ["film.mkv", "film.avi", "film.ts"])
+async def test_a_clip_is_copied_from_mp4_only(hosts: StepProcessPool, source: str) -> None:
+    refused = await ended(hosts, "asset_video", source=source, start="00:00:01.480", end="00:00:02.000")
+    reason = f"A clip is copied from an MP4 file only, and film/{source} is none; a frame accurate clip can be made of it."
+    assert refused == Failed(reason, final=True)
 
 
 @pytest.mark.parametrize("accurate", [True, False])

@@ -25,6 +25,7 @@ _CONTAINERS: Final = (
 _LIMITS: Final = ("-protocol_whitelist", "file", "-format_whitelist", _CONTAINERS)
 LARGEST_SIDE: Final = 16_384
 """Pixels. A picture of 100,000 pixels in a row is an attack, or a mistake."""
+_BEFORE_KEY: Final = 0.01
 _AROUND: Final = 10.0
 """Seconds before a time that are looked at for the frame of that time. The demuxer begins at the key frame before."""
 
@@ -50,9 +51,19 @@ class Frame:
     key: float
 
     @property
-    def seek(self) -> str | None:
-        """The time to seek to so that this frame is the first one: half a frame early, since times are rounded. None: the start."""
-        return None if self.before is None else seconds((self.before + self.at) / 2)
+    def begin(self) -> float:
+        """Half a frame before it, since times are rounded."""
+        return self.at if self.before is None else (self.before + self.at) / 2
+
+    @property
+    def middle(self) -> float:
+        return (self.at + self.after) / 2
+
+    @property
+    def seek(self) -> float:
+        """A time to seek to so that decoding begins at its key frame or before. Some demuxers land behind the time they are given,
+        so what is before the frame is cut off after decoding."""
+        return max(self.key - _BEFORE_KEY, 0.0)
 
 
 @dataclass(frozen=True)
@@ -64,9 +75,9 @@ class MediaFile:
     name: str
     probed: dict[str, Any] = field(repr=False)
 
-    @property
-    def input(self) -> tuple[str, ...]:
-        return (*_LIMITS, "-i", f"file:{self.path}")
+    def input(self, seek: float = 0.0) -> tuple[str, ...]:
+        """The file as an input of ffmpeg, from a time on. Times of frames then count from there."""
+        return (*(("-ss", seconds(seek)) if seek > 0 else ()), *_LIMITS, "-i", f"file:{self.path}")
 
     @cached_property
     def videos(self) -> tuple[VideoTrack, ...]:
@@ -87,6 +98,11 @@ class MediaFile:
             raise StepFailed(f"{self.name} has no video track.", final=True)
         return max(self.videos, key=lambda one: (one.width * one.height, one.bit_rate))
 
+    @property
+    def is_mp4(self) -> bool:
+        """Or of its family. Its demuxer finds the key frame of each time; others may begin with another one."""
+        return "mp4" in str(_object(self.probed.get("format")).get("format_name")).split(",")
+
     @cached_property
     def start(self) -> float:
         """The time stamp that counts as the start of the file."""
@@ -100,11 +116,14 @@ class MediaFile:
             raise StepFailed(f"{self.name} has no picture at {what}.", final=True)
         index = shown[-1]
         time, lasts, _ = frames[index]
+        before = frames[index - 1][0] if index else None
+        if not lasts and before is not None:  # not every container says how long its last frame lasts
+            lasts = time - before
         after = frames[index + 1][0] if index + 1 < len(frames) else time + lasts
         if at > after + 0.0005:
             raise StepFailed(f"{what} is past the end of {self.name}.", final=True)
         keys = [one for one, _, key in frames[: index + 1] if key]
-        return Frame(time, frames[index - 1][0] if index else None, after, keys[-1] if keys else time)
+        return Frame(time, before, after, keys[-1] if keys else time)
 
     def _frames(self, at: float) -> list[tuple[float, float, bool]]:
         """Time, duration and whether it is a key frame, of the frames around a time, in the order in which they are shown."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import ClipParameters
-from workers.jobs.workflows.assets.span import span
+from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, probe
 
@@ -36,20 +36,20 @@ def make(context: StepContext[AssetGif]) -> StepResult:
     lasts = 0.0 if still else clip.lasts / wanted.playback_speed
     if lasts * wanted.fps > MOST_FRAMES:
         raise StepFailed(f"The GIF would have more than {MOST_FRAMES} frames.", final=True)
-    shown = _shown(wanted, source)
+    shown = _shown(wanted, source, clip)
     palette, made = context.workspace / "palette.nut", context.workspace / "clip.gif"
     one = ("-frames:v", "1")
     colours = ("-filter_complex", f"{shown},palettegen", *one, "-c:v", "rawvideo", "-f", "nut", palette.name)
-    encode(context, source, *clip.exact, *source.input, *colours, lasts=lasts, part=(0.0, 0.5))
+    encode(context, source, *source.input(clip.first.seek), *colours, lasts=lasts, part=(0.0, 0.5))
     picture = ("-filter_complex", f"{shown}[picture];[picture][1:v]paletteuse")
     loop = ("-loop", str(wanted.playback_repeats), "-f", "gif")
-    inputs = (*clip.exact, *source.input, "-i", palette.name)
+    inputs = (*source.input(clip.first.seek), "-i", palette.name)
     encode(context, source, *inputs, *picture, *(one if still else ()), *loop, made.name, lasts=lasts, part=(0.5, 1.0))
     context.publish(made, wanted.name)
     return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
 
 
-def _shown(wanted: AssetGif, source: MediaFile) -> str:
+def _shown(wanted: AssetGif, source: MediaFile, clip: Span) -> str:
     """The filters before the colours: one frame of a still GIF, else all of the clip at the wanted speed."""
     timed = (
         ["select=eq(n\\,0)"]
@@ -59,7 +59,7 @@ def _shown(wanted: AssetGif, source: MediaFile) -> str:
     sizes = f"scale='{_side(wanted.width)}':'{_side(wanted.height)}':flags=lanczos"
     if wanted.width is None and wanted.height is None:
         sizes = "scale='2*ceil(iw/2)':'2*ceil(ih/2)':flags=lanczos"
-    return f"[0:{source.video.index}]{','.join(timed)},{sizes}"
+    return f"[0:{source.video.index}]{','.join((clip.filters(clip.first.seek), *timed, sizes))}"
 
 
 def _side(pixels: float | None) -> int:

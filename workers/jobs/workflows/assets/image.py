@@ -8,7 +8,7 @@ from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import AssetParameters, Time, in_seconds
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.media_file import probe
+from workers.jobs.workflows.media_file import probe, seconds
 
 
 class AssetImage(AssetParameters):
@@ -20,10 +20,10 @@ def make(context: StepContext[AssetImage]) -> StepResult:
     source = probe(context, wanted.source)
     frame = source.frame(in_seconds(wanted.time), what=wanted.time)
     made = context.workspace / "image.jpg"
-    seek = () if frame.seek is None else ("-ss", frame.seek)
-    picture = ("-map", f"0:{source.video.index}", "-frames:v", "1", "-map_metadata", "-1")
+    cut = ("-vf", f"trim=start={seconds(frame.begin - frame.seek)}", "-frames:v", "1")
+    picture = ("-map", f"0:{source.video.index}", *cut, "-map_metadata", "-1")
     jpeg = ("-c:v", "mjpeg", "-q:v", "2", "-pix_fmt", "yuvj420p", "-f", "image2", "-update", "1")
-    encode(context, source, *seek, *source.input, *picture, *jpeg, made.name, lasts=0.0)
+    encode(context, source, *source.input(frame.seek), *picture, *jpeg, made.name, lasts=0.0)
     if not made.is_file():
         raise StepFailed(f"The picture of {source.name} at {wanted.time} cannot be decoded.", final=True)
     context.publish(made, wanted.name)

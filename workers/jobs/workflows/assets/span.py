@@ -28,12 +28,10 @@ class Span:
     def lasts(self) -> float:
         return self.end - self.first.at
 
-    @property
-    def exact(self) -> tuple[str, ...]:
-        """Options of an input that is decoded: it has these frames only. Both cuts are in the middle of a frame."""
-        begin = 0.0 if self.first.before is None else (self.first.before + self.first.at) / 2
-        seek = () if self.first.seek is None else ("-ss", self.first.seek)
-        return (*seek, "-t", seconds((self.last.at + self.end) / 2 - begin))
+    def filters(self, origin: float, *, audio: bool = False) -> str:
+        """Cut decoded frames or samples to these frames, whose times count from `origin`."""
+        begin, end = (self.first.at, self.end) if audio else (self.first.begin, self.last.middle)
+        return f"{'atrim' if audio else 'trim'}=start={seconds(begin - origin)}:end={seconds(end - origin)}"
 
 
 def span(source: MediaFile, wanted: ClipParameters) -> Span:

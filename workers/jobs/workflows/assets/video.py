@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from workers.jobs.context import StepContext, StepResult
+from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
@@ -12,7 +12,7 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, probe, seconds
 
 _ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "192k")
-_EVEN: Final = ("-vf", "scale='2*ceil(iw/2)':'2*ceil(ih/2)'")
+_EVEN: Final = "scale='2*ceil(iw/2)':'2*ceil(ih/2)'"
 _SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
 
 
@@ -31,8 +31,8 @@ def make(context: StepContext[AssetVideo]) -> StepResult:
     clip = span(source, wanted)
     made = context.workspace / "clip.mp4"
     times = ("-copyts",) if wanted.copy_ts else ()
-    cut, coded = _accurate(clip, wanted) if wanted.frame_accurate else _copied(clip, wanted)
-    arguments = (*times, *cut, *source.input, *_tracks(source, wanted), *coded, "-movflags", "+faststart", "-f", "mp4", made.name)
+    read, coded = (_accurate if wanted.frame_accurate else _copied)(source, clip, copy_ts=wanted.copy_ts)
+    arguments = (*times, *read, *_tracks(source, wanted), *coded, "-movflags", "+faststart", "-f", "mp4", made.name)
     encode(context, source, *arguments, lasts=clip.lasts)
     context.publish(made, wanted.name)
     return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
@@ -44,16 +44,25 @@ def _tracks(source: MediaFile, wanted: AssetVideo) -> list[str]:
     return [option for one in (*(f"0:{video.index}" for video in videos), audio) for option in ("-map", one)]
 
 
-def _accurate(clip: Span, wanted: AssetVideo) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return clip.exact, (*_EVEN, *_ENCODED, *_SAME_TIMES)
+def _accurate(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    origin = -source.start if copy_ts else clip.first.seek
+    begin = seconds(clip.first.at - origin)
+    video, sound = clip.filters(origin), clip.filters(origin, audio=True)
+    if not copy_ts:
+        video, sound = f"{video},setpts=PTS-{begin}/TB", f"{sound},asetpts=PTS-{begin}/TB"
+    filters = ("-filter:v", f"{video},{_EVEN}", "-filter:a", sound)
+    return source.input(clip.first.seek), (*filters, *_ENCODED, *_SAME_TIMES)
 
 
-def _copied(clip: Span, wanted: AssetVideo) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _copied(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The frames before the start stay visible: a player that ignored what says otherwise would show them."""
+    if not source.is_mp4:
+        name = source.name
+        reason = f"A clip is copied from an MP4 file only, and {name} is none; a frame accurate clip can be made of it."
+        raise StepFailed(reason, final=True)
     key = clip.first.key
-    seek = ("-ss", seconds(key)) if key > 0 else ()
-    shift = () if wanted.copy_ts else ("-avoid_negative_ts", "make_zero")
-    return (*seek, "-t", seconds(clip.end - key)), ("-c", "copy", *shift)
+    shift = () if copy_ts else ("-avoid_negative_ts", "make_zero")
+    return ("-t", seconds(clip.end - key), *source.input(key)), ("-c", "copy", *shift)
 
 
 ASSET_VIDEO: Final = Workflow("asset_video", AssetVideo, (Step("make", make),))
