@@ -18,6 +18,8 @@ from domain.kernel.credentials import hints_at_credential, speaks_of_credential
 MASK: Final = "****"
 _SHORTEST: Final = 4
 """A shorter text occurs inside many words of a log."""
+_DISTINCT: Final = 12
+"""Characters of a part of a secret that nothing else is likely to have."""
 
 _TELLING: Final = 8
 """A value in a query that is as long as this may be a credential, whatever it is called."""
@@ -28,6 +30,9 @@ _RECORDED: Final = frozenset(
 )
 _BLANKS: Final = " \t\n\r\v\f\ufeff"
 _AROUND: Final = " \t\"'-"
+_ESCAPED: Final = re.compile(r"""[^\x20-\x7e]|[\\"]""")
+"""What JSON writes as more than one character."""
+_BRACKETS: Final = "[]{}()<>/,;"
 _LABELS: Final = ("name", "key", "header")
 _PIECE: Final = re.compile(r"\S+")
 _AUTHORITY: Final = re.compile(r"[^/\\]*")
@@ -157,7 +162,8 @@ class _Masking:
     def _note(self, text: str) -> None:
         if len(text) >= _SHORTEST and text != MASK:
             in_json = (json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
-            self.taken.update((text, *in_json, quote(text, "", errors="replace")))
+            whole = [part for part in _ESCAPED.split(text) if len(part) >= _DISTINCT]  # as in JSON within JSON
+            self.taken.update((text, *in_json, quote(text, "", errors="replace"), *whole))
 
     def _text(self, text: str, depth: int) -> str:
         if _may_be_json(text):
@@ -196,7 +202,7 @@ class _Masking:
         for found in name.finditer(text):
             if found.start() >= at and speaks_of_credential(found["name"]):
                 secret = value.match(text, found.end())
-                if secret is not None and secret[0].strip():
+                if secret is not None and secret[0].strip() and secret[0].strip(_AROUND + _BRACKETS) != MASK:
                     for line in (secret[0], *secret[0].splitlines()):
                         self._note(line)
                         self._note(line.strip(_AROUND))
