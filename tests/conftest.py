@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -106,6 +107,15 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.fixture(scope="session")
 def thorough(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--thorough"))
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """That of the session: commands of the product that a test calls change it for the whole process."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture

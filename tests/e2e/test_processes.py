@@ -64,7 +64,7 @@ def test_what_reads_no_log_has_no_lag(product: Product, key: str) -> None:
         return {each["name"]: each["lag"] for each in answer.json()}
 
     reads_no_log = {"controller", "deliveries", "scheduler", "windows_capture", "work"}
-    until(lambda: len(told()) == len(reads_no_log) + 3)
+    until(lambda: len(told()) == len(reads_no_log) + 4)
     lags = told()
     assert {name for name, lag in lags.items() if lag is None} == reads_no_log, lags
     assert (

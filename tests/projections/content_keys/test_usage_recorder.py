@@ -25,7 +25,7 @@ from projections.log.streams import Streams
 from tests.conftest import NOON, HandClock
 from tests.projections.content_keys.issuing import handlers_on, issue, issue_one, key_request, let_an_hour_pass, topics
 from tests.projections.feeding import table
-from tests.projections.log.helpers import Wire
+from tests.projections.log.helpers import Wire, until
 
 
 def use(key: PlainKey | UUID, *systems: str, version: str = "1", transaction: str = "t-1") -> KeyUse:
@@ -236,6 +236,7 @@ async def test_nothing_is_lost_while_the_database_is_away(inner: Core, wire: Wir
         await recorder.flush()
     recorder.add(use(found[0], "FAIRPLAY"))
     await wire.mend()
+    await until(lambda: not far.database.availability.lost)
     await recorder.flush()
     await recorder.flush()
     await far.stop()

@@ -83,7 +83,7 @@ async def test_a_listener_that_hears_nothing_goes_on(link: Link, database_url: s
 
 async def test_an_append_that_comes_late_is_written_once(link: Link, database_url: str) -> None:
     """The statement waits somewhere on the way, and arrives after it was given up and another one was made."""
-    database = Database(link.through(database_url))
+    database = Database(link.through(database_url) + " connect_timeout=5")
     appender = Appender(database, limits=AppendLimits(patience=0.5))
     await appender.start()
     try:

@@ -161,7 +161,7 @@ async def test_a_long_reason_is_cut(shared: StepProcessPool) -> None:
 async def test_an_unknown_workflow_is_not_a_final_failure(shared: StepProcessPool) -> None:
     ended = await shared.run(order("nothing", workflow="unheard_of"), Listener())
     assert isinstance(ended, Failed)
-    assert ended.reason.startswith("This worker cannot run it: job.workflow: must be one of http_fetch_verify, ")
+    assert ended.reason.startswith("This worker cannot run it: job.workflow: must be one of asset_gif, ")
     assert not ended.final
 
 
