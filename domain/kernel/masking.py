@@ -30,6 +30,8 @@ _RECORDED: Final = frozenset(
 )
 _BLANKS: Final = " \t\n\r\v\f\ufeff"
 _AROUND: Final = " \t\"'-"
+_ORDINARY: Final = re.compile(r"[\w./+*]*")
+"""A text in which no name gets a value, such as a media type: most texts are."""
 _ESCAPED: Final = re.compile(r"""[^\x20-\x7e]|[\\"]""")
 """What JSON writes as more than one character."""
 _BRACKETS: Final = "[]{}()<>/,;"
@@ -173,6 +175,8 @@ class _Masking:
         return self._plain_text(text)
 
     def _plain_text(self, text: str) -> str:
+        if "eyJ" not in text and _ORDINARY.fullmatch(text):
+            return text
         if "://" in text:
             text = _PIECE.sub(self._piece, text)
         if "PRIVATE KEY-----" in text:
