@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 
@@ -93,14 +93,22 @@ async def rebuild(url: str, names: Sequence[str]) -> list[Rebuilt]:
 
 
 async def _append(share: Share) -> None:
-    database, mapper = Database(share.url), EventMapper(catalogue())
-    write_sets = WriteSets(mapper, views())
-    connection, roots = await database.connect("fill"), share.roots()
+    await append_all(share.url, _batches(share.roots()))
+
+
+def _batches(roots: Iterator[AggregateRoot]) -> Iterator[list[WriteSet]]:
+    write_sets = WriteSets(EventMapper(catalogue()), views())
+    while batch := list(islice(roots, _BATCH)):
+        yield [WriteSet(write_sets.event_rows(root.collect_events(), Cause.by("bench"))) for root in batch]  # type: ignore[arg-type]
+
+
+async def append_all(url: str, batches: Iterable[Sequence[WriteSet]]) -> None:
+    """Each batch with one statement."""
+    connection = await Database(url).connect("fill")
     await send_events(connection)
     try:
-        while batch := list(islice(roots, _BATCH)):
-            appends = [WriteSet(write_sets.event_rows(root.collect_events(), Cause.by("bench"))) for root in batch]  # type: ignore[arg-type]
-            text, parameters = statement(appends)
+        for batch in batches:
+            text, parameters = statement(batch)
             await connection.execute(text, parameters, binary=True)
     finally:
         await connection.close()

@@ -19,14 +19,13 @@ import uvloop
 
 from api.wiring.catalogue import catalogue
 from bench import schedule
+from bench.fill import append_all
 from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
 from domain.media_event.aggregate import MediaEvent
-from projections.kernel.database import Database
-from projections.log.append import send_events
 from projections.log.partitions import EVENTS_PER_PARTITION
-from projections.log.statement import EventRow, WriteSet, statement
+from projections.log.statement import EventRow, WriteSet
 from projections.log.write_set import metadata_text
 
 EVENTS_OF_A_LIFE = 10
@@ -90,14 +89,7 @@ def _started(share: Share) -> subprocess.Popen[str]:
 
 
 async def _append(share: Share) -> None:
-    connection = await Database(share.url).connect("fill")
-    await send_events(connection)
-    try:
-        for batch in share.batches():
-            text, parameters = statement([WriteSet(batch)])
-            await connection.execute(text, parameters, binary=True)
-    finally:
-        await connection.close()
+    await append_all(share.url, ([WriteSet(batch)] for batch in share.batches()))
 
 
 def main() -> None:

@@ -10,12 +10,10 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.kernel.mapper import EventMapper
 from projections.consumers.leases import ShardLeases
-from projections.log.log_watcher import LogWatcher
 from projections.records.queries import RecordQueries
+from tests.workers.consumed import consumed
 from workers.callbacks.fanout import CallbackFanout
 from workers.callbacks.removal import CONSUMER
-from workers.kernel.consumer import Consumer
-from workers.kernel.log_feed import LogFeed
 
 
 @asynccontextmanager
@@ -24,10 +22,5 @@ async def consuming(inner: Core) -> AsyncIterator[None]:
     records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
     handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4(), host="test")
-    feed = LogFeed(inner.database, LogWatcher(inner.database), kinds=handler.kinds)
-    consumer = Consumer(inner.database, leases, feed=feed, handler=handler)
-    await consumer.start()
-    try:
+    async with consumed(inner, handler, leases):
         yield
-    finally:
-        await consumer.stop()

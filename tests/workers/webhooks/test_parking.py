@@ -11,14 +11,12 @@ from domain.media_event.commands import AddOrUpdateEvent
 from domain.records.kinds.chapter_point import ChapterPoint
 from projections.consumers.leases import ShardLeases
 from projections.consumers.parked import ParkedRecords
-from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 from tests.projections.feeding import as_superuser, do, event, record
 from tests.projections.log.helpers import rows as read_rows
 from tests.projections.log.helpers import until
+from tests.workers.consumed import consumed
 from tests.workers.webhooks.feeding import ALL, fed, told, webhook
-from workers.kernel.consumer import Consumer
-from workers.kernel.log_feed import LogFeed
 
 _PARKED = "SELECT position FROM parked_records ORDER BY position"
 
@@ -27,13 +25,8 @@ _PARKED = "SELECT position FROM parked_records ORDER BY position"
 async def consuming(inner: Core) -> AsyncIterator[None]:
     handler = fed(inner).fanout
     leases = ShardLeases(inner.database, "webhooks", shards=1, member=uuid4(), lease=0.4)
-    feed = LogFeed(inner.database, LogWatcher(inner.database), kinds=handler.kinds)
-    consumer = Consumer(inner.database, leases, feed=feed, handler=handler)
-    await consumer.start()
-    try:
+    async with consumed(inner, handler, leases):
         yield
-    finally:
-        await consumer.stop()
 
 
 async def test_a_chapter_point_waits_for_the_unreadable_record_of_its_event(inner: Core, database_url: str) -> None:
