@@ -29,7 +29,17 @@ class Forked(subprocess.Popen[str]):
     _status: socket.socket
     _watched: int
 
-    def __init__(self, *arguments: str, environment: Mapping[str, str], stdin: Any = None, stdout: Any, stderr: Any) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str],
+        stdin: Any = None,
+        stdout: Any,
+        stderr: Any,
+        files: tuple[int, int] | None = None,
+    ) -> None:
+        """`files`: its soft and hard limit of open files from the start; None: those of this process."""
+        self._files = files or resource.getrlimit(resource.RLIMIT_NOFILE)
         streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
         super().__init__(arguments, cwd=ROOT, env=environment, text=True, **streams)
 
@@ -41,7 +51,7 @@ class Forked(subprocess.Popen[str]):
             "arguments": self.args,
             "environment": dict(given[6]),
             "directory": str(given[5]),
-            "files": resource.getrlimit(resource.RLIMIT_NOFILE),
+            "files": self._files,
         }
         self._status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:

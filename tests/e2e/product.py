@@ -28,8 +28,16 @@ END = 120.0
 class Product:
     """One `medialedger` process, and its address once it is ready."""
 
-    def __init__(self, command: str, home: Path, environment: Mapping[str, str], *, root: Path = ROOT) -> None:
-        """`root` is the source tree that it runs. Another than this one is run by an interpreter of its own."""
+    def __init__(
+        self,
+        command: str,
+        home: Path,
+        environment: Mapping[str, str],
+        *,
+        root: Path = ROOT,
+        files: tuple[int, int] | None = None,
+    ) -> None:
+        """`root` is the source tree that it runs: another than this one by an interpreter of its own. `files`: see `Forked`."""
         self.home = home
         self.address = ""
         self._stderr = home.parent / f"{home.name}.{command.split()[0]}.{os.getpid()}.{monotonic()}.log"
@@ -39,7 +47,7 @@ class Product:
         with self._stderr.open("wb") as stderr:
             if root == ROOT:
                 self.process: subprocess.Popen[str] = Forked(
-                    "medialedger", *command.split(), environment=environment, stdout=subprocess.PIPE, stderr=stderr
+                    "medialedger", *command.split(), environment=environment, stdout=subprocess.PIPE, stderr=stderr, files=files
                 )
             else:
                 program = [sys.executable, "-m", "api.cli.main", *command.split()]
@@ -115,12 +123,19 @@ class Products:
         """`settings` are named without their prefix, in lower case: `database_url`."""
         return self.start_from(ROOT, home, command, **settings)
 
+    def start_with_files(self, home: Path, soft: int, hard: int) -> Product:
+        """With these limits of open files."""
+        return self._remember(Product("up", home, {}, files=(soft, hard)))
+
     def start_from(self, root: Path, home: Path, command: str, /, **settings: str) -> Product:
         """Of another source tree."""
         environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in settings.items()}
-        self._homes.add(home)
-        self._started.append(Product(command, home, environment, root=root))
-        return self._started[-1]
+        return self._remember(Product(command, home, environment, root=root))
+
+    def _remember(self, product: Product) -> Product:
+        self._homes.add(product.home)
+        self._started.append(product)
+        return product
 
     def migrate(self, home: Path, **settings: str) -> None:
         """Make the database that `api` and `workers` start on."""

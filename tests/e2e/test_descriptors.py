@@ -86,9 +86,8 @@ async def all_at_once(product: Product) -> tuple[Counter[str], int, int]:
 async def test_a_thousand_connections_are_served_under_the_usual_soft_limit(
     started: Products, tmp_path: Path, many_files: None
 ) -> None:
-    with files(LOW):
-        product = started.start(tmp_path / "home")
-    product.until_ready()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    product = started.start_with_files(tmp_path / "home", LOW, hard).until_ready()
     assert resource.prlimit(product.process.pid, resource.RLIMIT_NOFILE)[0] > LOW
     answers, written, _ = await all_at_once(product)
     assert (answers, written) == ({"200": CONNECTIONS}, 200)
@@ -98,9 +97,7 @@ async def test_a_thousand_connections_are_served_under_the_usual_soft_limit(
 async def test_under_a_hard_limit_connections_are_refused_before_files_run_out(
     started: Products, tmp_path: Path, many_files: None
 ) -> None:
-    product = started.start(tmp_path / "home")
-    resource.prlimit(product.process.pid, resource.RLIMIT_NOFILE, (LOW, LOW))  # long before it looks at its limit
-    product.until_ready()
+    product = started.start_with_files(tmp_path / "home", LOW, LOW).until_ready()
     told = [
         line["message"] for line in map(json.loads, product.errors.splitlines()) if "MEDIALEDGER_CONNECTIONS" in line["message"]
     ]
