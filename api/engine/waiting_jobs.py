@@ -1,6 +1,7 @@
 """The ceiling of jobs that wait: docs/reference/api/job-engine.md#settings.
 
-It is counted at most once a second for each client, so a few more may be accepted by several processes at the same moment.
+They are counted at most once a second for each client, by one request at a time: those beside it go by the last count and what was
+accepted since. So a few more than the ceiling may be accepted at the same moment.
 """
 
 from __future__ import annotations
@@ -40,11 +41,18 @@ class WaitingJobs:
         now = self._monotonic()
         found = self._of.get(client)
         if found is None or now - found.at >= _FRESH:
-            most = (await self._settings.of([client]))[client].max_waiting_jobs
-            found = _Counted(await self._counts.waiting(client, most=most), most, now)
+            if found is not None:
+                self._of[client] = found._replace(at=now)
+            found = await self._count(client, now)
         if found.waiting >= found.most:
             detail = f"{found.most} jobs of the client wait, which is its limit"
             raise TooManyRequests(detail, retry_after=_LATER)
+        self._of[client] = found._replace(waiting=found.waiting + 1)
+
+    async def _count(self, client: str, now: float) -> _Counted:
+        most = (await self._settings.of([client]))[client].max_waiting_jobs
+        counted = _Counted(await self._counts.waiting(client, most=most), most, now)
         if len(self._of) >= _KEPT:
             self._of.clear()
-        self._of[client] = found._replace(waiting=found.waiting + 1)
+        self._of[client] = counted
+        return counted
