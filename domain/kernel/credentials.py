@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 _WORD: Final = re.compile(
@@ -16,16 +17,29 @@ _HARMLESS: Final = re.compile(
 )
 """Ordinary words that only look like one of the above."""
 
+_LONGEST_KEPT: Final = 64
+"""Characters. Names of requests come again and again; a longer one is no such name."""
+
 _SEAMS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])|[^A-Za-z0-9]+")
 
 
 def hints_at_credential(name: str) -> bool:
     """For names in which a harmless word is rare, such as headers: rather mask too much than too little."""
-    return _WORD.search(_plain(name).lower()) is not None
+    return _hints(name) if len(name) <= _LONGEST_KEPT else _hints.__wrapped__(name)
 
 
 def speaks_of_credential(name: str) -> bool:
     """For names that people choose: `srvaApiKey`, `client_secret` and `PASSWORD` do, `keyFrameInterval` and `hockey` do not."""
+    return _speaks(name) if len(name) <= _LONGEST_KEPT else _speaks.__wrapped__(name)
+
+
+@lru_cache(1024)
+def _hints(name: str) -> bool:
+    return _WORD.search(_plain(name).lower()) is not None
+
+
+@lru_cache(1024)
+def _speaks(name: str) -> bool:
     return _WORD.search(_HARMLESS.sub(" ", _SEAMS.sub(" ", _plain(name)).lower())) is not None
 
 

@@ -30,8 +30,8 @@ _RECORDED: Final = frozenset(
 )
 _BLANKS: Final = " \t\n\r\v\f\ufeff"
 _AROUND: Final = " \t\"'-"
-_ORDINARY: Final = re.compile(r"[\w./+*]*")
-"""A text in which no name gets a value, such as a media type: most texts are."""
+_ORDINARY: Final = re.compile(r"[\w./+*-]*")
+"""A text in which no name gets a value, such as a media type or a file name: most texts are."""
 _ESCAPED: Final = re.compile(r"""[^\x20-\x7e]|[\\"]""")
 """What JSON writes as more than one character."""
 _BRACKETS: Final = "[]{}()<>/,;"
