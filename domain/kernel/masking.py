@@ -35,6 +35,7 @@ _ORDINARY: Final = re.compile(r"[\w./+*-]*")
 _ESCAPED: Final = re.compile(r"""[^\x20-\x7e]|[\\"]""")
 """What JSON writes as more than one character."""
 _BRACKETS: Final = "[]{}()<>/,;"
+_MASKED: Final = re.compile(rf"""{re.escape(MASK)}[ \t"'-]*(?:[\[\]{{}}()<>/,;][\[\]{{}}()<>/,; \t"'-]*\Z|[\])}}]|\Z)""")
 _LABELS: Final = ("name", "key", "header")
 _PIECE: Final = re.compile(r"\S+")
 _AUTHORITY: Final = re.compile(r"[^/\\]*")
@@ -206,7 +207,7 @@ class _Masking:
         for found in name.finditer(text):
             if found.start() >= at and speaks_of_credential(found["name"]):
                 secret = value.match(text, found.end())
-                if secret is not None and secret[0].strip() and secret[0].strip(_AROUND + _BRACKETS) != MASK:
+                if secret is not None and secret[0].strip() and not _is_masked(secret[0]):
                     for line in (secret[0], *secret[0].splitlines()):
                         self._note(line)
                         self._note(line.strip(_AROUND))
@@ -285,6 +286,11 @@ class _Masking:
             if len(value) >= _TELLING or speaks_of_credential(unquote(name)):
                 self._note(value)
                 self._note(unquote(value))
+
+
+def _is_masked(value: str) -> bool:
+    """Whether only the mask is left of a value. Brackets that close after it, and what follows them, are not of the value."""
+    return _MASKED.match(value.lstrip(_AROUND + _BRACKETS)) is not None
 
 
 def _may_be_json(text: str) -> bool:
