@@ -111,7 +111,8 @@ def records(elements: Sequence[bytes]) -> Records:
     return Records(_HEADER.pack(1, 0, 0, len(elements), 1) + b"".join(elements))
 
 
-PACKERS: dict[str, Callable[[Sequence[Any]], PackedArray]] = {
+Packer = Callable[[Sequence[Any]], PackedArray]
+PACKERS: dict[str, Packer] = {
     "text": texts,
     "bytea": byte_strings,
     "uuid": uuids,

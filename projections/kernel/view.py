@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.ids import new_id
-from projections.kernel.arrays import PACKERS, PackedArray
+from projections.kernel.arrays import PACKERS, PackedArray, Packer
 from projections.kernel.tallies import Tally, triggers
 
 
@@ -142,12 +142,20 @@ class View:
     def _moving(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if column.name not in self.fixed)
 
+    @cached_property
+    def _packers(self) -> Sequence[Packer]:
+        return [PACKERS[column.parameter_type] for column in self.columns]
+
+    @cached_property
+    def _moving_packers(self) -> Sequence[Packer]:
+        return [PACKERS[column.parameter_type] for column in self._moving]
+
     def pack(self, rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
-        return _packed(self.columns, rows)
+        return _packed(self._packers, rows)
 
     def pack_changes(self, rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
         """The parameters of `update_appended`."""
-        return _packed(self._moving, rows)
+        return _packed(self._moving_packers, rows)
 
 
 class ViewRow(NamedTuple):
@@ -182,8 +190,8 @@ class Views:
         return [ViewRow(view, row, update=view.changing is not None) for view, row in changed]
 
 
-def _packed(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
-    return [PACKERS[column.parameter_type](values) for column, values in zip(columns, zip(*rows, strict=True), strict=True)]
+def _packed(packers: Sequence[Packer], rows: Sequence[tuple[Any, ...]]) -> list[PackedArray]:
+    return [pack(values) for pack, values in zip(packers, zip(*rows, strict=True), strict=True)]
 
 
 def _unversioned(row: tuple[Any, ...]) -> tuple[Any, ...]:
