@@ -11,7 +11,7 @@ from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 Behaviour = Callable[[StreamReader, StreamWriter], Awaitable[None]]
@@ -78,6 +78,17 @@ async def _never_reads(reader: StreamReader, writer: StreamWriter) -> None:
     await asyncio.Event().wait()
 
 
+async def _bomb(reader: StreamReader, writer: StreamWriter) -> None:
+    """Made when it is asked for: to compress 100 MiB takes a third of a second."""
+    body = await asyncio.to_thread(_hundred_mebibytes)
+    await says(b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(body), body)(reader, writer)
+
+
+@cache
+def _hundred_mebibytes() -> bytes:
+    return gzip.compress(bytes(100 << 20), mtime=0)
+
+
 async def _unasked(reader: StreamReader, writer: StreamWriter) -> None:
     writer.write((_OK + _DONE) * 100)
     await writer.drain()
@@ -141,7 +152,7 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "an endless size of a chunk": repeats(_OK + _CHUNKED, b"0" * 8192),
     "endless extensions of a chunk": repeats(_OK + _CHUNKED + b"1;", b"a=b;" * 2000),
     "endless trailers": repeats(_OK + _CHUNKED + b"0\r\n", b"x-a: b\r\n" * 1000),
-    "a gzip bomb": says(b"content-encoding: gzip\r\ncontent-length: 101951\r\n\r\n", gzip.compress(bytes(100 << 20), mtime=0)),
+    "a gzip bomb": _bomb,
     "bad deflate": says(b"content-encoding: deflate\r\ncontent-length: 5\r\n\r\nhello"),
     "an unknown encoding": says(b"content-encoding: x\r\ntransfer-encoding: x\r\n\r\nhello"),
     "100 without end": repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import sys
@@ -14,9 +15,12 @@ from workers.jobs.registry import installed
 
 
 def main(fd: int, *, network: str, ids: str) -> None:
-    """Starts a session of its own, if it has none: the process kills its whole process group at the end. Workflows of other
-    packages are loaded when it is confined."""
-    confined = confine(Confinement.of(network, ids))
+    """Starts a session of its own, if it has none: the process kills its whole process group at the end. What the product itself
+    needs is imported before it is confined, workflows of other packages after that."""
+    confinement = Confinement.of(network, ids)
+    if confinement.network:
+        importlib.import_module("workers.adapters.outbound_http")
+    confined = confine(confinement)
     with suppress(PermissionError):
         os.setsid()
     os.set_inheritable(fd, False)

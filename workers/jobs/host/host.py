@@ -19,7 +19,6 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from domain.kernel.errors import Malformed
-from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.cancellation import Cancellation, StepCancelled
 from workers.jobs.context import StepContext, StepEnvironment, StepFailed, storable
 from workers.jobs.host.channel import Channel, end_group
@@ -28,7 +27,7 @@ from workers.jobs.host.frames import Frame
 from workers.jobs.host.tools import find
 from workers.jobs.protocol import Failed, Finished, StepOrder
 from workers.jobs.registry import Registry
-from workers.ports import DownloadLimits
+from workers.ports import Download, DownloadLimits
 
 LONGEST_REASON: Final = 2_000
 _INTERRUPTED: Final = "The step was asked to end."
@@ -106,9 +105,13 @@ class StepHost:
 
 def _environment(settings: Frame) -> StepEnvironment:
     allow = [ip_network(network) for network in settings["allow"]]
-    return StepEnvironment(
-        Path(settings["media_root"]), lambda: GuardedClient(allow), find, DownloadLimits(**settings["downloads"])
-    )
+
+    def client() -> Download:
+        from workers.adapters.outbound_http import GuardedClient  # most steps have no network, and it takes a third of the start
+
+        return GuardedClient(allow)
+
+    return StepEnvironment(Path(settings["media_root"]), client, find, DownloadLimits(**settings["downloads"]))
 
 
 def _description(error: BaseException) -> str:
