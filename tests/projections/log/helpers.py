@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -47,8 +48,20 @@ async def until(condition: Callable[[], object], *, seconds: float = 60) -> None
 
 
 def rows(conninfo: str, question: str, *parameters: object) -> list[TupleRow]:
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        return connection.execute(question.encode(), parameters).fetchall()
+    """The connection is kept for the next call, which is often the same question again: a new one is a process of the server."""
+    try:
+        return _asked(conninfo).execute(question.encode(), parameters).fetchall()
+    except psycopg.OperationalError:  # the server was stopped meanwhile, or a test has ended the connection
+        if not _asked(conninfo).closed:
+            raise
+        _asked.cache_clear()
+        return _asked(conninfo).execute(question.encode(), parameters).fetchall()
+
+
+@lru_cache(maxsize=1)
+def _asked(conninfo: str) -> psycopg.Connection[TupleRow]:
+    """Without prepared statements: tests make tables anew."""
+    return psycopg.connect(conninfo, autocommit=True, application_name="tests", prepare_threshold=None)
 
 
 def logged(conninfo: str) -> list[tuple[int, str, int]]:
