@@ -85,7 +85,7 @@ def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
     told = tour.stdout.splitlines()
     for line, expected in zip(told, _EXPECTED, strict=False):
         assert re.fullmatch(expected, line), f"{line!r} is not {expected!r}"
-    assert "40 rooms and 10000 Events in" in tour.stdout
+    assert "40 rooms and 1000 Events in" in tour.stdout
     assert len([line for line in told[-5:] if "final" in line.lower()]) == 5
     assert running.stop() == (0, "stopped")
 
