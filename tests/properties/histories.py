@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import cache
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -65,6 +66,7 @@ def _steps() -> st.SearchStrategy[Any]:
     return st.lists(valued(Replacement) | valued(Replacement) | valued(Expectation), max_size=4).map(tuple)
 
 
+@cache
 def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
     """Anything that may be asked of one Event."""
     return st.one_of(
@@ -93,11 +95,12 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
 }
 _PLACES = ['["encoders",0,"apiKey"]', '["encoders",1,"apiKey"]', '["password"]']
 _refs = st.builds(SecretRef, reference=keys, fingerprint=st.sampled_from(["aa", "bb"]))
+_origins = st.sampled_from([frozenset[str](), frozenset(["url=https://encoder.test"])])
 _configurations = st.builds(
     SentConfiguration,
     st.sampled_from(['{"encoders": [{}, {}]}', '{"encoders":[{},{}]}']),
     st.dictionaries(st.sampled_from(_PLACES), st.none() | _refs),
-    st.frozensets(st.sampled_from(["[]", '["encoders",0]', '["encoders",1]'])),
+    st.dictionaries(st.sampled_from(["[]", '["encoders",0]', '["encoders",1]']), _origins),
     st.frozensets(st.sampled_from(_PLACES)),
     st.lists(st.sampled_from(_PLACES), max_size=1).map(tuple),
 )
@@ -114,6 +117,7 @@ _OF_KIND: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+@cache
 def record_commands(kind: type[Record], key: object) -> st.SearchStrategy[Command[Any]]:
     """Anything that may be asked of one record, its values made from its fields alone."""
     fields = {name: field for name, field in kind.DETAILS.model_fields.items() if name != "secrets"}
