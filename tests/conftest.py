@@ -40,6 +40,7 @@ from tests.kept_database import KeptDatabases
 from tests.listed_statuses import ListedStatuses
 from tests.postgres import database_url as database_url
 from tests.postgres import migrated as migrated
+from tests.postgres import migrated_template as migrated_template
 from tests.postgres import postgres as postgres
 from tests.programs import pytest_terminal_summary as pytest_terminal_summary
 from workers.adapters.outbound_http import GuardedClient

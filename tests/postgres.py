@@ -6,7 +6,7 @@ cost. Tests of crashes start a server of their own, as the product does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import LiteralString, NamedTuple
@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from psycopg.rows import TupleRow
 
 from api.wiring.core import prepare
 from projections.kernel.database import APP_ROLE
@@ -67,11 +68,12 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def new_database(postgres: str, name: str) -> Iterator[str]:
-    """The address of a database without a table, for a test that changes what others share."""
+def new_database(postgres: str, name: str, *, template: str = "template1") -> Iterator[str]:
+    """The address of a database without a table, or of a copy of the template, for a test that changes what others share."""
     identifier = sql.Identifier(name)
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(identifier))
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
+        connection.execute(create.format(identifier, sql.Identifier(template)))
     try:
         yield make_conninfo(postgres, dbname=name)
     finally:
@@ -114,6 +116,15 @@ async def migrated(postgres: str) -> tuple[str, str | None]:
     return postgres, role
 
 
+@pytest.fixture(scope="session")
+async def migrated_template(postgres: str) -> AsyncIterator[str]:
+    """The name of a database with the product's schema, to be copied: that takes a fifth of the time of its migrations."""
+    name = "migrated_template"
+    with new_database(postgres, name) as url:
+        await prepare(url)
+        yield name
+
+
 @pytest.fixture
 def database_url(migrated: tuple[str, str | None]) -> str:
     """An empty log and empty views."""
@@ -122,14 +133,21 @@ def database_url(migrated: tuple[str, str | None]) -> str:
 
 
 def empty(conninfo: str) -> None:
-    connection = _kept(conninfo)
+    asked(conninfo, _EMPTY.encode())
+
+
+def asked(conninfo: str, question: bytes, parameters: Sequence[object] = ()) -> psycopg.Cursor[TupleRow]:
+    """On a connection that is kept, since many tests ask again and again: a new one is a process of the server."""
     try:
-        connection.execute(_EMPTY)
-    except psycopg.OperationalError:  # a test has ended all connections
+        return _kept(conninfo).execute(question, parameters)
+    except psycopg.OperationalError:  # the server was stopped, or a test has ended all connections
+        if not _kept(conninfo).closed:
+            raise
         _kept.cache_clear()
-        _kept(conninfo).execute(_EMPTY)
+        return _kept(conninfo).execute(question, parameters)
 
 
 @cache
-def _kept(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
-    return psycopg.connect(conninfo, autocommit=True, application_name="tests")
+def _kept(conninfo: str) -> psycopg.Connection[TupleRow]:
+    """Without prepared statements: tests make tables anew."""
+    return psycopg.connect(conninfo, autocommit=True, application_name="tests", prepare_threshold=None)

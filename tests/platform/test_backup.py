@@ -41,8 +41,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def source(postgres: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    with new_database(postgres, f"source_{uuid4().hex[:8]}") as url:
+def source(postgres: str, migrated_template: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with new_database(postgres, f"source_{uuid4().hex[:8]}", template=migrated_template) as url:
         monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", url)
         yield url
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from api.cli.main import main
-from api.wiring.core import core, prepare
+from api.wiring.core import core
 from projections.log.limits import LogLimits
 from projections.log.statement import WriteSet
 from tests.postgres import new_database
@@ -20,10 +20,9 @@ Said = Callable[..., "asyncio.Future[tuple[int, str, str]]"]
 
 
 @pytest.fixture
-async def log(postgres: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+async def log(postgres: str, migrated_template: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
     """The address of a log of 9 events in partitions of 7."""
-    with new_database(postgres, "log_command") as url:
-        await prepare(url)
+    with new_database(postgres, "log_command", template=migrated_template) as url:
         as_superuser(url, "SELECT log_make_partitions(7, 7)")
         wired = core(url, role="medialedger_app", limits=LogLimits(partition=7))
         await wired.start()

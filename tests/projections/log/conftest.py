@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
-from api.wiring.core import Core, core, prepare
+from api.wiring.core import Core, core
 from projections.log.append import Appender
 from projections.log.limits import LogLimits
 from tests.postgres import new_database
@@ -64,10 +64,9 @@ async def wire(database_url: str) -> AsyncIterator[Wire]:
 
 
 @pytest.fixture
-async def small(postgres: str) -> AsyncIterator[str]:
+def small(postgres: str, migrated_template: str) -> Iterator[str]:
     """The address of a database of its own, whose log has one partition of 7 positions."""
-    with new_database(postgres, "partitions") as url:
-        await prepare(url)
+    with new_database(postgres, "partitions", template=migrated_template) as url:
         as_superuser(url, f"SELECT log_make_partitions({SIZE}, {SIZE})")
         yield url
 

@@ -7,12 +7,10 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
@@ -27,6 +25,7 @@ from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.statement import EventRow, WriteSet
 from projections.records.references import Links
+from tests.postgres import asked
 
 SOCKET = ".s.PGSQL.5432"
 _DONE = b"SELECT 1\0"  # the tag that PostgreSQL ends an append's answer with
@@ -48,20 +47,7 @@ async def until(condition: Callable[[], object], *, seconds: float = 60) -> None
 
 
 def rows(conninfo: str, question: str, *parameters: object) -> list[TupleRow]:
-    """The connection is kept for the next call, which is often the same question again: a new one is a process of the server."""
-    try:
-        return _asked(conninfo).execute(question.encode(), parameters).fetchall()
-    except psycopg.OperationalError:  # the server was stopped meanwhile, or a test has ended the connection
-        if not _asked(conninfo).closed:
-            raise
-        _asked.cache_clear()
-        return _asked(conninfo).execute(question.encode(), parameters).fetchall()
-
-
-@lru_cache(maxsize=1)
-def _asked(conninfo: str) -> psycopg.Connection[TupleRow]:
-    """Without prepared statements: tests make tables anew."""
-    return psycopg.connect(conninfo, autocommit=True, application_name="tests", prepare_threshold=None)
+    return asked(conninfo, question.encode(), parameters).fetchall()
 
 
 def logged(conninfo: str) -> list[tuple[int, str, int]]:

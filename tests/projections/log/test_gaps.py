@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from api.wiring.core import prepare
 from projections.kernel.database import Database
 from projections.log.append import send_events
 from projections.log.statement import WriteSet, statement
@@ -104,10 +103,9 @@ async def gap_test(
 
 
 @pytest.fixture
-async def scratch(postgres: str) -> AsyncIterator[str]:
+def scratch(postgres: str, migrated_template: str) -> Iterator[str]:
     """A database of its own, with the product's schema: what is broken there is broken nowhere else."""
-    with new_database(postgres, "gaps") as url:
-        await prepare(url)
+    with new_database(postgres, "gaps", template=migrated_template) as url:
         yield url
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from api.wiring.core import Core, core, prepare
+from api.wiring.core import Core, core
 from domain.kernel.errors import ConcurrencyConflict
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent
@@ -79,10 +79,9 @@ async def test_the_first_append_to_a_log_without_partitions_makes_one(scratch: s
 
 
 @pytest.fixture
-async def scratch(postgres: str) -> AsyncIterator[str]:
+def scratch(postgres: str, migrated_template: str) -> Iterator[str]:
     """A database of its own, whose log has no partition."""
-    with new_database(postgres, "no_partitions") as url:
-        await prepare(url)
+    with new_database(postgres, "no_partitions", template=migrated_template) as url:
         yield url
 
 
