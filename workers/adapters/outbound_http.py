@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from re import compile as regex
 from time import perf_counter
@@ -22,6 +22,7 @@ from aiohttp.abc import AbstractResolver
 from aiohttp.connector import Connection
 from yarl import URL
 
+from workers.adapters.outbound_answers import BoundedResponses
 from workers.adapters.outbound_file import Receiving
 from workers.adapters.outbound_guard import Guard, GuardedResolver, Network, NotPublic, target
 from workers.kernel.shortage import SHORTAGES
@@ -142,6 +143,7 @@ class GuardedClient:
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             limit=0,  # callers limit their concurrency; waiting here would look like a slow receiver
         )
+        connector._factory = partial(BoundedResponses, loop=asyncio.get_running_loop())  # type: ignore[assignment]  # a subclass
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -170,14 +170,39 @@ async def test_a_drip_of_bytes_does_not_prolong_the_time(client: Outbound, head:
     assert dripped > 5
 
 
-async def test_a_host_that_says_wait_for_ever_is_left(client: Outbound) -> None:
-    async def waits(out: StreamWriter) -> None:
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (b"", b"HTTP/1.1 102 Processing\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"0" * 8192),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1", b";a=b" * 2048),
+    ],
+    ids=["informational responses", "the size of a chunk", "extensions of a chunk"],
+)
+async def test_a_response_with_no_end_of_framing_is_a_failure_before_its_time_is_over(
+    client: Outbound, start: bytes, piece: bytes
+) -> None:
+    async def goes_on(out: StreamWriter) -> None:
+        out.write(start)
         while True:
-            out.write(b"HTTP/1.1 102 Processing\r\n\r\n")
+            out.write(piece)
             await out.drain()
 
-    async with Host(waits) as host:
-        assert (await failure(client, host.url, seconds=0.3)).kind == "timeout"
+    async with Host(goes_on) as host:
+        assert (await failure(client, host.url)).kind == "protocol"
+
+
+async def test_informational_responses_precede_a_response(client: Outbound) -> None:
+    async with Host(says(b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n" * 5 + OK)) as host:
+        for _ in range(3):
+            assert (await client.request("POST", host.url, body=b"x")).status == 200
+    assert host.connections == 1
+
+
+async def test_a_body_in_chunks_of_one_byte(client: Outbound) -> None:
+    chunks = b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n"
+    async with Host(says(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunks)) as host:
+        assert (await client.request("POST", host.url, body=b"x", most=200_000)).body == b"x" * 100_000
 
 
 async def test_after_a_timeout_the_connection_is_not_used_again(client: Outbound) -> None:
