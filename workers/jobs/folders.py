@@ -28,9 +28,9 @@ class NotOurs(OSError):
 
 @contextmanager
 def folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder below the root. With `make` what is missing is made, for the root's group. Raises `OSError`."""
+    """A descriptor of the folder below the root. With `make` what is missing is made. Raises `OSError`."""
+    group = _group(root, parts) if make else -1
     current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    group = os.fstat(current).st_gid
     try:
         for part in parts:
             if make:
@@ -53,14 +53,14 @@ def remove(root: Path, parts: Sequence[str]) -> None:
 
 
 def publish(root: Path, made: Sequence[str], *, named: Sequence[str]) -> None:
-    """Move a file to its place, with the mode of published files and the group of the root. Raises `FileNotFoundError` when there
-    is none to be moved, and `NotOurs`."""
+    """Move a file to its place, with the mode and the group of published files. Raises `FileNotFoundError` when there is none to be
+    moved, and `NotOurs`."""
     with folder(root, made[:-1]) as source, folder(root, named[:-1], make=True) as target:
         status = os.stat(made[-1], dir_fd=source, follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode) or status.st_uid not in _owners(root):
             raise NotOurs("it is no file, or of another user")
         os.replace(made[-1], named[-1], src_dir_fd=source, dst_dir_fd=target)
-        _take_over(root, target, name=named[-1], number=status.st_ino)
+        _take_over(target, name=named[-1], number=status.st_ino, group=_group(root, named))
 
 
 def sync(root: Path, parts: Sequence[str]) -> None:
@@ -69,7 +69,7 @@ def sync(root: Path, parts: Sequence[str]) -> None:
         os.fsync(opened)
 
 
-def _take_over(root: Path, target: int, *, name: str, number: int) -> None:
+def _take_over(target: int, *, name: str, number: int, group: int) -> None:
     """Between the look at the file and its move the account may have put something else there."""
     try:
         file = os.open(name, FILE, dir_fd=target)
@@ -82,7 +82,7 @@ def _take_over(root: Path, target: int, *, name: str, number: int) -> None:
             os.unlink(name, dir_fd=target)
             raise NotOurs("it was replaced")
         if os.geteuid() == 0:
-            os.fchown(file, 0, os.stat(root).st_gid)
+            os.fchown(file, 0, group)
         os.fchmod(file, FILE_MODE)
     finally:
         os.close(file)
@@ -100,6 +100,19 @@ def _make(name: str, parent: int, *, group: int) -> None:
         os.fchmod(made, FOLDER_MODE)
     finally:
         os.close(made)
+
+
+def _group(root: Path, parts: Sequence[str]) -> int:
+    """Of what is published there. What a later step of the job reads is of the account's group, which the folder of jobs has;
+    all else is of the root's. Where that is the group of the user root, as on a disk that was just mounted, it serves nobody, and
+    the account's group stands in for it."""
+    own = os.stat(root).st_gid
+    if own != 0 and JOBS not in parts[:1]:
+        return own
+    try:
+        return os.stat(root / JOBS, follow_symlinks=False).st_gid
+    except FileNotFoundError:
+        return own
 
 
 def _owners(root: Path) -> set[int]:

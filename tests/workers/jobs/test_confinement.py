@@ -150,6 +150,25 @@ async def test_what_a_step_has_made_is_published_for_the_group_and_nobody_else(p
 
 
 @needs_root
+@pytest.mark.parametrize("root_group", [0, 65534], ids=["of root", "of another group"])
+async def test_below_a_root_of_another_group_a_step_reads_what_the_one_before_has_made(tmp_path: Path, root_group: int) -> None:
+    media = tmp_path / "media"
+    media.mkdir(mode=0o755)
+    os.chown(media, 0, root_group)
+    user, _ = step_account(media, jobs=JOBS, home=tmp_path / "home")
+    assert user is not None
+    run = media / JOBS / "17" / "1" / "1"
+    run.mkdir(parents=True)
+    outputs = [Output(path=name, name=place, size=1, sha256="0") for name, place in (("a", f"{JOBS}/17/files/a"), ("b", "film/b"))]
+    for output in outputs:
+        (run / output.path).write_text("x")
+        os.chown(run / output.path, user.pw_uid, user.pw_gid)
+    await Workspaces(media).publish(Run(17, 1, 1), outputs, client="admin")
+    made = [(media / output.name).stat() for output in outputs]
+    assert [(status.st_uid, status.st_gid) for status in made] == [(0, user.pw_gid), (0, root_group or user.pw_gid)]
+
+
+@needs_root
 @pytest.mark.parametrize(
     "planted", ["the file", "its folder", "the folder of the task", "a pipe", "a file of another user", "a file of root"]
 )
