@@ -74,9 +74,9 @@ class Registry:
             raise Malformed.at(_WHERE, "must be JSON") from None
         raise Malformed(*dict.fromkeys(map(_field_error, entries)))
 
-    def needs_network(self, name: str) -> bool:
+    def needs_network(self, name: str, step: str) -> bool:
         workflow = self._workflows.get(name)
-        return workflow is not None and workflow.needs_network
+        return workflow is not None and any(item.needs_network for item in workflow.steps if item.name == step)
 
     def checked_job(self, name: str, parameters: object) -> CheckedJob:
         """The port `domain.job.ports.Workflows`."""

@@ -1,4 +1,4 @@
-"""The processes of steps: those without network, and those of workflows that need it."""
+"""The processes of steps: those without network, and those of steps that need it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class StepProcessPool:
         account: struct_passwd | None = None,
         groups: Sequence[int] = (),
         metrics: WorkerMetrics | None = None,
-        needs_network: Callable[[str], bool] | None = None,
+        needs_network: Callable[[str, str], bool] | None = None,
     ) -> None:
-        self._needs_network = needs_network or (lambda workflow: installed().needs_network(workflow))
+        self._needs_network = needs_network or (lambda workflow, step: installed().needs_network(workflow, step))
         self._pools = {
             network: ProcessPool(
                 media_root=media_root,
@@ -64,4 +64,4 @@ class StepProcessPool:
 
     async def run(self, order: StepOrder, listener: StepListener) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group."""
-        return await self._pools[self._needs_network(order.workflow)].run(order, listener)
+        return await self._pools[self._needs_network(order.workflow, order.step)].run(order, listener)

@@ -233,9 +233,7 @@ class ProcessPool:
         if not without and not self._warned:
             self._warned = True
             self._metrics.network_is_open()
-            _log.warning(
-                "steps have the network, also where their workflow does not need it: this system allows no network namespace"
-            )
+            _log.warning("steps have the network, also where they do not need it: this system allows no network namespace")
 
     async def _beat(self) -> None:
         for process in self._all:

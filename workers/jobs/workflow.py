@@ -58,23 +58,23 @@ class JobParameters(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A function of a workflow. `after` holds the names of the steps whose results it needs."""
+    """A function of a workflow. `after` holds the names of the steps whose results it needs. Without `needs_network` the step and
+    its programs reach no other machine, and not this one either."""
 
     name: str
     run: Callable[[StepContext[Any]], StepResult | None]
     queue: str = "work"
     after: Sequence[str] = ()
+    needs_network: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow. Names, queues and dependencies are checked when it is made. Without `needs_network` its steps and their programs
-    reach no other machine, and not this one either."""
+    """A workflow. Names, queues and dependencies are checked when it is made."""
 
     name: str
     parameters: type[JobParameters]
     steps: Sequence[Step]
-    needs_network: bool = False
 
     def __post_init__(self) -> None:
         names = [step.name for step in self.steps]

@@ -66,6 +66,7 @@ def inspects(context: Context) -> StepResult:
     program = context.run("cat", "/proc/self/status", seconds=60).output.decode()
     facts: dict[str, Any] = {name: _works(trial) for name, trial in trials.items()}
     facts["status"], facts["status of a program"] = _status(Path("/proc/self/status").read_text()), _status(program)
+    facts["nice"] = int(context.run("nice", seconds=60).output)
     kinds = (getattr(resource, f"RLIMIT_{name}") for name in ("CORE", "AS", "FSIZE", "NOFILE", "NPROC", "CPU"))
     facts["limits"] = {str(kind): resource.getrlimit(kind)[0] for kind in kinds}
     return StepResult(metadata=facts)

@@ -22,7 +22,7 @@ from tests.workers.jobs.hosting import TRIAL, Listener, order, plugin
 from workers.adapters.step_account import NAME, step_account
 from workers.adapters.system_account import system_account
 from workers.jobs.folders import NotOurs
-from workers.jobs.host.confinement import DESCRIPTORS, FILE, MEMORY, PROCESSES
+from workers.jobs.host.confinement import DESCRIPTORS, FILE, MEMORY, NICE, PROCESSES
 from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Finished
 from workers.jobs.step_process_pool import StepProcessPool
@@ -77,7 +77,7 @@ async def pool(
     network: bool, home: Path, account: tuple[pwd.struct_passwd | None, Sequence[int]]
 ) -> AsyncIterator[StepProcessPool]:
     made = StepProcessPool(
-        media_root=home / "media", allow=[], account=account[0], groups=account[1], needs_network=lambda _: network
+        media_root=home / "media", allow=[], account=account[0], groups=account[1], needs_network=lambda *_: network
     )
     await made.start()
     yield made
@@ -111,6 +111,7 @@ async def test_a_step_and_its_programs_have_limits_and_get_no_privileges(pool: S
     found = await seen(pool)
     for status in (found["status"], found["status of a program"]):
         assert status["NoNewPrivs"] == "1"
+    assert found["nice"] == min(os.nice(0) + NICE, 19)
     limits = {int(kind): most for kind, most in found["limits"].items()}
     assert limits[resource.RLIMIT_CORE] == 0
     assert 0 < limits[resource.RLIMIT_AS] <= MEMORY

@@ -19,6 +19,8 @@ FILE: Final = 256 * GIB
 DESCRIPTORS: Final = 1024
 PROCESSES: Final = 512
 """Of the account, which only steps have."""
+NICE: Final = 10
+"""Added to the priority's number: the API, the workers and the database of this machine come first."""
 PROCESSOR_SECONDS: Final = 24 * 3600
 """For one step in the process itself. Programs have less: `workers.jobs.programs`."""
 
@@ -60,6 +62,7 @@ def confine(to: Confinement) -> bool:
         os.setresuid(to.uid, to.uid, to.uid)
     if library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs")
+    os.nice(NICE)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_AS, MEMORY)
     _limit(resource.RLIMIT_FSIZE, FILE)

@@ -89,5 +89,5 @@ def _fault(download: ResumableDownload, wanted: HttpFetchVerify) -> str | None:
 
 
 HTTP_FETCH_VERIFY: Final = Workflow(
-    "http_fetch_verify", HttpFetchVerify, (Step("fetch", fetch), Step("store", store, after=("fetch",))), needs_network=True
+    "http_fetch_verify", HttpFetchVerify, (Step("fetch", fetch, needs_network=True), Step("store", store, after=("fetch",)))
 )
