@@ -78,6 +78,8 @@ class WorkerContext:
     drain: float
     """How many seconds steps under way get to end when the process stops."""
     host: str
+    public_host: str
+    """Under which callers reach the API."""
     version: str
 
     def feed(self, kinds: frozenset[str], *, consumer: str | None = None) -> Feed:

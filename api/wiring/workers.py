@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from socket import gethostname
+from urllib.parse import urlsplit
 
 from api.kernel.version import product_version
 from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, notified, owners, removals
@@ -72,6 +73,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         lease=settings.lease_seconds,
         drain=settings.shutdown_seconds,
         host=gethostname(),
+        public_host=urlsplit(settings.public_url).netloc if settings.public_url else gethostname(),
         version=product_version(),
     )
     chosen = [WORKER_ROLES[name] for name in roles]

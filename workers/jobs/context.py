@@ -27,7 +27,7 @@ from workers.jobs.cancellation import Cancellation, StepCancelled
 from workers.jobs.download_limits import DownloadLimitReached, DownloadWatch
 from workers.jobs.media_paths import MediaPaths, PathEscape, path_fault, segment_fault
 from workers.jobs.programs import Ended, Find, OnLine, Stalled, run
-from workers.jobs.protocol import Finished, StepListener, StepOrder
+from workers.jobs.protocol import Finished, Protection, StepListener, StepOrder
 from workers.ports import DEFAULT_LIMITS, NO_HEADERS, Began, Download, Downloaded, DownloadLimits
 
 __all__ = ["Job", "StepCancelled", "StepContext", "StepEnvironment", "StepFailed", "StepResult"]
@@ -77,6 +77,8 @@ class StepContext(Generic[P]):
     environment: StepEnvironment = field(repr=False)
     listener: StepListener = field(repr=False)
     cancellation: Cancellation = field(repr=False)
+    protection: Callable[[], Protection | None] = field(default=lambda: None, repr=False)
+    """Asks the worker how the content of the job is encrypted; None: not at all."""
 
     def __post_init__(self) -> None:
         order = self.order
@@ -222,14 +224,23 @@ class StepContext(Generic[P]):
     def _downloads(self) -> DownloadWatch:
         return DownloadWatch(self.environment.limits, self.workspace)
 
-    def run(self, program: str, *args: str, seconds: float, stall: float | None = None, on_line: OnLine | None = None) -> Ended:
+    def run(
+        self,
+        program: str,
+        *args: str,
+        seconds: float,
+        stall: float | None = None,
+        on_line: OnLine | None = None,
+        given: bytes = b"",
+    ) -> Ended:
         """Run an installed program in the workspace, without the product's environment variables. `on_line` is told its lines of
-        output, and returns whether they show that it got further; one that does not for `stall` seconds is ended."""
+        output, and returns whether they show that it got further; one that does not for `stall` seconds is ended. `given` is its
+        standard input, which is the place for secrets: everybody on the machine may read arguments."""
         found = self.environment.find(program)
         if found is None:
             raise StepFailed(f"The program {program} is not installed.")
         try:
-            command = run([str(found), *args], folder=self.workspace, seconds=seconds, stall=stall, on_line=on_line)
+            command = run([str(found), *args], folder=self.workspace, seconds=seconds, stall=stall, on_line=on_line, given=given)
             return self.cancellation.wait_for(command)
         except Stalled:
             raise StepFailed(f"The program {program} did not get further for {stall:g} s.") from None

@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import resource
-from asyncio import StreamReader
+from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -63,19 +63,28 @@ class _Stall:
 
 
 async def run(
-    command: Sequence[str], *, folder: Path, seconds: float, stall: float | None = None, on_line: OnLine | None = None
+    command: Sequence[str],
+    *,
+    folder: Path,
+    seconds: float,
+    stall: float | None = None,
+    on_line: OnLine | None = None,
+    given: bytes = b"",
 ) -> Ended:
     """Raises `TimeoutError` after so many seconds, and `Stalled` when no line of output showed for `stall` seconds that the program
     got further. The program has ended in every case when this returns or raises."""
     environment = {"PATH": os.pathsep.join(os.get_exec_path()), "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
-    process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+    stdin = PIPE if given else DEVNULL
+    process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdin=stdin, stdout=PIPE, stderr=PIPE)
     _limit_processor(process.pid, seconds)
     assert process.stdout is not None
     assert process.stderr is not None
     try:
         async with asyncio.timeout(seconds), _Stall(stall) as limit:
             lines = None if on_line is None else _Lines(on_line, limit.moved)
-            output, errors, status = await asyncio.gather(_head(process.stdout, lines), _tail(process.stderr), process.wait())
+            output, errors, status, _ = await asyncio.gather(
+                _head(process.stdout, lines), _tail(process.stderr), process.wait(), _give(process.stdin, given)
+            )
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
@@ -89,6 +98,14 @@ def _limit_processor(pid: int, seconds: float) -> None:
     most = math.ceil(seconds) * (os.cpu_count() or 1) + 1
     with suppress(ProcessLookupError):
         resource.prlimit(pid, resource.RLIMIT_CPU, (most, most))
+
+
+async def _give(stream: StreamWriter | None, given: bytes) -> None:
+    if stream is not None:
+        with suppress(ConnectionError):  # it ended, or did not read to the end
+            stream.write(given)
+            await stream.drain()
+            stream.close()
 
 
 class _Lines:

@@ -29,6 +29,19 @@ class StepOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Protection:
+    """How a content is encrypted, in hexadecimal digits: its key, the IV for block chaining, and all pssh boxes by encryption
+    scheme. `drm_json` describes it without the key. A running step asks for it, so that it is in no order, event or log line."""
+
+    kid: str
+    key: str = field(repr=False)
+    iv: str
+    fairplay_uri: str
+    boxes: Mapping[str, str]
+    drm_json: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The step succeeded. `outputs` lie in the workspace of its run and are not published yet."""
 

@@ -29,8 +29,9 @@ from projections.job.settings import EngineSettingsQueries
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.vault.vault import Vault
+from workers.jobs.content_protection import FindProtection, unprotected
 from workers.jobs.media_paths import PathEscape
-from workers.jobs.protocol import Failed, StepOrder
+from workers.jobs.protocol import Failed, Protection, StepOrder
 from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.report_batches import ReportBatches
 from workers.jobs.step_log import StepLogWriter, StepReporter
@@ -76,6 +77,7 @@ class StepExecutor:
         step_log: StepLogWriter,
         vault: Vault,
         settings: EngineSettingsQueries,
+        protection: FindProtection = unprotected,
         metrics: WorkerMetrics | None = None,
     ) -> None:
         self._executor = executor
@@ -85,6 +87,7 @@ class StepExecutor:
         self._step_log = step_log
         self._vault = vault
         self._settings = settings
+        self._protection = protection
         self._metrics = metrics or WorkerMetrics()
         self._stepping: set[Run] = set()
         self._batches = ReportBatches()
@@ -147,7 +150,7 @@ class StepExecutor:
         self._stepping.add(run)
         begun, outcome = perf_counter(), "stopped"
         try:
-            end = await self._processes.run(_order(job, task, run, parameters), reporter)
+            end = await self._processes.run(_order(job, task, run, parameters), reporter, protection=self._find_protection)
             outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
         finally:
             self._stepping.discard(run)
@@ -187,6 +190,9 @@ class StepExecutor:
         return await self.report(
             FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "it failed", retries, final), job.transaction_id
         )
+
+    async def _find_protection(self, client: str, content_id: str) -> Protection | None:
+        return await _until_available(lambda: self._protection(client, content_id))
 
     async def _parameters(self, job: Job) -> Mapping[str, Any]:
         """The parameters with their secrets."""

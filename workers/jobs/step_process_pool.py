@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from pwd import struct_passwd
 
+from workers.jobs.content_protection import FindProtection, unprotected
 from workers.jobs.host.confinement import Confinement
 from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
 from workers.jobs.registry import installed
@@ -62,6 +64,7 @@ class StepProcessPool:
         for pool in self._pools.values():
             pool.drain()
 
-    async def run(self, order: StepOrder, listener: StepListener) -> Finished | Failed:
+    async def run(self, order: StepOrder, listener: StepListener, *, protection: FindProtection = unprotected) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group."""
-        return await self._pools[self._needs_network(order.workflow, order.step)].run(order, listener)
+        pool = self._pools[self._needs_network(order.workflow, order.step)]
+        return await pool.run(order, listener, protection=partial(protection, order.client, order.content_id))

@@ -26,6 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from domain.job.values import Severity
 from projections.kernel.background_task import start_forever
+from workers.jobs.content_protection import AskProtection, answer
 from workers.jobs.host.confinement import Confinement
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
 from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
@@ -110,7 +111,7 @@ class ProcessPool:
         for process in self._busy:
             process.send(_CANCEL)
 
-    async def run(self, order: StepOrder, listener: StepListener) -> Finished | Failed:
+    async def run(self, order: StepOrder, listener: StepListener, *, protection: AskProtection) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group."""
         try:
             if self._stopping:
@@ -124,7 +125,7 @@ class ProcessPool:
             process.send({"kind": "order", "order": order})
             if self._draining:
                 process.send(_CANCEL)
-            ended = await process.ended(listener)
+            ended = await process.ended(listener, protection=protection)
         except BaseException:
             process.kill()
             raise
@@ -306,22 +307,32 @@ class StepProcess:
             raise _NotStarted
         return frame.get("confined") is True
 
-    async def ended(self, listener: StepListener) -> Finished | Failed | None:
+    async def ended(self, listener: StepListener, *, protection: AskProtection) -> Finished | Failed | None:
         """How the step ended; None when its process died."""
         self.fit, self.seconds = False, None
-        while (frame := await self._next()) is not None:
-            match frame:
-                case {"kind": "progress", "fraction": float(fraction), "message": str(message)}:
-                    listener.progress(fraction, message)
-                case {"kind": "log", "severity": int(severity), "message": str(message)}:
-                    listener.log(Severity(severity), message)
-                case {"kind": "ended"}:
-                    self.fit = frame.get("fit") is True
-                    self.seconds = frame.get("seconds")
-                    return _end_in(frame)
+        answering: asyncio.Task[None] | None = None
+        try:
+            while (frame := await self._next()) is not None:
+                match frame:
+                    case {"kind": "progress", "fraction": float(fraction), "message": str(message)}:
+                        listener.progress(fraction, message)
+                    case {"kind": "log", "severity": int(severity), "message": str(message)}:
+                        listener.log(Severity(severity), message)
+                    case {"kind": "protection", "number": int(number)}:
+                        answering = asyncio.create_task(self._answer(number, protection))
+                    case {"kind": "ended"}:
+                        self.fit = frame.get("fit") is True
+                        self.seconds = frame.get("seconds")
+                        return _end_in(frame)
+        finally:
+            if answering is not None:
+                answering.cancel()
         self.kill()
         await self.dead.wait()
         return None
+
+    async def _answer(self, number: int, protection: AskProtection) -> None:
+        self.send({"kind": "protection", "number": number, **await answer(protection)})
 
     async def _next(self) -> Frame | None:
         with suppress(asyncio.IncompleteReadError, ConnectionError, Garbled):

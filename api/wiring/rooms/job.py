@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
+from domain.content_key.handlers import ContentKeyHandlers
 from domain.job import events
 from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers
@@ -16,6 +18,7 @@ from domain.records.kinds.schedule import Schedule
 from domain.records.kinds.setting import Setting
 from domain.records.row import RecordRow
 from projections.clients.directory import ClientDirectory
+from projections.content_keys.queries import ContentKeyQueries
 from projections.job.board import BoardQueries
 from projections.job.counts import STEP_QUEUES, JobCounts
 from projections.job.history import JobHistory
@@ -33,6 +36,7 @@ from projections.vault.vault import Vault
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from workers.jobs.content_protection import ContentProtection
     from workers.jobs.job_starter import JobStarter
     from workers.jobs.step_log import StepLogWriter
     from workers.jobs.step_process_pool import StepProcessPool
@@ -197,6 +201,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             step_log=step_log,
             vault=context.vault,
             settings=EngineSettingsQueries(context.database),
+            protection=_protection(context),
             metrics=context.metrics,
         )
         worker = TaskWorker(
@@ -253,6 +258,13 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
         )
 
     return shared.worker(StepProcessPool, make)
+
+
+def _protection(context: WorkerContext) -> ContentProtection:
+    from workers.jobs.content_protection import ContentProtection
+
+    keys = ContentKeyHandlers(context.executor, ContentKeyQueries(context.database), vault=context.vault, random=os.urandom)
+    return ContentProtection(context.streams, keys, host=context.public_host)
 
 
 def _step_log(context: WorkerContext, shared: SharedWorkers) -> StepLogWriter:

@@ -152,6 +152,7 @@ async def process(
         lease=lease,
         drain=0.2,
         host="here",
+        public_host="media.example",
         version="0",
     )
     workers = Workers(context, {name: WORKER_ROLES[name].make for name in roles})

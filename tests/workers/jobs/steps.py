@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -127,6 +128,17 @@ def makes_files(context: Context) -> None:
     context.keep(Path("two"), "two.txt")
 
 
+def asks_for_protection(context: Context) -> StepResult:
+    """Gives its key to a program, which tells what everybody may read about it."""
+    found = context.protection()
+    if found is None:
+        return StepResult(metadata={"protected": False})
+    told = context.run("sh", "-c", "cat; tr '\\0' ' ' < /proc/$$/cmdline", seconds=60, given=found.key.encode()).output.decode()
+    key, arguments = told[: len(found.key)], told[len(found.key) :]
+    digest = sha256(key.encode()).hexdigest()
+    return StepResult(metadata={"kid": found.kid, "digest": digest, "arguments": arguments, "shown": repr(found)})
+
+
 def leaves_a_program(context: Context) -> StepResult:
     return StepResult(metadata={"pid": os.getpid(), "left": subprocess.Popen(SLEEP).pid})
 
@@ -196,6 +208,7 @@ STEPS = (
     boasts,
     is_odd,
     makes_files,
+    asks_for_protection,
     leaves_a_program,
     leaves_an_orphan,
     leaves_a_thread,

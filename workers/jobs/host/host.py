@@ -10,9 +10,10 @@ import ctypes
 import os
 import threading
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Final
 
@@ -25,13 +26,15 @@ from workers.jobs.host.channel import Channel, end_group
 from workers.jobs.host.confinement import allow_processor_time
 from workers.jobs.host.frames import Frame
 from workers.jobs.host.tools import find
-from workers.jobs.protocol import Failed, Finished, StepOrder
+from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
 from workers.jobs.registry import Registry
 from workers.ports import Download, DownloadLimits
 
 LONGEST_REASON: Final = 2_000
 _INTERRUPTED: Final = "The step was asked to end."
 _ORDER: Final = TypeAdapter(StepOrder)
+_PROTECTION: Final = TypeAdapter[Protection | None](Protection | None)
+_LOOK: Final = 0.2
 _PR_SET_CHILD_SUBREAPER: Final = 36  # prctl(2)
 _CHANNEL: Final = "channel"
 _GRACE: Final = 0.1  # a thread that waited for a program ends a moment after it
@@ -45,6 +48,8 @@ class StepHost:
         self._registry = registry
         self._confined = confined
         self._orders: SimpleQueue[tuple[StepOrder, Cancellation]] = SimpleQueue()
+        self._answers: SimpleQueue[Frame] = SimpleQueue()
+        self._asked = 0
         self._cancellation = Cancellation()
         self._environment: StepEnvironment | None = None
         self._pid = os.getpid()
@@ -79,8 +84,23 @@ class StepHost:
             case "order":
                 self._cancellation = Cancellation()
                 self._orders.put((_ORDER.validate_python(frame["order"]), self._cancellation))
+            case "protection":
+                self._answers.put(frame)
             case "cancel":
                 self._cancellation.request()
+
+    def _protection(self, cancellation: Cancellation) -> Protection | None:
+        """What the worker answers. An answer with another number was for a step that was cancelled before it came."""
+        self._asked += 1
+        self._channel.send({"kind": "protection", "number": self._asked})
+        while not cancellation.requested:
+            with suppress(Empty):
+                answer = self._answers.get(timeout=_LOOK)
+                if answer["number"] == self._asked and "refused" in answer:
+                    raise StepFailed(str(answer["refused"]))
+                if answer["number"] == self._asked:
+                    return _PROTECTION.validate_python(answer["protection"])
+        raise StepCancelled
 
     def _execute(self, order: StepOrder, cancellation: Cancellation) -> Finished | Failed:
         try:
@@ -99,7 +119,8 @@ class StepHost:
             workflow, parameters = self._registry.checked(order.workflow, order.parameters)
         except Malformed as refusal:
             raise StepFailed(f"This worker cannot run it: {refusal}") from None
-        context: StepContext[Any] = StepContext(order, parameters, self._environment, self._channel, cancellation)
+        protection = partial(self._protection, cancellation)
+        context: StepContext[Any] = StepContext(order, parameters, self._environment, self._channel, cancellation, protection)
         return context.finished(workflow.step(order.step).run(context))
 
 

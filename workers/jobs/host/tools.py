@@ -8,11 +8,11 @@ from typing import Final
 
 from workers.adapters.ffmpeg import installed
 
-_BESIDE: Final = ("ffmpeg", "ffprobe")
+_BESIDE: Final = ("ffmpeg", "ffprobe", "packager")
 
 
 def find(program: str, *, path: str | None = None) -> Path | None:
-    """On PATH (or `path`), else in the wheel with ffmpeg."""
+    """On PATH (or `path`), else in the wheel with ffmpeg and Shaka Packager."""
     own = shutil.which(program, path=path)
     if own is not None:
         return Path(own)
