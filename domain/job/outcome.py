@@ -7,7 +7,9 @@ least once and in the log's order, and keeps quiet about a job that is not its p
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+from pydantic import Field
 
 from domain.job import events
 from domain.job.aggregate import Job
@@ -24,12 +26,16 @@ class OutcomeKind(StrEnum):
 
 
 class JobOutcome(Value):
-    """`job` is the number of the job; of a rerun that of the new one, and `rerun_of` the old one. `files` are published files."""
+    """`job` is the number of the job; of a rerun that of the new one, and `rerun_of` the old one. `files` are published files,
+    `metadata` is that of all steps together: of one name, that of the last step.
+    `version` is that of the job at this outcome: an owner that has followed a later one keeps quiet."""
 
     kind: OutcomeKind
     job: int
+    version: int = 0
     reason: str = ""
     files: tuple[Output, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
     rerun_of: int | None = None
 
 
@@ -49,11 +55,13 @@ def outcome(event: DomainEvent, job: Job) -> JobOutcome | None:
         case events.Completed(failed=True, reason=reason):
             return JobOutcome(kind=OutcomeKind.FAILED, job=job.number, reason=reason)
         case events.Completed():
-            return JobOutcome(kind=OutcomeKind.COMPLETED, job=job.number, files=_published(job))
+            return _completed(job)
     return None
 
 
-def _published(job: Job) -> tuple[Output, ...]:
+def _completed(job: Job) -> JobOutcome:
     """Without the files that steps kept for later steps."""
     done = [task for task in job.tasks.values() if task.state is TaskState.COMPLETED and task.result is not None]
-    return tuple(output for task in done for output in task.outputs if task.result and output.name in task.result.files)
+    files = tuple(output for task in done for output in task.outputs if task.result and output.name in task.result.files)
+    metadata = {name: value for task in done if task.result for name, value in task.result.metadata.items()}
+    return JobOutcome(kind=OutcomeKind.COMPLETED, job=job.number, files=files, metadata=metadata)

@@ -55,7 +55,7 @@ class OutcomeOrders:
             if job.submission.owner is None:
                 self._note_ownerless(record.stream)
             elif (told := outcome(event, job)) is not None:
-                body = told.model_dump_json()
+                body = told.model_copy(update={"version": record.version}).model_dump_json()
                 orders.append(NewOrder(record.position, job.submission.owner, body, record.event_id, job.transaction_id))
         return orders or None
 

@@ -9,14 +9,17 @@ import pytest
 from domain.job.aggregate import Job
 from domain.job.events import Completed
 from domain.job.outcome import TOPICS, JobOutcome, OutcomeKind, outcome
+from domain.job.values import Result
 from tests.domain.job.jobs_given import (
     BROKEN,
     COMPLETED,
+    FETCH,
     NUMBER,
     OUTPUTS,
     PAUSED,
     RESUMED,
     STARTED,
+    STORE,
     a_job,
     accepted,
     begun,
@@ -37,10 +40,18 @@ def told(*since: Fact, first: Fact | None = None) -> Sequence[JobOutcome]:
     return [one for _, one in found if one is not None]
 
 
-def test_a_completed_job_names_the_files_that_it_published() -> None:
+def test_a_completed_job_names_the_files_that_it_published_and_what_it_found_out() -> None:
     assert told(STARTED, begun(), committed(), done(), COMPLETED) == [
-        JobOutcome(kind=OutcomeKind.COMPLETED, job=NUMBER, files=OUTPUTS)
+        JobOutcome(kind=OutcomeKind.COMPLETED, job=NUMBER, files=OUTPUTS, metadata={"size": 3})
     ]
+
+
+def test_metadata_is_that_of_all_steps_and_the_last_one_counts() -> None:
+    fetched = done(result=Result(metadata={"size": 3, "sha256": "00"}))
+    stored = done(plan=STORE, result=Result(metadata={"size": 4}))
+    steps = (STARTED, begun(), fetched, begun(plan=STORE), stored, COMPLETED)
+    [completed] = told(*steps, first=accepted(FETCH, STORE))
+    assert completed.metadata == {"size": 4, "sha256": "00"}
 
 
 def test_a_failed_job_gives_its_reason_and_no_files() -> None:
