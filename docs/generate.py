@@ -215,6 +215,9 @@ def words(annotation: Any) -> str:
 def _enumerations(annotation: Any) -> Iterator[type[Enum]]:
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         yield annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for field in annotation.model_fields.values():
+            yield from _enumerations(field.annotation)
     for part in get_args(annotation):
         yield from _enumerations(part)
 

@@ -6,7 +6,7 @@ The event log stores a masked request. What masking removes is encrypted; the ap
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
 from domain.job.commands import AcceptJob, BreakJob, UpdateJob
-from domain.job.ports import JobNumbers, LoadAggregate, Workflows
+from domain.job.ports import JobNumbers, JobOwners, LoadAggregate, Workflows
 from domain.job.secrets import JobSecrets
 from domain.job.values import DEFAULT_PRIORITY, JobState, Submission
 from domain.kernel.command import Command
@@ -34,7 +34,7 @@ class NewJob:
 
     `run_at`: not before this time. `semaphore_url` must answer 2xx or 3xx before the job is queued; None or an empty text: no
     semaphore. `headers` are those of the HTTP request, for the job's log; they are masked before they are stored. `owner` is the
-    stream of the aggregate that the job works for."""
+    stream of the aggregate that the job works for, whose command the submitter adds to the plan; None: `JobOwners` finds it."""
 
     client: str
     workflow: str
@@ -78,6 +78,7 @@ class JobHandlers:
         workflows: Workflows,
         vault: Vault,
         callbacks: JobCallbacks,
+        owners: JobOwners,
     ) -> None:
         self._executor = executor
         self._load = load
@@ -85,6 +86,7 @@ class JobHandlers:
         self._workflows = workflows
         self._vault = vault
         self._callbacks = callbacks
+        self._owners = owners
 
     async def submit_job(self, job: NewJob, *, invocation: Invocation) -> Outcome[Job]:
         """The job is in its queue when this returns. Callbacks that do not exist are made in the same append."""
@@ -98,6 +100,10 @@ class JobHandlers:
     async def prepare_job(self, job: NewJob, *, transaction_id: str) -> PreparedJob:
         """For a job that is accepted in one append with its owner. Raises `Malformed` as `submit_job` does."""
         checked = self._workflows.checked_job(job.workflow, job.parameters)
+        owned = None if job.owner is not None else await self._owners.of(checked, run_at=job.run_at)
+        if owned is not None:
+            checked = self._workflows.checked_job(job.workflow, owned.parameters)
+            job = replace(job, owner=owned.owner, run_at=owned.run_at)
         address = semaphore_address(job.semaphore_url, field="job.sempahore_url")
         named = [(f"parameters.callback_urls[{index}]", url) for index, url in enumerate(checked.callback_urls)]
         number = await self._numbers.draw()
@@ -118,7 +124,8 @@ class JobHandlers:
                 transaction_id=transaction_id,
                 sealed=tuple(job_secrets.encrypted),
             )
-            return (*named_callbacks, accept)
+            of_owner = () if owned is None else self._owners.accepted(checked, number, owner=owned.owner)
+            return (*named_callbacks, *of_owner, accept)
 
         return PreparedJob(number, commands)
 
@@ -165,7 +172,9 @@ class JobHandlers:
                 transaction_id=invocation.cause.correlation_id,
                 sealed=tuple(job_secrets.encrypted),
             )
-            return Plan((accept, *await self._named_again(old.submission), BreakJob(number, rerun_as=new_number)))
+            owner = submission.owner
+            of_owner = () if owner is None else self._owners.accepted(checked, new_number, owner=owner, rerun_of=number)
+            return Plan((accept, *of_owner, *await self._named_again(old.submission), BreakJob(number, rerun_as=new_number)))
 
         return await self._executor.execute(plan, invocation=invocation)
 

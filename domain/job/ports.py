@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from domain.job.values import TaskPlan
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.command import Command
 
 LoadAggregate = Callable[[str], Awaitable[AggregateRoot | None]]
 """Gives the aggregate of a stream."""
@@ -35,4 +37,26 @@ class Workflows(Protocol):
 
     def checked_job(self, name: str, parameters: object) -> CheckedJob:
         """Raises `Malformed` at `job.workflow`, or at the path of a parameter such as `parameters.url`; never with its value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedJob:
+    """A job with its owner, a stream. `parameters` and `run_at` are those that the owner makes of what was sent."""
+
+    owner: str
+    parameters: Mapping[str, Any] = field(repr=False)
+    run_at: datetime | None
+
+
+class JobOwners(Protocol):
+    """Finds the aggregate that a job works for, where its submitter named none, and gives the commands on it. They are executed in
+    the append that accepts the job: an owner that refuses refuses the job."""
+
+    async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
+        """None: the job has no owner. Raises `Malformed` where the owner, or what the job needs of it, does not exist."""
+        ...
+
+    def accepted(self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None) -> Sequence[Command[Any]]:
+        """The commands for a new job. None for owners that others make commands for."""
         ...

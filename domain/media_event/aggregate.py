@@ -12,7 +12,21 @@ from domain.kernel.errors import Conflict, NotFound, Refused
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
 from domain.media_event.links import links_of
-from domain.media_event.values import LIVE, ON_DEMAND, STREAMING, EventDetails, EventState, Mp4State, Trigger
+from domain.media_event.values import (
+    BEFORE_VOD,
+    LIVE,
+    ON_DEMAND,
+    STREAMING,
+    EventDetails,
+    EventState,
+    Mp4State,
+    Trigger,
+    VodFile,
+    VodJob,
+    VodJobEnd,
+    VodResult,
+    VodWorkflow,
+)
 
 _FACTS_OF = {facet: tuple(name for name in facet.model_fields if name not in DomainEvent.model_fields) for facet in events.FACETS}
 _EMPTY = EventDetails()
@@ -100,6 +114,48 @@ class MediaEvent(AggregateRoot):
         if mp4_state != self.details.mp4_state:
             self._trigger(events.Mp4StateChanged, at=at, mp4_state=mp4_state, previous=self.details.mp4_state)
 
+    def start_vod_job(self, job: VodJob, *, captured: Mapping[str, datetime], rerun_of: int | None = None, at: datetime) -> None:
+        """Make a job the present one of the Event. Only one is under way at a time: all of them write the same files. `captured` is
+        the range of a capture. The job that this one repeats is broken off in the same append."""
+        self._must_exist()
+        present = self.details.vod_job
+        if present is not None and present.ended is None and present.number != rerun_of:
+            if present.number == job.number:
+                return
+            raise Conflict(f"the job {present.number} ({present.workflow}) makes files of this Event")
+        self._begin_vod_job(job, at=at, **captured)
+
+    def resume_vod_job(self, number: int, *, version: int, at: datetime) -> None:
+        """The job goes on after its end. Changes nothing where another job is the present one."""
+        present = self._present_vod_job(number, version)
+        if present is not None and present.ended is not None:
+            self._begin_vod_job(present.again(version=version), at=at)
+
+    def move_vod_job(self, number: int, *, rerun_of: int, at: datetime) -> None:
+        """Another job repeats the present one."""
+        present = self.details.vod_job
+        if present is not None and present.number == rerun_of:
+            self._begin_vod_job(present.again(number=number), at=at)
+
+    def end_vod_job(
+        self, number: int, end: VodJobEnd, *, version: int, reason: str = "", result: VodResult | None = None, at: datetime
+    ) -> None:
+        """Changes nothing where the job is not the present one, or has ended already: who breaks off a job that is completed takes
+        nothing away. Of a deleted Event only the end is kept: the Event shows it when it is restored."""
+        present = self._present_vod_job(number, version)
+        if present is None or present.ended is not None:
+            return
+        ended = {"ended": end, "ended_at": max(at, self.modified_on), "reason": reason, "result": result}
+        job = present.again(version=version, **ended)
+        self._trigger(events.VodJobEnded, at=at, vod_job=job)
+        if not self.deleted:
+            self._settle_vod_job(job, at=at)
+
+    def record_vod_file(self, file: VodFile | None, *, at: datetime) -> None:
+        """Record the file as it was found. None: there is none."""
+        self._must_exist()
+        self._change_vod_file(file, at=at)
+
     def force_notification(self, *, at: datetime) -> None:
         """Request a notification. Always recorded, because each request is a notification of its own."""
         self._must_exist()
@@ -110,8 +166,12 @@ class MediaEvent(AggregateRoot):
         self._trigger(events.Deleted, at=at)
 
     def restore(self, *, at: datetime) -> None:
-        if self.deleted:
-            self._trigger(events.Restored, at=at)
+        deleted_at, job = self.details.date_deleted, self.details.vod_job
+        if deleted_at is None:
+            return
+        self._trigger(events.Restored, at=at)
+        if job is not None and job.ended_at is not None and job.ended_at >= deleted_at:
+            self._settle_vod_job(job, at=at)
 
     @property
     def deleted(self) -> bool:
@@ -139,6 +199,53 @@ class MediaEvent(AggregateRoot):
             if details.published_start is not None and details.published_start <= at:
                 times["published_end"] = at
         return times
+
+    def _present_vod_job(self, number: int, version: int) -> VodJob | None:
+        """None: another job is the present one, or the Event has followed this outcome or a later one."""
+        present = self.details.vod_job
+        return present if present is not None and present.number == number and version > present.version else None
+
+    def _begin_vod_job(self, job: VodJob, *, at: datetime, **captured: datetime) -> None:
+        self._trigger(events.VodJobStarted, at=at, vod_job=job)
+        if self.deleted:
+            return
+        if job.workflow is VodWorkflow.CAPTURE:
+            self._change_capture({"capturing_live2_vod": True, **captured}, at=at)
+        if job.workflow is not VodWorkflow.PACKAGE:  # which leaves the MP4 as it is
+            self.change_mp4_state(Mp4State.GENERATING, at=at)
+        if self.details.state in BEFORE_VOD:
+            self.change_state(EventState.VOD_INGESTING, trigger=Trigger.JOB, at=at)
+
+    def _settle_vod_job(self, job: VodJob, *, at: datetime) -> None:
+        """Show how the job ended. States that the job did not change stay."""
+        self._change_capture({"capturing_live2_vod": False}, at=at)
+        completed = job.ended is VodJobEnd.COMPLETED
+        if completed and job.result is not None:
+            self._take_over(job.result, at=at)
+        if completed or job.workflow is not VodWorkflow.PACKAGE:
+            self.change_mp4_state(Mp4State.AVAILABLE if completed else Mp4State.FAILED, at=at)
+        if self.details.state in BEFORE_VOD | {EventState.VOD_INGESTING}:
+            publish = self.details.auto_publish if job.publish is None else job.publish
+            on_demand = EventState.VOD_PUBLIC if publish else EventState.VOD_PRIVATE
+            self.change_state(on_demand if completed else EventState.VOD_ERROR, trigger=Trigger.JOB, at=at)
+
+    def _take_over(self, result: VodResult, *, at: datetime) -> None:
+        """A thumbnail that somebody chose stays."""
+        if result.duration is not None or result.size is not None:
+            self._change_vod_file(VodFile(duration=result.duration, size=result.size), at=at)
+        changes = {} if result.drm_json is None else {"drm_json": result.drm_json}
+        if result.thumbnail is not None and not self.details.thumbnail:
+            changes["thumbnail"] = result.thumbnail
+        self.amend(changes, at=at)
+
+    def _change_capture(self, facts: Mapping[str, Any], *, at: datetime) -> None:
+        changed = {name: value for name, value in facts.items() if value != getattr(self.details, name)}
+        if changed:
+            self._trigger(events.CapturingChanged, at=at, **changed)
+
+    def _change_vod_file(self, file: VodFile | None, *, at: datetime) -> None:
+        if file != self.details.vod_file:
+            self._trigger(events.VodFileChanged, at=at, vod_file=file)
 
     # --- state
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from domain.kernel.command import Command
 from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import EventState, Mp4State, Trigger
+from domain.media_event.values import EventState, Mp4State, Trigger, VodFile, VodJob, VodJobEnd, VodResult, VodWorkflow
 
 _HOLDS_JSON = ("drm_json", "task_engine_json")
 _NOT_NEGATIVE = ("dvr_length", "max_bitrate", "min_bitrate")
@@ -134,6 +134,69 @@ class ChangeEventProtection(_EventCommand):
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
         root.change_protection(self.state, at=at)
+
+
+@dataclass(frozen=True)
+class StartVodJob(_EventCommand):
+    """A job that makes files for playback on demand is accepted. In the append that accepts the job. `captured` holds
+    `capture_vod_start` and `capture_vod_end` of a capture; `rerun_of` is the job that this one repeats."""
+
+    job: int
+    workflow: VodWorkflow
+    publish: bool | None = None
+    captured: Mapping[str, datetime] = field(default_factory=dict)
+    rerun_of: int | None = None
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        given = {} if self.publish is None else {"publish": self.publish}
+        job = VodJob(number=self.job, workflow=self.workflow, **given)
+        root.start_vod_job(job, captured=self.captured, rerun_of=self.rerun_of, at=at)
+
+
+@dataclass(frozen=True)
+class ResumeVodJob(_EventCommand):
+    """The job goes on after its end. `version` is that of the job then."""
+
+    job: int
+    version: int
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.resume_vod_job(self.job, version=self.version, at=at)
+
+
+@dataclass(frozen=True)
+class MoveVodJob(_EventCommand):
+    """Another job repeats the present one, `rerun_of`."""
+
+    job: int
+    rerun_of: int
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.move_vod_job(self.job, rerun_of=self.rerun_of, at=at)
+
+
+@dataclass(frozen=True)
+class EndVodJob(_EventCommand):
+    """The job ended. `version` is that of the job then; `result` is what it found out."""
+
+    job: int
+    end: VodJobEnd
+    version: int
+    reason: str = ""
+    result: VodResult | None = None
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.end_vod_job(self.job, self.end, version=self.version, reason=self.reason, result=self.result, at=at)
+
+
+@dataclass(frozen=True)
+class RecordVodFile(_EventCommand):
+    """The file for playback on demand as it was found; None: there is none."""
+
+    file: VodFile | None
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.record_vod_file(self.file, at=at)
 
 
 @dataclass(frozen=True)

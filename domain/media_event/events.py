@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from domain.kernel.event import DomainEvent, FirstEvent
 from domain.media_event import values
-from domain.media_event.values import EventState, Mp4State, Trigger
+from domain.media_event.values import EventState, Mp4State, Trigger, VodFile, VodJob
 
 
 class Registered(FirstEvent, values.Particulars):
@@ -117,6 +117,48 @@ class Mp4StateChanged(DomainEvent):
     previous: Mp4State
 
 
+class CapturingChanged(DomainEvent, values.Capture):
+    """The capture of the live stream as video on demand began or ended, or has another range."""
+
+    TOPIC: ClassVar[str] = "event.capturing_changed"
+
+
+class VodJobStarted(DomainEvent):
+    """A job that makes files for playback on demand was accepted, or goes on after an end."""
+
+    TOPIC: ClassVar[str] = "event.vod_job_started"
+
+    vod_job: VodJob
+
+    @property
+    def shown(self) -> bool:
+        return False
+
+
+class VodJobEnded(DomainEvent):
+    """The job ended. What it changed of the Event is in events of its own."""
+
+    TOPIC: ClassVar[str] = "event.vod_job_ended"
+
+    vod_job: VodJob
+
+    @property
+    def shown(self) -> bool:
+        return False
+
+
+class VodFileChanged(DomainEvent):
+    """The video file on demand is another one, or there is none any more."""
+
+    TOPIC: ClassVar[str] = "event.vod_file_changed"
+
+    vod_file: VodFile | None
+
+    @property
+    def shown(self) -> bool:
+        return False
+
+
 class NotificationForced(DomainEvent):
     """An operator requested a notification to the webhooks. The Event did not change."""
 
@@ -160,6 +202,10 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     StateChanged,
     ForceStopped,
     Mp4StateChanged,
+    CapturingChanged,
+    VodJobStarted,
+    VodJobEnded,
+    VodFileChanged,
     NotificationForced,
     Deleted,
     Restored,

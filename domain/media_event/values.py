@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 
 class EventState(IntEnum):
@@ -48,6 +48,8 @@ class EventState(IntEnum):
 LIVE = frozenset({EventState.LIVE_UNPUBLISHED, EventState.LIVE_PUBLISHED})
 STREAMING = LIVE | {EventState.LIVE_STARTING}
 ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
+BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD, EventState.PRE_VOD, EventState.VOD_ERROR})
+"""A job for video on demand changes these states, and VOD_INGESTING. Any other state stays as it is."""
 
 
 class Mp4State(IntEnum):
@@ -75,8 +77,65 @@ class Trigger(StrEnum):
 
     OPERATOR = "operator"
     METADATA = "metadata"
-    FLOW = "flow"
     PROTECTION = "protection"
+    FLOW = "flow"
+    JOB = "job"
+
+
+class VodWorkflow(StrEnum):
+    """The workflows that make the files of an Event for playback on demand."""
+
+    CAPTURE = "vod_capture"
+    INGEST = "vod_ingest"
+    PACKAGE = "vod_package"
+
+
+class VodJobEnd(StrEnum):
+    COMPLETED = "completed"
+    FAILED = "failed"
+    BROKEN = "broken"
+
+
+class VodFile(BaseModel):
+    """The video file on demand: seconds, bytes, and the time of the last change. None is unknown."""
+
+    model_config = ConfigDict(frozen=True)
+
+    duration: float | None = None
+    size: int | None = None
+    modified: datetime | None = None
+
+
+class VodResult(BaseModel):
+    """What a job found out about the files that it made. None changes nothing."""
+
+    model_config = ConfigDict(frozen=True)
+
+    duration: float | None = None
+    size: int | None = None
+    drm_json: str | None = None
+    thumbnail: str | None = None
+
+
+class VodJob(BaseModel):
+    """The present job of an Event, by its number. `version` is that of the job at the last outcome that the Event followed, `ended`
+    None while it is under way. `publish`: whether the Event is public afterwards; None: as `auto_publish` says at its end."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    version: int = 0
+    workflow: VodWorkflow
+    publish: bool | None = None
+    ended: VodJobEnd | None = None
+    ended_at: datetime | None = None
+    reason: str = ""
+    result: VodResult | None = None
+
+    def again(self, **facts: Any) -> VodJob:
+        """The same job with other facts: under way, unless they say how it ended."""
+        kept = {"number": self.number, "workflow": self.workflow, "publish": self.publish}
+        return VodJob(**{name: value for name, value in {**kept, **facts}.items() if value is not None and value != ""})
 
 
 class Description(BaseModel):
@@ -167,6 +226,14 @@ class FlowTask(BaseModel):
     task_engine_json: str | None = None
 
 
+class Capture(BaseModel):
+    """The capture of the live stream as video on demand: whether it is under way, and from when to when."""
+
+    capturing_live2_vod: bool = False
+    capture_vod_start: datetime | None = None
+    capture_vod_end: datetime | None = None
+
+
 class Particulars(
     Description,
     References,
@@ -188,7 +255,7 @@ class Particulars(
     """All fields of an Event that a caller writes, except its states."""
 
 
-class EventDetails(Particulars):
+class EventDetails(Particulars, Capture):
     """The whole state of an Event beyond its id, version and dates."""
 
     state: EventState = EventState.PRE_LIVE
@@ -196,6 +263,8 @@ class EventDetails(Particulars):
     actual_live_start: datetime | None = None
     actual_live_end: datetime | None = None
     date_deleted: datetime | None = None
+    vod_job: VodJob | None = None
+    vod_file: VodFile | None = None
 
     @staticmethod
     def blank() -> EventDetails:

@@ -65,6 +65,7 @@ _PLAIN: dict[Any, Any] = {
     str: _text,
     bool: lambda name: True,
     int: _number,
+    float: lambda name: len(name) + 0.5,
     Any: lambda name: {"a": ["ä \u2028 😀", 1.5, None, True]},
     UUID: lambda name: uuid5(NAMESPACE_URL, name),
     date: lambda name: HAPPENED.date() + timedelta(days=len(name)),

@@ -23,13 +23,18 @@ from domain.media_event.commands import (
     ChangeEventProtection,
     ChangeEventState,
     DeleteEvent,
+    EndVodJob,
     Expectation,
     ForceNotification,
     ForceStopEvent,
+    MoveVodJob,
+    RecordVodFile,
     Replacement,
     RestoreEvent,
+    ResumeVodJob,
+    StartVodJob,
 )
-from domain.media_event.values import EventState, Mp4State, Particulars
+from domain.media_event.values import EventState, Mp4State, Particulars, VodFile, VodJobEnd, VodResult, VodWorkflow
 from domain.records.configured import ConfiguredRecord, SentConfiguration
 from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 
@@ -66,6 +71,21 @@ def _steps() -> st.SearchStrategy[Any]:
     return st.lists(valued(Replacement) | valued(Replacement) | valued(Expectation), max_size=4).map(tuple)
 
 
+def _vod_job_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
+    """Any job, and any outcome of it."""
+    jobs, versions, times = st.integers(1, 2), st.integers(0, 3), st.sampled_from(["capture_vod_start", "capture_vod_end"])
+    workflows = st.sampled_from(VodWorkflow)
+    captured = st.dictionaries(times, moments, max_size=2)
+    results = st.none() | st.builds(VodResult, drm_json=st.none() | json_texts, thumbnail=st.none() | texts, size=st.none() | jobs)
+    return st.one_of(
+        st.builds(StartVodJob, st.just(key), jobs, workflows, st.none() | st.booleans(), captured, st.none() | jobs),
+        st.builds(EndVodJob, st.just(key), jobs, st.sampled_from(VodJobEnd), versions, texts, results),
+        st.builds(ResumeVodJob, st.just(key), jobs, versions),
+        st.builds(MoveVodJob, st.just(key), jobs, jobs),
+        st.builds(RecordVodFile, st.just(key), st.none() | st.builds(VodFile, size=jobs)),
+    )
+
+
 @cache
 def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
     """Anything that may be asked of one Event."""
@@ -79,6 +99,7 @@ def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
         st.builds(ForceNotification, st.just(key)),
         st.builds(DeleteEvent, st.just(key)),
         st.builds(RestoreEvent, st.just(key)),
+        _vod_job_commands(key),
     )
 
 

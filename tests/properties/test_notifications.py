@@ -33,7 +33,13 @@ EVENTS = [UUID(int=number) for number in (1, 2)]
 WEBHOOKS = [UUID(int=number) for number in (101, 102)]
 POINTS = [UUID(int=number) for number in (11, 12)]
 PROPERTY = UUID(int=13)
-FLAG_OF = {"state": "stateChanged", "mp4_state": "mp4StateChanged", "thumbnail": "thumbnailChanged"}
+FLAG_OF = {
+    "state": "stateChanged",
+    "mp4_state": "mp4StateChanged",
+    "thumbnail": "thumbnailChanged",
+    "capturing_live2_vod": "capturingLive2VodFlagChanged",
+}
+NOT_SHOWN = {"vod_job", "vod_file"}
 OF_STATES = {"actual_live_start", "actual_live_end"}
 OF_PUBLICATION = {"published_start", "published_end"}
 FLAGS = [
@@ -158,7 +164,7 @@ def _compared(command: Command[Any], before: EventDetails | None, after: EventDe
     if isinstance(command, ForceNotification):
         return "Updated", {"isForced"}
     old, new = (before or EventDetails()).model_dump(), after.model_dump()
-    different = {name for name in new if new[name] != old[name]}
+    different = {name for name in new if new[name] != old[name]} - NOT_SHOWN
     if before is not None and "date_deleted" in different:
         return "Restored" if after.date_deleted is None else "Deleted", set()
     flags = {flag for name, flag in FLAG_OF.items() if name in different}

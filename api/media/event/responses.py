@@ -90,7 +90,9 @@ class Event(Wire):
     auto_provision_infrastructure: bool = Field(description="Whether infrastructure is provisioned at `scheduledProvisionAt`.")
     auto_terminate_infrastructure: bool = Field(description="Whether infrastructure is terminated at `scheduledTerminateAt`.")
     embeded_vod_timestamps: bool = Field(description="Always false.")
-    capturing_live2_vod: bool = Field(alias="capturingLive2Vod", description="Always false.")
+    capturing_live2_vod: bool = Field(
+        alias="capturingLive2Vod", description="Whether the live stream is being captured as video on demand."
+    )
     external_update_allowed: bool = Field(description="Always false.")
     vod_drm: bool = Field(description="Whether playback on demand uses DRM.")
     remix_drm: bool = Field(description="Always false.")
@@ -122,8 +124,8 @@ class Event(Wire):
     )
     scheduled_provision_at: Instant | None = Field(description="When to provision infrastructure; null when not set.")
     scheduled_terminate_at: Instant | None = Field(description="When to terminate infrastructure; null when not set.")
-    capture_vod_start: Instant | None = Field(description="Always null.")
-    capture_vod_end: Instant | None = Field(description="Always null.")
+    capture_vod_start: Instant | None = Field(description="Start of what was last captured as video on demand; null before.")
+    capture_vod_end: Instant | None = Field(description="End of what was last captured as video on demand; null before.")
     date_created: Instant = Field(description="Time of the addition.")
     date_modified: Instant = Field(description="Time of the last change that a GET shows.")
     date_deleted: Instant | None = Field(description="Time of the deletion; null when not deleted.")
@@ -199,7 +201,7 @@ class Event(Wire):
                 "auto_provision_infrastructure": details.auto_provision_infrastructure,
                 "auto_terminate_infrastructure": details.auto_terminate_infrastructure,
                 "embeded_vod_timestamps": False,
-                "capturing_live2_vod": False,
+                "capturing_live2_vod": details.capturing_live2_vod,
                 "external_update_allowed": False,
                 "vod_drm": details.vod_drm,
                 "remix_drm": False,
@@ -217,8 +219,8 @@ class Event(Wire):
                 "instant_vod_end": details.instant_vod_end,
                 "scheduled_provision_at": details.scheduled_provision_at,
                 "scheduled_terminate_at": details.scheduled_terminate_at,
-                "capture_vod_start": None,
-                "capture_vod_end": None,
+                "capture_vod_start": details.capture_vod_start,
+                "capture_vod_end": details.capture_vod_end,
                 "date_created": row.date_created,
                 "date_modified": row.date_modified,
                 "date_deleted": details.date_deleted,

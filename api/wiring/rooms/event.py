@@ -24,6 +24,7 @@ from projections.records.queries import RecordQueries
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from workers.outcomes.order_worker import OwnerCommand
     from workers.webhooks.policy import Notified
 
 
@@ -67,8 +68,11 @@ def _notified() -> Mapping[str, Notified]:
         events.StateChanged.TOPIC: Change.STATE,  # with the times that it sets
         events.Mp4StateChanged.TOPIC: Change.MP4_STATE,
         events.NotificationForced.TOPIC: Change.FORCED,
+        events.VodJobStarted.TOPIC: NOTHING,  # what they change of the Event is in events of its own
+        events.VodJobEnded.TOPIC: NOTHING,
+        events.VodFileChanged.TOPIC: NOTHING,
     }
-    by_field = {"thumbnail": Change.THUMBNAIL}
+    by_field = {"thumbnail": Change.THUMBNAIL, "capturing_live2_vod": Change.CAPTURING}
 
     def changes(event: DomainEvent) -> Change:
         if isinstance(event, events.ForceStopped):  # also recorded where the Event is stopped already, as an order to the encoder
@@ -85,6 +89,12 @@ def _notified() -> Mapping[str, Notified]:
     return {MediaEvent.KIND: Notified(changes=changes, actions=actions)}
 
 
+def _owners() -> Mapping[str, OwnerCommand]:
+    from domain.media_event.vod_jobs import vod_command
+
+    return {MediaEvent.KIND: vod_command}
+
+
 EVENT = Room(
     name="event",
     aggregates=(MediaEvent,),
@@ -93,4 +103,5 @@ EVENT = Room(
     services=_services,
     past_states=_past_states,
     notified=_notified,
+    owners=_owners,
 )

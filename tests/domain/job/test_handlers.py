@@ -27,6 +27,7 @@ from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refuse
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation, Outcome
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.media_event.vod_jobs import VodJobOwners
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.flow import Flow
 from domain.records.record import RegisterRecord
@@ -90,7 +91,10 @@ def handlers(memory: Memory, workflows: Fetching, callbacks: JobCallbacks) -> Jo
     async def load(stream: str) -> AggregateRoot | None:
         return memory.log.load(stream)
 
-    return JobHandlers(memory.executor, load, numbers=Numbers(), workflows=workflows, vault=memory.vault, callbacks=callbacks)
+    owners = VodJobOwners(memory.events, memory.records, clock=lambda: memory.now)
+    return JobHandlers(
+        memory.executor, load, numbers=Numbers(), workflows=workflows, vault=memory.vault, callbacks=callbacks, owners=owners
+    )
 
 
 def new_job(*urls: str, content_id: object = "film", **fields: Any) -> NewJob:

@@ -11,7 +11,7 @@ import pytest
 from api.wiring.catalogue import AGGREGATES, catalogue, notified
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
-from domain.media_event.values import EventState, Mp4State, Trigger
+from domain.media_event.values import EventState, Mp4State, Trigger, VodJob, VodWorkflow
 from workers.webhooks import policy
 from workers.webhooks.policy import NOTHING, Action, Change, Effect
 
@@ -19,6 +19,7 @@ AT = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 STARTED = {"state": EventState.LIVE_PUBLISHED, "previous": EventState.PRE_LIVE, "trigger": Trigger.OPERATOR}
 ADDED = Change.STATE | Change.METADATA
 NOTIFIED = notified()
+JOB = VodJob(number=7, workflow=VodWorkflow.CAPTURE)
 
 TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.registered", {}, NOTHING),
@@ -47,6 +48,11 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.force_stopped", {"previous": EventState.LIVE_PUBLISHED, "actual_live_end": AT}, Change.STATE),
     ("event.force_stopped", {"previous": EventState.STOPPED}, NOTHING),
     ("event.mp4_state_changed", {"mp4_state": Mp4State.AVAILABLE, "previous": Mp4State.NONE}, Change.MP4_STATE),
+    ("event.capturing_changed", {"capturing_live2_vod": True}, Change.CAPTURING),
+    ("event.capturing_changed", {"capturing_live2_vod": True, "capture_vod_end": AT}, Change.CAPTURING | Change.METADATA),
+    ("event.vod_job_started", {"vod_job": JOB}, NOTHING),
+    ("event.vod_job_ended", {"vod_job": JOB}, NOTHING),
+    ("event.vod_file_changed", {"vod_file": None}, NOTHING),
     ("event.notification_forced", {}, Change.FORCED),
     ("event.deleted", {}, NOTHING),
     ("event.restored", {}, NOTHING),

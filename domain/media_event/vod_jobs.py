@@ -1,0 +1,156 @@
+"""Jobs that make the files of an Event for playback on demand: the Event is their owner. docs/reference/api/vod.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any, Final
+from uuid import UUID
+
+from domain.configuration.playback import ChannelConfiguration, channel_configuration
+from domain.configuration.streams import StreamPlace, StreamProtocol
+from domain.job.outcome import JobOutcome, OutcomeKind
+from domain.job.ports import CheckedJob, OwnedJob
+from domain.kernel.clock import Clock, iso
+from domain.kernel.command import Command
+from domain.kernel.errors import FieldError, Malformed
+from domain.kernel.stream_name import StreamName
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import EndVodJob, MoveVodJob, ResumeVodJob, StartVodJob
+from domain.media_event.ports import EventLookup
+from domain.media_event.values import STREAMING, EventDetails, VodJobEnd, VodResult, VodWorkflow
+from domain.records.kinds.channel import Channel
+from domain.records.ports import RecordLookup
+
+_WORKFLOWS: Final = {workflow.value: workflow for workflow in VodWorkflow}
+_CAPTURED_FROM: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
+"""Which streams a capture can read, the preferred one first."""
+_ORIGINS: Final = (StreamPlace.ORIGIN_PRIMARY, StreamPlace.ORIGIN_SECONDARY)
+_ENDS: Final = {
+    OutcomeKind.COMPLETED: VodJobEnd.COMPLETED,
+    OutcomeKind.FAILED: VodJobEnd.FAILED,
+    OutcomeKind.BROKEN: VodJobEnd.BROKEN,
+}
+
+
+class VodJobOwners:
+    """The port `domain.job.ports.JobOwners`. A capture without sources, start or end gets those of its Event; one that ends in the
+    future begins then."""
+
+    def __init__(self, events: EventLookup, records: RecordLookup, *, clock: Clock) -> None:
+        self._events = events
+        self._records = records
+        self._clock = clock
+
+    async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
+        workflow = _WORKFLOWS.get(job.workflow)
+        if workflow is None:
+            return None
+        key = _uuid(job.content_id)
+        event = await self._events.by_id(key) if key is not None else None
+        if event is None:
+            raise Malformed.at("parameters.content_id", "there is no Event with this content id")
+        parameters = {**job.parameters, "content_id": str(event.id)}
+        if workflow is VodWorkflow.CAPTURE:
+            parameters |= await self._missing(parameters, event.details)
+            end = _time(parameters.get("end"))
+            if end is not None and end > self._clock():
+                run_at = end if run_at is None else max(run_at, end)
+        return OwnedJob(MediaEvent.stream(event.id), parameters, run_at)
+
+    def accepted(self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None) -> Sequence[Command[Any]]:
+        workflow, name = _WORKFLOWS.get(job.workflow), StreamName.read(owner)
+        if workflow is None or name.kind != MediaEvent.KIND:
+            return ()
+        publish = job.parameters.get("publish")
+        times = {"capture_vod_start": _time(job.parameters.get("start")), "capture_vod_end": _time(job.parameters.get("end"))}
+        captured = {fact: time for fact, time in times.items() if time is not None and workflow is VodWorkflow.CAPTURE}
+        asked = publish if isinstance(publish, bool) else None
+        return (StartVodJob(UUID(name.key), number, workflow, asked, captured=captured, rerun_of=rerun_of),)
+
+    async def _missing(self, parameters: Mapping[str, Any], details: EventDetails) -> dict[str, Any]:
+        """What the client left out, from the Event. Raises `Malformed` for all that the Event does not know."""
+        found: dict[str, Any] = {}
+        errors: list[FieldError] = []
+        if parameters.get("sources") is None:
+            found["sources"] = await self._origins(details.channel_id)
+            if not found["sources"]:
+                errors.append(FieldError("parameters.sources", "is required: the Event has no channel with live origin URLs"))
+        ended = None if details.state in STREAMING else details.actual_live_end
+        for name, time, missing in (("start", details.actual_live_start, "was never live"), ("end", ended, "has not ended")):
+            if parameters.get(name) is not None:
+                continue
+            if time is None:
+                errors.append(FieldError(f"parameters.{name}", f"is required: the Event {missing}"))
+            else:
+                found[name] = iso(time)
+        if errors:
+            raise Malformed(*errors)
+        return found
+
+    async def _origins(self, channel: UUID | None) -> list[str]:
+        record = None if channel is None else await self._records.find(Channel.KIND, channel)
+        return [] if record is None else live_origins(channel_configuration(record.details.configuration_json))
+
+
+def live_origins(channel: ChannelConfiguration) -> list[str]:
+    """The live origin URLs of one protocol: they hold the same stream, so that one can fill the gaps of another."""
+    streams = [stream for encoder in channel.encoders for stream in encoder.streams]
+    for protocol in _CAPTURED_FROM:
+        urls = [
+            stream.urls[place] for stream in streams if stream.protocol is protocol for place in _ORIGINS if place in stream.urls
+        ]
+        if urls:
+            return list(dict.fromkeys(urls))
+    return []
+
+
+def vod_command(key: str, outcome: JobOutcome) -> Command[Any]:
+    """The command that an outcome of a job is to its Event."""
+    event = UUID(key)
+    if outcome.rerun_of is not None:
+        return MoveVodJob(event, outcome.job, outcome.rerun_of)
+    end = _ENDS.get(outcome.kind)
+    if end is None:
+        return ResumeVodJob(event, outcome.job, outcome.version)
+    result = _result(key, outcome) if end is VodJobEnd.COMPLETED else None
+    return EndVodJob(event, outcome.job, end, outcome.version, reason=outcome.reason, result=result)
+
+
+def _result(key: str, outcome: JobOutcome) -> VodResult | None:
+    """Read tolerantly: the steps may be those of another package. `duration` is in seconds, `drm` the document for `drmJson`,
+    `thumbnail` the name of a file of the content."""
+    found: dict[str, Any] = {}
+    size = next((file.size for file in outcome.files if file.name == f"{key}/{key}.mp4"), None)
+    if size is not None:
+        found["size"] = size
+    match outcome.metadata.get("duration"):
+        case int() | float() as seconds if not isinstance(seconds, bool) and isfinite(seconds) and seconds >= 0:
+            found["duration"] = float(seconds)
+    match outcome.metadata.get("drm"):
+        case dict() as drm if drm:
+            found["drm_json"] = json.dumps(drm, ensure_ascii=False, separators=(",", ":"))
+    match outcome.metadata.get("thumbnail"):
+        case str() as thumbnail if thumbnail:
+            found["thumbnail"] = thumbnail
+    return VodResult(**found) if found else None
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _time(value: object) -> datetime | None:
+    """A time of the parameters, in UTC. The workflow has checked them."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    if moment is None:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

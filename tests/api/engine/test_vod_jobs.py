@@ -1,0 +1,183 @@
+"""Jobs for playback on demand over HTTP: the response, the events of job and Event in one append, and what webhooks are told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from pydantic_core import from_json
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.job_handlers import job_handlers
+from domain.job.handlers import JobHandlers
+from domain.kernel.encryption import SecretCipher
+from domain.media_event.commands import EndVodJob
+from domain.media_event.values import VodJobEnd, VodResult, VodWorkflow
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from tests.api.asking import add, add_channel, add_webhook, engine_error, event, last, logged, new_id, of_event
+from tests.api.engine.jobs_given import request, single
+from tests.projections.feeding import do
+from tests.workers.webhooks.feeding import fed
+from workers.jobs.context import StepContext
+from workers.jobs.registry import Registry
+from workers.jobs.workflow import JobParameters, Step, Workflow
+
+LIVE = {
+    "streamProtocol": "HLS",
+    "liveOriginPrimaryUrl": "https://a.test/live.m3u8",
+    "liveOriginSecondaryUrl": "https://b.test/live.m3u8",
+}
+CHANNEL = {"encoders": [{"name": "enc", "outputUrls": [LIVE]}]}
+
+
+class Parameters(JobParameters):
+    """Those of capture, ingest and packaging that matter here."""
+
+    sources: tuple[str, ...] | None = None
+    start: str | None = None
+    end: str | None = None
+    publish: bool = False
+
+
+def nothing(context: StepContext[Any]) -> None:
+    pass
+
+
+@pytest.fixture
+def known(known: dict[Any, Any], inner: Core) -> dict[Any, Any]:
+    """With workflows that do nothing: no step runs here."""
+    workflows = Registry([Workflow(name.value, Parameters, [Step("make", nothing)]) for name in VodWorkflow])
+    vault = Vault(inner.database, SecretCipher(bytes(32)))
+    records = RecordQueries(inner.database, RECORDS)
+    handlers = job_handlers(
+        inner.database, inner.executor, streams=inner.streams, records=records, vault=vault, clock=inner.clock, workflows=workflows
+    )
+    return {**known, JobHandlers: handlers}
+
+
+@pytest.fixture
+async def captured(http: httpx.AsyncClient) -> str:
+    """An Event that was live and is stopped."""
+    channel = await add_channel(http, configurationJson=json.dumps(CHANNEL))
+    key = str((await add(http, channelId=channel))["id"])
+    for state in ("LIVE_PUBLISHED", "STOPPED"):
+        assert (await http.put(f"/api/event/state/{key}", json={"state": state})).status_code == 200
+    return key
+
+
+async def submit(engine: httpx.AsyncClient, workflow: str, content_id: str, **parameters: Any) -> httpx.Response:
+    return await engine.post("/engine/job", json=request({"content_id": content_id, **parameters}, workflow))
+
+
+async def test_a_capture_is_accepted_with_what_the_event_knows_in_one_append(
+    engine: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core, captured: str
+) -> None:
+    before, shown = await last(inner), await event(http, captured)
+    answer = await submit(engine, "vod_capture", captured)
+    assert answer.status_code == 200, answer.text
+    job = answer.json()["id"]
+    appended = [one for one in await logged(inner) if one.position > before]
+    assert [one.topic for one in appended] == [
+        "event.vod_job_started",
+        "event.capturing_changed",
+        "event.mp4_state_changed",
+        "event.state_changed",
+        "job.accepted",
+    ]
+    assert len({one.cause["command_id"] for one in appended}) == 1
+    assert appended[-1].data["submission"]["owner"] == f"event:{captured}"
+    assert (await single(engine, job))["parameters"] == {
+        "content_id": captured,
+        "sources": ["https://a.test/live.m3u8", "https://b.test/live.m3u8"],
+        "start": shown["actualLiveStart"],
+        "end": shown["actualLiveEnd"],
+    }
+    now = await event(http, captured)
+    assert (now["capturingLive2Vod"], now["mp4StateString"], now["stateString"]) == (True, "GENERATING", "VOD_INGESTING")
+    assert (now["captureVodStart"], now["captureVodEnd"]) == (shown["actualLiveStart"], shown["actualLiveEnd"])
+
+
+async def test_the_list_and_the_past_show_it_too(
+    engine: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core, captured: str
+) -> None:
+    version = (await http.get(f"/api/event/{captured}")).headers["etag"].strip('"')
+    await submit(engine, "vod_capture", captured)
+    [listed] = (await http.get("/api/event/", params={"eventState": "VOD_INGESTING"})).json()["results"]
+    assert (listed["id"], listed["capturingLive2Vod"]) == (captured, True)
+    past = (await http.get(f"/api/audit/event/{captured}/state", params={"version": version})).json()["state"]
+    assert (past["capturingLive2Vod"], past["captureVodStart"], past["mp4StateString"]) == (False, None, "NONE")
+    present = (await http.get(f"/api/audit/event/{captured}/state")).json()["state"]
+    assert (present["capturingLive2Vod"], present["mp4StateString"]) == (True, "GENERATING")
+
+
+async def test_of_two_at_once_one_is_409(engine: httpx.AsyncClient, inner: Core, captured: str) -> None:
+    answers = await asyncio.gather(*(submit(engine, "vod_capture", captured) for _ in range(2)))
+    [accepted] = [one for one in answers if one.status_code == 200]
+    [refused] = [one for one in answers if one.status_code != 200]
+    number = accepted.json()["id"]
+    assert engine_error(refused, 409).endswith(f"the job {number} (vod_capture) makes files of this Event")
+    assert [one.topic for one in await logged(inner)].count("job.accepted") == 1
+    assert engine_error(await submit(engine, "vod_package", captured), 409)
+
+
+async def test_a_rerun_beside_another_job_is_409(engine: httpx.AsyncClient, inner: Core, captured: str) -> None:
+    first = (await submit(engine, "vod_capture", captured)).json()["id"]
+    again = await engine.post(f"/engine/jobs/{first}/rerun")
+    assert again.status_code == 200, again.text
+    assert engine_error(await engine.post(f"/engine/jobs/{first}/rerun"), 409)
+
+
+@pytest.mark.parametrize("workflow", list(VodWorkflow))
+async def test_a_job_for_no_event_is_400_and_appends_nothing(engine: httpx.AsyncClient, inner: Core, workflow: str) -> None:
+    before = await last(inner)
+    for content_id in ("film", new_id()):
+        error = engine_error(await submit(engine, workflow, content_id), 400)
+        assert error == "parameters.content_id: there is no Event with this content id"
+    assert await last(inner) == before
+
+
+async def test_a_capture_of_an_event_that_knows_nothing_is_400(
+    engine: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core
+) -> None:
+    key = (await add(http))["id"]
+    before = await last(inner)
+    error = engine_error(await submit(engine, "vod_capture", key), 400)
+    assert [part.split(":")[0] for part in error.split("; ")] == ["parameters.sources", "parameters.start", "parameters.end"]
+    assert await last(inner) == before
+
+
+async def test_a_package_moves_no_etag_where_nothing_shown_changes(
+    engine: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core
+) -> None:
+    key = (await add(http, eventState="VOD_PUBLIC"))["id"]
+    before = (await http.get(f"/api/event/{key}")).headers["etag"]
+    assert (await submit(engine, "vod_package", key)).status_code == 200
+    assert (await of_event(inner, key))[-1] == "vod_job_started"
+    assert (await http.get(f"/api/event/{key}")).headers["etag"] == before
+
+
+async def test_webhooks_are_told_of_the_start_and_of_the_end(
+    engine: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core, captured: str
+) -> None:
+    await add_webhook(http)
+    number = (await submit(engine, "vod_capture", captured, publish=True)).json()["id"]
+    result = VodResult(duration=3600.0, thumbnail="poster.jpg")
+    await do(inner, EndVodJob(UUID(captured), number, VodJobEnd.COMPLETED, 5, result=result))
+    await fed(inner).feed()
+    rows = await inner.database.rows("SELECT payload FROM deliveries ORDER BY position")
+    started, ended = (from_json(text) for (text,) in rows)
+    flags = {"stateChanged", "mp4StateChanged", "capturingLive2VodFlagChanged"}
+    changed = [{name for name, value in told.items() if value is True} for told in (started, ended)]
+    assert changed == [{*flags, "metadataChanged"}, {*flags, "thumbnailChanged"}]
+    assert [(told["state"], told["mp4State"]) for told in (started, ended)] == [
+        ("VOD_INGESTING", "GENERATING"),
+        ("VOD_PUBLIC", "AVAILABLE"),
+    ]
+    now = await event(http, captured)
+    assert (now["thumbnail"], now["capturingLive2Vod"]) == ("poster.jpg", False)
