@@ -25,7 +25,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from domain.job.values import Severity
-from projections.kernel.background_task import start_forever
+from projections.kernel.background_task import start_forever, start_task
 from workers.jobs.content_protection import AskProtection, answer
 from workers.jobs.host.confinement import Confinement
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
@@ -318,8 +318,8 @@ class StepProcess:
                         listener.progress(fraction, message)
                     case {"kind": "log", "severity": int(severity), "message": str(message)}:
                         listener.log(Severity(severity), message)
-                    case {"kind": "protection", "number": int(number)}:
-                        answering = asyncio.create_task(self._answer(number, protection))
+                    case {"kind": "protection", "number": int(number)} if answering is None or answering.done():
+                        answering = start_task(self._answer(number, protection), what="answers to steps")
                     case {"kind": "ended"}:
                         self.fit = frame.get("fit") is True
                         self.seconds = frame.get("seconds")
