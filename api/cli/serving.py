@@ -19,7 +19,7 @@ from api.cli.database import OpenDatabase, warn_of_rights
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.garbage import collect_seldom
 from api.cli.ready import print_status, ready_text
-from api.cli.sockets import bound_sockets
+from api.cli.sockets import bound_sockets, with_duplicates
 from api.cli.stop_signals import StopSignals
 from api.http.connections import Connections, LimitedConfig, LimitedServer
 from api.wiring.settings import Settings
@@ -54,7 +54,7 @@ class Server(LimitedServer):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
+        await super().startup(sockets=None if sockets is None else with_duplicates(sockets))
         if not self.should_exit:
             self._listening()
 

@@ -7,10 +7,12 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from api.wiring.startup import StartError
 
+ACCEPTED_AT_ONCE: Final = 16
+"""Connections of one socket in a turn of the event loop."""
 _ADDRESS_UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -27,6 +29,12 @@ def bound_sockets(host: str, *, port: int, copies: int = 1) -> Iterator[list[lis
     finally:
         for sock in chain.from_iterable(sockets):
             sock.close()
+
+
+def with_duplicates(sockets: Sequence[socket.socket]) -> list[socket.socket]:
+    """The sockets with further descriptors of each, for one event loop. libuv accepts one connection of each descriptor in a turn:
+    else 600 new connections of one client hold up those of all others for 600 turns, which are seconds when turns are long."""
+    return [*sockets, *(sock.dup() for sock in sockets for _ in range(ACCEPTED_AT_ONCE - 1))]
 
 
 def _share(sockets: list[list[socket.socket]], copies: int) -> None:
