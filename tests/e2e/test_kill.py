@@ -40,7 +40,7 @@ class Kills(NamedTuple):
     database: int
 
 
-FEW = Kills(server=3, both=1, database=1)
+FEW = Kills(server=2, both=1, database=1)
 MANY = Kills(server=18, both=2, database=3)
 
 
