@@ -35,6 +35,7 @@ from tests.api.speke.cpix.given import DOCUMENTS
 from tests.api.speke.cpix.test_encryption import certificate
 from tests.conftest import assembled, introduce
 from workers.adapters.embedded_postgres import EmbeddedPostgres
+from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
 NAME: Final = "fuzz"
@@ -143,7 +144,9 @@ async def _provider(folder: Path, stream: TextIO) -> AsyncIterator[tuple[httpx.A
         address = await asyncio.to_thread(server.start)
         inner = core(address, role=await prepare(address))
         siblings = Alone(inner.registry, per_second=_UNLIMITED)
-        known = services(inner, address, SecretCipher(bytes(32)), outbound=outbound, siblings=siblings)
+        known = services(
+            inner, address, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(folder), siblings=siblings
+        )
         usage, request_log = known[UsageRecorder], RequestLog(stream, clock=inner.clock)
         await inner.start()
         await usage.start()

@@ -13,6 +13,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from io import StringIO
 from ipaddress import ip_network
+from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
@@ -43,6 +44,7 @@ from tests.postgres import migrated as migrated
 from tests.postgres import migrated_template as migrated_template
 from tests.postgres import postgres as postgres
 from tests.programs import pytest_terminal_summary as pytest_terminal_summary
+from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
 _OWN_FOLDER = pytest.StashKey[str]()
@@ -199,9 +201,16 @@ async def outbound() -> AsyncIterator[GuardedClient]:
 
 
 @pytest.fixture
-def known(inner: Core, database_url: str, outbound: GuardedClient) -> dict[Any, Any]:
+def media_root(tmp_path: Path) -> Path:
+    root = tmp_path / "media"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def known(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
     """What the endpoints are given."""
-    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound)
+    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(media_root))
 
 
 @pytest.fixture

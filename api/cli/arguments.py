@@ -235,7 +235,8 @@ WORKERS = Command(
     "Runs all workers or the named roles, on the database of MEDIALEDGER_DATABASE_URL, or beside `medialedger up` of the same "
     "home: relay fills Kafka from the log, webhooks creates the deliveries of changes to Events, deliveries sends them; "
     "scheduler queues jobs whose time has come, controller starts them, work and windows_capture run their steps, callback creates "
-    "the deliveries of job notices, outcomes tells the owners of jobs how they end, lists adds up the totals of lists and fills "
+    "the deliveries of job notices, outcomes tells the owners of jobs how they end, assets "
+    "deletes the files of removed assets, lists adds up the totals of lists and fills "
     "the search indexes. Any number of processes may run on any number of machines; they share the work. "
     "MEDIALEDGER_WORKER_PROCESSES starts several at once.",
     "medialedger workers\n  medialedger workers webhooks deliveries",

@@ -29,6 +29,7 @@ _TAGS: Final = {
     "Chapter points": "Chapter points: places in the video of an Event.",
     "Chapter point custom properties": "Custom properties of chapter points: a category and a key with a value.",
     "Playlists": "Playlists: Events in an order of time.",
+    "Assets": "Assets: the files of Events, and requests for pictures, GIFs and video clips.",
     "Channels": "Channels: how the video of Events is delivered, and the settings of players.",
     "Flows": "Flows: what is done with the video of Events, and by which task engines.",
     "Infrastructure Profiles": "Infrastructure profiles: the servers that Events are provisioned with.",
@@ -49,6 +50,7 @@ _TAGS: Final = {
 _PATH_PARAMETERS: Final = {
     "/{client_name}": "The name of the client that the API key belongs to.",
     "archiverstream/{id}": "The number of the archiver stream.",
+    "asset/{id}": "The id of the asset.",
     "audit/{aggregate}": "The kind of aggregate, such as `event` or `room`.",
     "bulk/{id}": "The id of the owner: the category or the chapter point.",
     "category/{id}": "The id of the category.",
@@ -81,6 +83,7 @@ _PATH_PARAMETERS: Final = {
     "restore/{id}": "The id of the Event.",
     "room/{id}": "The id of the room.",
     "state/{id}": "The id of the Event.",
+    "sync/{eventId}": "The id of the Event.",
     "tag/{id}": "The id of the tag.",
     "taskengines/{id}": "The id of the flow.",
     "webhook/{id}": "The id of the webhook; in calls about callbacks, the id of the callback.",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from domain.kernel.clock import Clock
+from domain.kernel.media_files import MediaFiles
 from workers.ports import Outbound
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class Surroundings:
     conninfo: str
     clock: Clock
     outbound: Outbound
+    files: MediaFiles
     machine: str
     siblings: Siblings
 

@@ -38,6 +38,7 @@ from projections.clients.changes import ClientChanges
 from projections.kernel.background_task import start_forever
 from projections.log.idempotency import IdempotencyRecords
 from workers.adapters.keyfiles import first_secret_file, previous_master_key
+from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports import Outbound
 from workers.wiring import Workers
@@ -210,7 +211,12 @@ async def build(
     cipher = SecretCipher(master_key, previous=previous)
     workers = process_workers(core, cipher, outbound=outbound, settings=settings, roles=roles)
     provided = services(
-        core, database, cipher, outbound=outbound, siblings=siblings or Alone(core.registry, per_second=settings.speke_rate)
+        core,
+        database,
+        cipher,
+        outbound=outbound,
+        files=MediaDirectory(settings.media_root),
+        siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
     )
     app = build_application(
         ROUTES,

@@ -22,6 +22,7 @@ from api.wiring.rooms import ROOMS
 from api.wiring.siblings import Alone, Siblings
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import Catalogue, EventMapper
+from domain.kernel.media_files import MediaFiles
 from projections.clients.directory import ClientDirectory
 from projections.kernel.database import Database
 from projections.log.append import Appender
@@ -35,11 +36,17 @@ ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.rou
 
 
 def services(
-    core: Core, conninfo: str, cipher: SecretCipher, *, outbound: Outbound, siblings: Siblings | None = None
+    core: Core,
+    conninfo: str,
+    cipher: SecretCipher,
+    *,
+    outbound: Outbound,
+    files: MediaFiles,
+    siblings: Siblings | None = None,
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone."""
     known = siblings or Alone(core.registry)
-    surroundings = Surroundings(conninfo, core.clock, outbound, machine=gethostname(), siblings=known)
+    surroundings = Surroundings(conninfo, core.clock, outbound, files, machine=gethostname(), siblings=known)
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:
         container.provide(room.services(container))

@@ -93,6 +93,15 @@ class BreakJob(JobCommand):
 
 
 @dataclass(frozen=True)
+class EndJob(JobCommand):
+    """Nobody waits for the job any more: break it off, unless it has ended."""
+
+    def act(self, root: Job, *, at: datetime) -> None:
+        if not root.ended:
+            root.break_off(at=at)
+
+
+@dataclass(frozen=True)
 class QueueJob(JobCommand):
     """The job's time has come and its semaphore is open. `run_at` and `semaphore` are those that were checked."""
 

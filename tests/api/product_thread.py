@@ -17,6 +17,7 @@ from api.wiring.services import ROUTES, authenticate, services
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import KeyedHash, SecretCipher
 from projections.log.idempotency import IdempotencyRecords
+from tests.api.serving import NO_FILES
 from tests.conftest import introduce
 from workers.adapters.outbound_http import GuardedClient
 
@@ -55,7 +56,7 @@ class ProductThread(threading.Thread):
             self.key = await introduce(inner, "admin", "admin")
             app = build_application(
                 ROUTES,
-                services(inner, self._conninfo, SecretCipher(bytes(32)), outbound=outbound),
+                services(inner, self._conninfo, SecretCipher(bytes(32)), outbound=outbound, files=NO_FILES),
                 authenticate=partial(authenticate, inner.directory),
                 idempotency=IdempotencyRecords(inner.database, inner.streams),
                 fingerprint=KeyedHash(bytes(32)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +16,10 @@ from api.wiring.core import Core
 from api.wiring.services import services
 from domain.kernel.encryption import SecretCipher
 from tests.conftest import assembled, introduce
+from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
+
+NO_FILES = MediaDirectory(Path("/none"))
 
 
 @asynccontextmanager
@@ -24,7 +28,7 @@ async def serving(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """`replaced` is given the services as they are."""
     outbound = GuardedClient()
-    known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound)
+    known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=NO_FILES)
     quiet = RequestLog(StringIO(), clock=inner.clock)
     app = assembled(inner, {**known, **replaced(known)}, request_log=quiet, registry=CollectorRegistry())
     headers = {"API-KEY": await introduce(inner, "other", "admin")}

@@ -8,6 +8,7 @@ import random
 import re
 import string
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import httpx
@@ -88,8 +89,8 @@ BAD_QUERIES = ["%ff", "%00", "%", "%zz", "a%ed%a0%80", "%c0%af", "%F0%28"]
 
 
 @pytest.fixture
-async def ids(http: httpx.AsyncClient, inner: Core) -> dict[str, str]:
-    return {**await things(http), CALLBACK: await add_callback(inner)}
+async def ids(http: httpx.AsyncClient, inner: Core, media_root: Path) -> dict[str, str]:
+    return {**await things(http, media_root), CALLBACK: await add_callback(inner)}
 
 
 def address(declaration: RouteSpec, ids: dict[str, str]) -> str:

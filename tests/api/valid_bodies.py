@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,6 +19,7 @@ from tests.api.asking import (
     add_room,
     add_webhook,
 )
+from tests.api.media.asset.assets_given import vod_file
 from tests.api.media.owners import OWNERS, add_category, add_point
 from tests.domain.configuration.texts_given import FLOW, PROFILE
 
@@ -26,6 +28,7 @@ PROPERTY = "0f0e0d0c-0b0a-4908-8706-050403020101"
 EVENT_WEBHOOK = "webhook of an Event"
 CALLBACK = "webhook of jobs"
 STREAM = {"profileId": "p", "captureId": "c", "startTime": "2031-01-02", "endTime": "2031-01-03", "ismUrl": "http://o/a.ism"}
+CLIP = {"eventId": EVENT, "start": "00:00:01.000", "end": "00:00:02.000"}
 WEBHOOK = {"webhookUrl": "https://hooks.test/a"}
 VALID: dict[str, dict[str, Any]] = {
     "POST /api/event/": {"Title": "x", "RefId": "r"},
@@ -52,6 +55,9 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/playlist/": {"name": "x"},
     "PUT /api/playlist/{id}": {"name": "x"},
     "POST /api/playlist/{id}/playlistItems/": {"eventId": EVENT, "startTime": "2031-01-02"},
+    "POST /api/asset/gif/": {"clip": CLIP, "name": "x", "fps": 5, "width": 64, "height": 48.5, "playbackSpeed": 1},
+    "POST /api/asset/video/": {"clip": {**CLIP, "filter": 'type=="video"'}, "name": "x", "mezzanine": 1},
+    "POST /api/asset/image/": {"eventId": EVENT, "name": "x", "time": "00:00:01", "filename": "y", "priority": 3},
     "POST /api/archiverstream/": STREAM,
     "PUT /api/archiverstream/{id}": {"uploaded": True, "streamingFormats": ["HLS"]},
     "POST /api/log/": {"Message": "x", "Level": "Info"},
@@ -79,8 +85,9 @@ VALID: dict[str, dict[str, Any]] = {
 """A body that would be carried out; the attacks spoil it in one place each."""
 
 
-async def things(http: httpx.AsyncClient) -> dict[str, str]:
+async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     """Things that exist, so that no attack is stopped by a 404."""
+    vod_file(media_root, EVENT)
     shown = await add(http, Id=EVENT, Title="Final", RefId="r", EventState=10)
     room, channel = await add_room(http), await add_channel(http)
     playlist = await add_playlist(http)
@@ -113,5 +120,6 @@ async def things(http: httpx.AsyncClient) -> dict[str, str]:
         "webhook": await add_webhook(http),
         EVENT_WEBHOOK: await add_webhook(http, eventId=shown["id"]),
         "job_id": str(job.json()["id"]),
+        "asset": (await http.post("/api/asset/image/", json=VALID["POST /api/asset/image/"])).json()["id"],
         "archiverstream": str(await add_archiver_stream(http)),
     }

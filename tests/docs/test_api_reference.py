@@ -30,6 +30,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "Event types": ("event-types",),
     "Categories": ("categories",),
     "Category custom properties": ("custom-properties",),
+    "Assets": ("assets",),
     "Chapter points": ("chapter-points", "custom-properties"),
     "Chapter point custom properties": ("custom-properties",),
     "Playlists": ("playlists",),

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from api.wiring.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot
-from domain.kernel.event import ENVELOPE, DomainEvent
+from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent
 from domain.kernel.mapper import EventMapper
 
 EVENTS = Path(__file__).parent / "events"
@@ -31,8 +31,10 @@ def example(event: type[DomainEvent], *, version: int = 1) -> DomainEvent:
 
 
 def history(aggregate: type[AggregateRoot]) -> list[DomainEvent]:
-    """Everything that can happen to an aggregate, once each, in the order of its list."""
-    return [example(event, version=version) for version, event in enumerate(aggregate.EVENTS, start=1)]
+    """Everything that can happen to an aggregate, once each, in the order of its list: of the events that begin it only one."""
+    first, *others = aggregate.EVENTS
+    later = [event for event in others if not issubclass(event, FirstEvent)]
+    return [example(event, version=version) for version, event in enumerate((first, *later), start=1)]
 
 
 def value_of(name: str, annotation: Any) -> Any:

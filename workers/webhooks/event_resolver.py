@@ -55,9 +55,8 @@ class EventResolver:
     async def _load(self, wanted: Collection[str], streams: Streams, *, position: int) -> dict[str, str]:
         found = await streams.as_of(wanted, position)
         return {
-            stream: str(getattr(root.details, self._owners[root.KIND].field))
+            stream: str(getattr(root.details if isinstance(root, Record) else root, self._owners[root.KIND].field))
             for stream, root in found.items()
-            if isinstance(root, Record)
         }
 
     def _named(self, event: DomainEvent) -> str | None:

@@ -6,6 +6,7 @@ The order is that of the routes in the API's documentation.
 from __future__ import annotations
 
 from api.wiring.room import Room
+from api.wiring.rooms.asset import ASSET
 from api.wiring.rooms.audit import AUDIT
 from api.wiring.rooms.client import CLIENT
 from api.wiring.rooms.consumers import CONSUMERS
@@ -27,6 +28,7 @@ ROOMS: tuple[Room, ...] = (
     VAULT,
     EVENT,
     RECORDS,
+    ASSET,
     WEBHOOK,
     CLIENT,
     CONTENT_KEY,

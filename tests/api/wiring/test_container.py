@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from api.wiring.container import Services, Surroundings
 from api.wiring.siblings import Alone
+from tests.api.serving import NO_FILES
 from workers.adapters.outbound_http import GuardedClient
 
 
@@ -24,7 +25,9 @@ class Second:
 @pytest.fixture
 def services() -> Services:
     noon = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
-    return Services({}, Surroundings("", lambda: noon, GuardedClient(), machine="here", siblings=Alone(CollectorRegistry())))
+    return Services(
+        {}, Surroundings("", lambda: noon, GuardedClient(), files=NO_FILES, machine="here", siblings=Alone(CollectorRegistry()))
+    )
 
 
 def test_a_service_is_made_once_whatever_the_order(services: Services) -> None:

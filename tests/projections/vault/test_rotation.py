@@ -26,6 +26,7 @@ from projections.vault.vault import Vault
 from tests.api.asking import logged
 from tests.api.media.test_configuration_secrecy import CHANNEL_TEXT
 from tests.api.media.test_configuration_secrets import held
+from tests.api.serving import NO_FILES
 from tests.conftest import HandClock, assembled
 from tests.projections.content_keys.issuing import KID, handlers_on, issue, issue_one, key_request, values
 from tests.projections.feeding import as_superuser
@@ -248,7 +249,7 @@ async def test_a_secret_that_is_sent_again_after_a_rotation_is_kept(
     await rotation(database).begin()
     count = await rotation(database).run(lambda _: None)
     assert count == len(before)
-    known = services(replace(inner, registry=CollectorRegistry()), database_url, AFTER, outbound=outbound)
+    known = services(replace(inner, registry=CollectorRegistry()), database_url, AFTER, outbound=outbound, files=NO_FILES)
     app = assembled(inner, known, request_log=request_log, registry=CollectorRegistry())
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=http.headers

@@ -15,7 +15,10 @@ from workers.jobs.step_process_pool import StepProcessPool
 
 TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4")
 H264 = ("-c:v", "libx264", "-g", "30", "-sc_threshold", "0", "-bf", "2", "-pix_fmt", "yuv420p")
-TRACKS = ("-map", "0:v", "-map", "0:v", "-map", "1:a", "-map", "1:a", "-s:v:1", "64x48", "-c:a", "aac", "-shortest")
+TRACKS = (
+    *("-map", "0:v", "-map", "0:v", "-map", "1:a", "-map", "1:a", "-s:v:1", "64x48", "-c:a", "aac", "-shortest"),
+    *("-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +111,34 @@ async def test_a_copied_clip_begins_at_the_key_frame_before_its_start(hosts: Ste
     streams = probed(clip)["streams"]
     assert [(one["codec_type"], one["codec_name"]) for one in streams] == [("video", "h264"), ("audio", "aac")]
     assert streams[0]["width"] == 128, "the highest"
+
+
+@pytest.mark.parametrize("accurate", [True, False])
+@pytest.mark.parametrize(
+    ("expression", "tracks"),
+    [
+        ('type=="video" && height<=48', [("video", 48, None)]),
+        ('type=="video" && height>48 || language=="deu"', [("video", 96, None), ("audio", None, "deu")]),
+        ('!(type=="video") && bitrate>1', [("audio", None, "eng"), ("audio", None, "deu")]),
+    ],
+)
+async def test_a_filter_chooses_the_tracks(
+    hosts: StepProcessPool, root: Path, accurate: bool, expression: str, tracks: list[tuple[str, int | None, str | None]]
+) -> None:
+    times = {"start": "00:00:01.000", "end": "00:00:02.000"}
+    clip = await made(hosts, root, "asset_video", **times, frame_accurate=accurate, filter=expression)
+    streams = probed(clip)["streams"]
+    assert [(one["codec_type"], one.get("height")) for one in streams] == [(kind, height) for kind, height, _ in tracks]
+    languages = [one["tags"]["language"] for one in streams if one["codec_type"] == "audio"]
+    assert languages == [language for kind, _, language in tracks if kind == "audio"]
+
+
+async def test_a_filter_comes_before_the_choice_of_the_highest_and_lets_something_pass(hosts: StepProcessPool, root: Path) -> None:
+    given: dict[str, Any] = {"start": "00:00:01.000", "end": "00:00:02.000", "mezzanine": True, "frame_accurate": True}
+    clip = await made(hosts, root, "asset_video", **given, filter='type=="audio" || height<96')
+    assert [one.get("height") for one in probed(clip)["streams"]] == [48, None]
+    nothing = await ended(hosts, "asset_video", **given, filter="height>96")
+    assert nothing == Failed("film/film.mp4 has no track that the filter lets pass.", final=True)
 
 
 @pytest.mark.parametrize("source", ["film.mkv", "film.avi", "film.ts"])

@@ -31,13 +31,27 @@ _AROUND: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
+class AudioTrack:
+    """`index` is that of the stream in its file. `bit_rate` is 0, and `language` None, where the file does not say it."""
+
+    index: int
+    bit_rate: int
+    language: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class VideoTrack:
-    """`index` is that of the stream in its file."""
+    """As of sound."""
 
     index: int
     width: int
     height: int
     bit_rate: int
+    language: str | None
+
+    def rank(self) -> tuple[int, int]:
+        """The highest track is that with the most pixels, then the most bits."""
+        return self.width * self.height, self.bit_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +96,29 @@ class MediaFile:
     @cached_property
     def videos(self) -> tuple[VideoTrack, ...]:
         """Without pictures that are attached to sound."""
-        found = [one for one in _objects(self.probed.get("streams")) if one.get("codec_type") == "video"]
+        found = self._streams("video")
         moving = [one for one in found if not _object(one.get("disposition")).get("attached_pic")]
         tracks = tuple(
-            VideoTrack(_whole(one, "index"), _whole(one, "width"), _whole(one, "height"), _whole(one, "bit_rate")) for one in moving
+            VideoTrack(_whole(one, "index"), _whole(one, "width"), _whole(one, "height"), _whole(one, "bit_rate"), _language(one))
+            for one in moving
         )
         if any(max(one.width, one.height) > LARGEST_SIDE for one in tracks):
             raise StepFailed(f"The picture of {self.name} has more than {LARGEST_SIDE} pixels on a side.", final=True)
         return tracks
 
+    @cached_property
+    def audios(self) -> tuple[AudioTrack, ...]:
+        return tuple(AudioTrack(_whole(one, "index"), _whole(one, "bit_rate"), _language(one)) for one in self._streams("audio"))
+
+    def _streams(self, kind: str) -> list[dict[str, Any]]:
+        return [one for one in _objects(self.probed.get("streams")) if one.get("codec_type") == kind]
+
     @property
     def video(self) -> VideoTrack:
-        """The highest one: that with the most pixels, then the most bits."""
+        """The highest one."""
         if not self.videos:
             raise StepFailed(f"{self.name} has no video track.", final=True)
-        return max(self.videos, key=lambda one: (one.width * one.height, one.bit_rate))
+        return max(self.videos, key=VideoTrack.rank)
 
     @property
     def is_mp4(self) -> bool:
@@ -179,6 +201,11 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _language(stream: dict[str, Any]) -> str | None:
+    language = _object(stream.get("tags")).get("language")
+    return language if isinstance(language, str) and language != "und" else None
 
 
 def _whole(stream: dict[str, Any], name: str) -> int:

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from domain.asset.track_filter import InvalidFilter, Track, track_filter
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
 from workers.jobs.workflows.encode import encode
-from workers.jobs.workflows.media_file import MediaFile, probe, seconds
+from workers.jobs.workflows.media_file import MediaFile, VideoTrack, probe, seconds
 
 _ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "192k")
 _EVEN: Final = "scale='2*ceil(iw/2)':'2*ceil(ih/2)'"
 _SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
 
 
+def _readable(expression: str) -> str:
+    try:
+        track_filter(expression)
+    except InvalidFilter as refusal:
+        raise PydanticCustomError("filter", "{fault}", {"fault": str(refusal)}) from None
+    return expression
+
+
 class AssetVideo(ClipParameters):
-    """`mezzanine`: only the highest video track and the first audio track, else all video and audio tracks. `copy_ts` keeps the
-    times of the source."""
+    """`mezzanine`: only the highest video track and the first audio track, else all video and audio tracks. `filter` says which
+    tracks there are to choose from. `copy_ts` keeps the times of the source."""
 
     mezzanine: bool = False
     frame_accurate: bool = False
     copy_ts: bool = False
+    filter: Annotated[str, AfterValidator(_readable)] | None = None
 
 
 def make(context: StepContext[AssetVideo]) -> StepResult:
@@ -31,17 +44,24 @@ def make(context: StepContext[AssetVideo]) -> StepResult:
     clip = span(source, wanted)
     made = context.workspace / "clip.mp4"
     times = ("-copyts",) if wanted.copy_ts else ()
+    tracks = _tracks(source, wanted)
     read, coded = (_accurate if wanted.frame_accurate else _copied)(source, clip, copy_ts=wanted.copy_ts)
-    arguments = (*times, *read, *_tracks(source, wanted), *coded, "-movflags", "+faststart", "-f", "mp4", made.name)
+    arguments = (*times, *read, *tracks, *coded, "-movflags", "+faststart", "-f", "mp4", made.name)
     encode(context, source, *arguments, lasts=clip.lasts)
     context.publish(made, wanted.name)
     return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.first.at:.3f} s")
 
 
 def _tracks(source: MediaFile, wanted: AssetVideo) -> list[str]:
-    videos = [source.video] if wanted.mezzanine else source.videos
-    audio = "0:a:0?" if wanted.mezzanine else "0:a?"
-    return [option for one in (*(f"0:{video.index}" for video in videos), audio) for option in ("-map", one)]
+    passes = track_filter(wanted.filter) if wanted.filter is not None else lambda track: True
+    videos = [one for one in source.videos if passes(Track("video", one.bit_rate or None, one.height or None, one.language))]
+    audios = [one for one in source.audios if passes(Track("audio", one.bit_rate or None, None, one.language))]
+    if not videos and not audios:
+        raise StepFailed(f"{source.name} has no track that the filter lets pass.", final=True)
+    if wanted.mezzanine:
+        videos, audios = sorted(videos, key=VideoTrack.rank)[-1:], audios[:1]
+    indexes = [*(one.index for one in videos), *(one.index for one in audios)]
+    return [option for index in indexes for option in ("-map", f"0:{index}")]
 
 
 def _accurate(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,0 +1,62 @@
+"""Responses that show assets: looks up the flows of their Events, whose storage the URLs are made of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from api.http.response import Response
+from api.kernel.request import Request
+from api.media.asset.responses import Asset
+from api.media.event.responses import storage_urls
+from domain.asset.aggregate import Asset as AssetAggregate
+from domain.asset.row import AssetRow
+from domain.kernel.ports import Outcome
+from domain.media_event import playback
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.playback.stream import encoded, url_below
+from domain.media_event.ports import EventLookup
+from domain.media_event.values import EventDetails
+from domain.records.kinds.flow import Flow
+from projections.log.streams import Streams
+from projections.records.history import RecordHistory
+
+
+class AssetPresenter:
+    """Presents assets as of the present or as of any position of the log."""
+
+    def __init__(self, events: EventLookup, history: RecordHistory, *, streams: Streams) -> None:
+        self._events = events
+        self._history = history
+        self._streams = streams
+
+    async def written(self, request: Request, outcome: Outcome[AssetAggregate]) -> Response:
+        """The response to a write: the asset as a GET shows it, or as it last was."""
+        row = AssetRow.of(outcome.aggregate)
+        return Response(200, (await self.shown([row], as_of=outcome.as_of))[0], etag=row.version)
+
+    async def shown(self, rows: Sequence[AssetRow], *, as_of: int | None = None) -> list[Asset]:
+        storage = await self._storage({row.event_id for row in rows}, as_of)
+        return [Asset.of(row, url=_url(storage.get(row.event_id, ""), row.path)) for row in rows]
+
+    async def _storage(self, events: Collection[UUID], as_of: int | None) -> dict[UUID, str]:
+        """The public storage URLs of the flows of these Events, by the ids of the Events."""
+        details = await (self._present(events) if as_of is None else self._past(events, as_of))
+        flows = {event: flow for event, found in details.items() if (flow := playback.current_flow(found)) is not None}
+        if not flows:
+            return {}
+        urls = storage_urls(await self._history.at(as_of).those(Flow.KIND, {str(flow) for flow in flows.values()}))
+        return {event: urls.get(flow, "") for event, flow in flows.items()}
+
+    async def _present(self, events: Collection[UUID]) -> dict[UUID, EventDetails]:
+        rows = await asyncio.gather(*map(self._events.by_id, events))
+        return {row.id: row.details for row in rows if row is not None}
+
+    async def _past(self, events: Collection[UUID], as_of: int) -> dict[UUID, EventDetails]:
+        roots = await self._streams.as_of([MediaEvent.stream(event) for event in events], as_of)
+        return {UUID(root.key): root.details for root in roots.values() if isinstance(root, MediaEvent) and not root.deleted}
+
+
+def _url(base: str, path: str) -> str | None:
+    return url_below(base, encoded(path, safe="/")) or None

@@ -1,0 +1,77 @@
+"""Responses of the asset routes. See docs/reference/api/assets.md."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from api.kernel.wire import Instant, NamedInt, Wire
+from domain.asset.row import AssetRow
+from domain.asset.values import AssetState, AssetType
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.ports import Outcome
+
+
+class Asset(Wire):
+    """A file of an Event: one that was requested, or one that the system has made."""
+
+    id: UUID = Field(description="Id of the asset.")
+    event_id: UUID = Field(description="Id of the Event.")
+    name: str = Field(description="Name of the asset; of one of the system that of its file.")
+    path: str = Field(description="Path of the file below the media root.")
+    extension: str = Field(description='Extension of the file, such as .jpg; "" without one.')
+    job_id: str | None = Field(description="Id of the job that makes the file; null for an asset of the system.")
+    content_id: str = Field(description="Id of the content, which is that of the Event.")
+    state: Annotated[AssetState, NamedInt(AssetState)] = Field(description="State of the asset.")
+    state_string: str = Field(description="Name of the state.")
+    type: Annotated[AssetType, NamedInt(AssetType)] = Field(description="Type of the asset.")
+    type_string: str = Field(description="Name of the type.")
+    date_created: Instant = Field(description="When it was requested or found.")
+    date_modified: Instant = Field(description="When it last changed.")
+    url: str | None = Field(
+        description="Public URL of the file: storageUrlPublic of the flow of the Event, and the path. null without one."
+    )
+
+    @classmethod
+    def of(cls, row: AssetRow, *, url: str | None) -> Asset:
+        file = row.path.rpartition("/")[2]
+        stem, dot, extension = file.rpartition(".")
+        return cls.model_construct(
+            id=row.id,
+            event_id=row.event_id,
+            name=row.name,
+            path=row.path,
+            extension=f"{dot}{extension}" if stem else "",
+            job_id=None if row.job is None else str(row.job),
+            content_id=str(row.event_id),
+            state=row.state,
+            state_string=row.state.name,
+            type=row.type,
+            type_string=row.type.name,
+            date_created=row.date_created,
+            date_modified=row.date_modified,
+            url=url,
+        )
+
+
+class AssetSync(Wire):
+    """What a synchronisation has found."""
+
+    has_vod_file_changed: bool = Field(
+        description="Whether the VOD file has another size or time of change than at the last synchronisation; false at the first."
+    )
+    created_assets_count: int = Field(description="How many new files became assets.")
+    deleted_assets_count: int = Field(description="How many assets were removed because their files are gone.")
+    path_evaluated: str = Field(description="The folder that was looked at, below the media root.")
+
+    @classmethod
+    def of(cls, outcome: Outcome[AggregateRoot]) -> AssetSync:
+        result = outcome.result
+        return cls.model_construct(
+            has_vod_file_changed=result["changed"],
+            created_assets_count=result["created"],
+            deleted_assets_count=result["deleted"],
+            path_evaluated=result["path"],
+        )

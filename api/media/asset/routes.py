@@ -1,0 +1,122 @@
+"""The routes of assets. See docs/reference/api/assets.md."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from api.engine.waiting_jobs import WaitingJobs
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ, WRITE
+from api.kernel.pages import FreshQuery
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.asset.presenter import AssetPresenter
+from api.media.asset.requests import (
+    AssetListQuery,
+    DeleteAssetsQuery,
+    RenameAssetQuery,
+    RequestGifRequest,
+    RequestImageRequest,
+    RequestVideoRequest,
+)
+from api.media.asset.responses import Asset, AssetSync
+from api.media.custom_property import DeletedCount
+from domain.asset.aggregate import Asset as AssetAggregate
+from domain.asset.handlers import AssetHandlers, NewAsset
+from domain.asset.ports import AssetFilter
+from domain.kernel.errors import FieldError, Malformed, NotFound
+from domain.kernel.ports import Outcome
+from projections.asset.queries import AssetQueries
+
+routes = Router("/asset", tag="Assets", surface=MEDIA)
+
+_TOO_MANY: Final = {429: "The client has as many waiting jobs as it may; see Retry-After"}
+
+
+async def asset_written(request: Request, outcome: Outcome[AssetAggregate], presenter: AssetPresenter) -> Response:
+    """The response of every route that writes one asset."""
+    return await presenter.written(request, outcome)
+
+
+@routes.post("/gif/", WRITE, response_model=Asset, absent=404, respond=asset_written, errors=_TOO_MANY)
+async def request_gif(
+    request: Request, body: RequestGifRequest, handlers: AssetHandlers, waiting: WaitingJobs
+) -> Outcome[AssetAggregate]:
+    """Request a GIF of a clip. It is being generated when this answers."""
+    return await _request(request, body.wanted(), handlers, waiting=waiting)
+
+
+@routes.post("/video/", WRITE, response_model=Asset, absent=404, respond=asset_written, errors=_TOO_MANY)
+async def request_video(
+    request: Request, body: RequestVideoRequest, handlers: AssetHandlers, waiting: WaitingJobs
+) -> Outcome[AssetAggregate]:
+    """Request a video clip. It is being generated when this answers."""
+    return await _request(request, body.wanted(), handlers, waiting=waiting)
+
+
+@routes.post("/image/", WRITE, response_model=Asset, absent=404, respond=asset_written, errors=_TOO_MANY)
+async def request_image(
+    request: Request, body: RequestImageRequest, handlers: AssetHandlers, waiting: WaitingJobs
+) -> Outcome[AssetAggregate]:
+    """Request a picture of one frame. It is being generated when this answers."""
+    return await _request(request, body.wanted(), handlers, waiting=waiting)
+
+
+async def assets_synchronised(request: Request, outcome: Outcome[AssetAggregate]) -> Response:
+    return Response(200, AssetSync.of(outcome))
+
+
+@routes.put("/sync/{eventId}", WRITE, response_model=AssetSync, respond=assets_synchronised)
+async def sync_assets(request: Request, event_id: UUID, handlers: AssetHandlers) -> Outcome[AssetAggregate]:
+    """Make the assets of an Event agree with the files of its content."""
+    return await handlers.sync(event_id, invocation=request.invocation)
+
+
+@routes.put("/{id}", WRITE, response_model=Asset, respond=asset_written)
+async def rename_asset(request: Request, id: UUID, query: RenameAssetQuery, handlers: AssetHandlers) -> Outcome[AssetAggregate]:
+    """Rename an asset. Its file keeps its name."""
+    return await handlers.rename(id, query.name, invocation=request.invocation)
+
+
+@routes.get("/", READ, response_model=list[Asset])
+async def list_assets(request: Request, query: AssetListQuery, assets: AssetQueries, presenter: AssetPresenter) -> Response:
+    """The assets that every filter finds, the oldest first."""
+    wanted = query.filter(extensions=query.extensions)
+    return Response(200, await presenter.shown([] if wanted is None else await assets.matching(wanted)))
+
+
+@routes.get("/{id}", READ, response_model=Asset)
+async def get_asset(request: Request, id: UUID, query: FreshQuery, assets: AssetQueries, presenter: AssetPresenter) -> Response:
+    """One asset."""
+    row = await assets.find(id)
+    if row is None:
+        raise NotFound(AssetAggregate.KIND, str(id))
+    return Response(200, (await presenter.shown([row]))[0], etag=row.version)
+
+
+async def assets_deleted(request: Request, outcome: Outcome[AssetAggregate]) -> Response:
+    return Response(200, DeletedCount.model_construct(deleted_count=outcome.result["deleted"]))
+
+
+@routes.delete("/", WRITE, response_model=DeletedCount, respond=assets_deleted)
+async def delete_assets(request: Request, query: DeleteAssetsQuery, handlers: AssetHandlers) -> Outcome[Any]:
+    """Delete the assets that every filter finds, with their files; at least one filter is required. Those of the system stay."""
+    wanted = query.filter()
+    if wanted == AssetFilter():
+        raise Malformed(*(FieldError(name, "is required, or another filter") for name in ("eventId", "contentId", "jobId", "name")))
+    if wanted is None:
+        return Outcome(result={"deleted": 0})
+    return await handlers.delete_matching(wanted, invocation=request.invocation)
+
+
+@routes.delete("/{id}", WRITE, response_model=Asset, respond=asset_written)
+async def delete_asset(request: Request, id: UUID, handlers: AssetHandlers) -> Outcome[AssetAggregate]:
+    """Delete an asset with its file; a job that still makes it is broken off. The answer shows it as it last was."""
+    return await handlers.delete(id, invocation=request.invocation)
+
+
+async def _request(request: Request, wanted: NewAsset, handlers: AssetHandlers, *, waiting: WaitingJobs) -> Outcome[AssetAggregate]:
+    await waiting.admit(request.caller.name)
+    return await handlers.request(wanted, invocation=request.invocation)

@@ -1,0 +1,119 @@
+"""Assets: files of Events that clients request, and those that the system makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room, WorkerRole
+from domain.asset.aggregate import Asset
+from domain.asset.handlers import AssetHandlers
+from domain.asset.ports import VodFacts
+from domain.asset.row import AssetRow
+from domain.job.handlers import JobHandlers
+from domain.kernel.event import DomainEvent
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.row import EventRow
+from projections.asset.queries import AssetQueries
+from projections.asset.view import ASSET_VIEW
+from projections.kernel.database import Database
+from projections.log.executor import CommandExecutor
+from projections.log.streams import Streams
+from projections.media_event.queries import EventQueries
+from projections.records.history import RecordHistory
+
+if TYPE_CHECKING:
+    from api.audit.past_states import Moment, Renderer
+    from api.http.router import Router
+    from workers.outcomes.order_worker import OwnerCommand
+    from workers.webhooks.policy import Notified
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+def _routes() -> Sequence[Router]:
+    from api.media.asset import routes
+
+    return (routes.routes,)
+
+
+def _services(services: Services) -> Providers:
+    from api.media.asset.presenter import AssetPresenter
+
+    get = services.get
+    return {
+        AssetQueries: lambda: AssetQueries(get(Database)),
+        AssetPresenter: lambda: AssetPresenter(get(EventQueries), get(RecordHistory), streams=get(Streams)),
+        AssetHandlers: lambda: AssetHandlers(
+            get(CommandExecutor),
+            get(AssetQueries),
+            events=get(EventQueries),
+            files=services.surroundings.files,
+            jobs=get(JobHandlers),
+            vod_facts=vod_facts,
+        ),
+    }
+
+
+def vod_facts(event: EventRow) -> VodFacts:
+    """Nothing is recorded of VOD files yet."""
+    return VodFacts()
+
+
+def _past_states(services: Services) -> Mapping[str, Renderer]:
+    from api.media.asset.presenter import AssetPresenter
+
+    presenter = services.get(AssetPresenter)
+
+    async def asset(root: Asset, moment: Moment) -> Any:
+        return (await presenter.shown([AssetRow.of(root)], as_of=moment.position))[0]
+
+    return {Asset.KIND: asset}
+
+
+def _notified() -> Mapping[str, Notified]:
+    from domain.asset.events import FileDeleted
+    from workers.webhooks.policy import NOTHING, Change, Notified, Owner
+
+    def changes(event: DomainEvent) -> Change:
+        return NOTHING if isinstance(event, FileDeleted) else Change.ASSETS
+
+    return {Asset.KIND: Notified(changes=changes, owner=Owner("event_id", MediaEvent.KIND))}
+
+
+def _owners() -> Mapping[str, OwnerCommand]:
+    from domain.asset.handlers import command_of
+
+    return {Asset.KIND: command_of}
+
+
+def _removal(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from domain.asset.events import Removed
+    from workers.adapters.media_directory import MediaDirectory
+    from workers.assets.removal import AssetFileRemoval
+    from workers.jobs.workspaces import Workspaces
+    from workers.kernel.wakeups import WakeupHub
+
+    hub = WakeupHub(context.signal(frozenset({Asset.KIND}), topics=frozenset({Removed.TOPIC})))
+    removal = AssetFileRemoval(
+        AssetQueries(context.database),
+        context.executor,
+        streams=context.streams,
+        files=MediaDirectory(context.media_root),
+        remove_folders=Workspaces(context.media_root).remove,
+        waker=hub.waker(),
+    )
+    return [hub, removal]
+
+
+ASSET = Room(
+    name="asset",
+    aggregates=(Asset,),
+    views=(ASSET_VIEW,),
+    routes=_routes,
+    services=_services,
+    past_states=_past_states,
+    notified=_notified,
+    owners=_owners,
+    worker_roles=(WorkerRole("assets", _removal),),
+)

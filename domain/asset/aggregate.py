@@ -1,0 +1,180 @@
+"""Asset: a file of an Event that a client has requested, or that a synchronisation has found."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar, Final, Self
+from uuid import UUID
+
+from domain.asset import events
+from domain.asset.values import AssetState, AssetType
+from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.errors import NotFound, PlanOutdated, Refused
+from domain.kernel.event import DomainEvent
+
+PATH: Final = "asset.path"
+"""The scope in which each asset claims its path."""
+
+
+class Asset(AggregateRoot):
+    """The content of an Event has the Event's id. `job` is the present job, `jobs` are all that may have published the file, and
+    `followed` is the version of the present one that the asset has followed. A removed asset keeps its path until its file is
+    deleted."""
+
+    KIND: ClassVar[str] = "asset"
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+
+    event_id: UUID
+    type: AssetType
+    name: str
+    path: str
+    state: AssetState
+
+    def begin(self) -> None:
+        self.jobs: tuple[int, ...] = ()
+        self.followed = 0
+        self.reason = ""
+        self.size: int | None = None
+        self.modified: datetime | None = None
+        self.removed = False
+        self.holds_path = True
+
+    @property
+    def job(self) -> int | None:
+        return self.jobs[-1] if self.jobs else None
+
+    @property
+    def running_job(self) -> int | None:
+        """The job that is to be broken off when the asset is removed."""
+        return self.job if self.state is AssetState.GENERATING else None
+
+    # --- decisions
+
+    @classmethod
+    def request(cls, key: UUID, *, event_id: UUID, type: AssetType, name: str, path: str, job: int, at: datetime) -> Self:
+        return cls._begin(events.Requested, key, at, event_id=event_id, type=type, name=name, path=path, job=job)
+
+    @classmethod
+    def discover(cls, key: UUID, *, event_id: UUID, name: str, path: str, size: int, modified: datetime, at: datetime) -> Self:
+        return cls._begin(events.Discovered, key, at, event_id=event_id, name=name, path=path, size=size, modified=modified)
+
+    def complete(self, job: int, *, job_version: int, size: int | None, at: datetime) -> None:
+        """`size` is that of the file; None: the job has published no file at this path."""
+        if not self._is_news(job, job_version) or self.state is AssetState.COMPLETED:
+            return
+        if size is None:
+            self.fail(job, job_version=job_version, reason="the job has made another file", at=at)
+        else:
+            self._trigger(events.Completed, at=at, job_version=job_version, size=size)
+
+    def fail(self, job: int, *, job_version: int, reason: str, at: datetime) -> None:
+        """A completed asset has its file, whatever becomes of the job."""
+        if self._is_news(job, job_version) and self.state is AssetState.GENERATING:
+            self._trigger(events.Failed, at=at, job_version=job_version, reason=reason)
+
+    def resume(self, job: int, *, job_version: int, at: datetime) -> None:
+        """The present job goes on after its end."""
+        if self._is_news(job, job_version) and self.state is not AssetState.GENERATING:
+            self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
+
+    def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+        """Another job repeats the present one, and is the present one from now on."""
+        if not self.removed and rerun_of is not None and rerun_of == self.job:
+            self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
+
+    def rename(self, name: str, *, at: datetime) -> None:
+        self._must_exist()
+        if name != self.name:
+            self._trigger(events.Renamed, at=at, name=name)
+
+    def change_file(self, *, size: int, modified: datetime, at: datetime) -> None:
+        if not self.removed and (size, modified) != (self.size, self.modified):
+            self._trigger(events.FileChanged, at=at, size=size, modified=modified)
+
+    def remove(self, *, running_job: int | None, at: datetime) -> None:
+        """`running_job` is the job that is broken off in the same append."""
+        self._must_exist()
+        if self.type is AssetType.SYSTEM:
+            raise Refused("assets of the type SYSTEM are not deleted")
+        if running_job != self.running_job:
+            raise PlanOutdated(self.KIND, self.key)
+        self._trigger(events.Removed, at=at, file_left=True)
+
+    def forget(self, *, at: datetime) -> None:
+        """Its file is gone."""
+        if not self.removed and self.state is AssetState.COMPLETED:
+            self._trigger(events.Removed, at=at, file_left=False)
+
+    def release_path(self, *, at: datetime) -> None:
+        if self.removed and self.holds_path:
+            self._trigger(events.FileDeleted, at=at)
+
+    def _must_exist(self) -> None:
+        if self.removed:
+            raise NotFound(self.KIND, self.key)
+
+    def _is_news(self, job: int, job_version: int) -> bool:
+        """Whether the asset must follow its job: outcomes come in order, and each at least once."""
+        return not self.removed and job == self.job and job_version > self.followed
+
+    # --- state
+
+    def _when_requested(self, event: events.Requested) -> None:
+        self.event_id, self.type, self.name, self.path = event.event_id, event.type, event.name, event.path
+        self.state = AssetState.GENERATING
+        self.jobs = (event.job,)
+
+    def _when_discovered(self, event: events.Discovered) -> None:
+        self.event_id, self.type, self.name, self.path = event.event_id, AssetType.SYSTEM, event.name, event.path
+        self.state = AssetState.COMPLETED
+        self.size, self.modified = event.size, event.modified
+
+    def _when_completed(self, event: events.Completed) -> None:
+        self.state, self.reason, self.size, self.followed = AssetState.COMPLETED, "", event.size, event.job_version
+
+    def _when_failed(self, event: events.Failed) -> None:
+        self.state, self.reason, self.followed = AssetState.FAILED, event.reason, event.job_version
+
+    def _when_restarted(self, event: events.Restarted) -> None:
+        self.state, self.reason, self.followed = AssetState.GENERATING, "", event.job_version
+        if event.job != self.job:
+            self.jobs = (*self.jobs, event.job)
+
+    def _when_renamed(self, event: events.Renamed) -> None:
+        self.name = event.name
+
+    def _when_file_changed(self, event: events.FileChanged) -> None:
+        self.size, self.modified = event.size, event.modified
+
+    def _when_removed(self, event: events.Removed) -> None:
+        self.removed, self.holds_path = True, event.file_left
+
+    def _when_file_deleted(self, event: events.FileDeleted) -> None:
+        self.holds_path = False
+
+    def claims(self) -> frozenset[Claim]:
+        return frozenset({Claim(PATH, self.path, self.id)}) if self.holds_path else NO_CLAIMS
+
+    # --- snapshots
+
+    def _kept(self) -> dict[str, Any]:
+        return {
+            "event_id": str(self.event_id),
+            "type": int(self.type),
+            "state": int(self.state),
+            "modified": self.modified and self.modified.isoformat(),
+            **{name: getattr(self, name) for name in _PLAIN},
+        }
+
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
+        for name in _PLAIN:
+            setattr(self, name, details[name])
+        self.event_id = UUID(details["event_id"])
+        self.type, self.state = AssetType(details["type"]), AssetState(details["state"])
+        self.modified = details["modified"] and datetime.fromisoformat(details["modified"])
+        self.jobs = tuple(self.jobs)
+
+
+_PLAIN: Final = ("name", "path", "jobs", "followed", "reason", "size", "removed", "holds_path")
+events.Requested.AGGREGATE = Asset
+events.Discovered.AGGREGATE = Asset

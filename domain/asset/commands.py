@@ -1,0 +1,157 @@
+"""Commands of assets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from domain.asset.aggregate import Asset
+from domain.asset.values import AssetType
+from domain.kernel.command import Command
+from domain.kernel.errors import NotFound, PlanOutdated
+
+
+@dataclass(frozen=True)
+class _AssetCommand(Command[Asset]):
+    key: UUID
+
+    def kind(self) -> type[Asset]:
+        return Asset
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestAsset(_AssetCommand):
+    """A job makes the file. It is accepted in the same append."""
+
+    event_id: UUID
+    type: AssetType
+    name: str
+    path: str
+    job: int
+
+    @property
+    def creates(self) -> bool:
+        return True
+
+    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
+        if root is not None:  # a key is made once, so this is a repeat of the same command
+            return root
+        return Asset.request(self.key, event_id=self.event_id, type=self.type, name=self.name, path=self.path, job=self.job, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoverAsset(_AssetCommand):
+    """There is a file that belongs to no asset."""
+
+    event_id: UUID
+    name: str
+    path: str
+    size: int
+    modified: datetime
+
+    @property
+    def creates(self) -> bool:
+        return True
+
+    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
+        if root is not None:
+            return root
+        return Asset.discover(
+            self.key,
+            event_id=self.event_id,
+            name=self.name,
+            path=self.path,
+            size=self.size,
+            modified=self.modified,
+            at=at,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompleteAsset(_AssetCommand):
+    """The job has ended. `sizes` are those of the files that it has published, by their paths."""
+
+    job: int
+    job_version: int
+    sizes: dict[str, int]
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        root.complete(self.job, job_version=self.job_version, size=self.sizes.get(root.path), at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailAsset(_AssetCommand):
+    """The job has failed, or was broken off."""
+
+    job: int
+    job_version: int
+    reason: str
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        root.fail(self.job, job_version=self.job_version, reason=self.reason, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartAsset(_AssetCommand):
+    """The job goes on after its end; with `rerun_of` it repeats that one."""
+
+    job: int
+    job_version: int
+    rerun_of: int | None = None
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        if self.rerun_of is None:
+            root.resume(self.job, job_version=self.job_version, at=at)
+        else:
+            root.rerun(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+
+
+@dataclass(frozen=True)
+class RenameAsset(_AssetCommand):
+    name: str
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        root.rename(self.name, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeAssetFile(_AssetCommand):
+    size: int
+    modified: datetime
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        root.change_file(size=self.size, modified=self.modified, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveAsset(_AssetCommand):
+    """`running_job` is broken off in the same append. `looked_up`: the plan has found it, so where it is gone, another plan
+    is to be made."""
+
+    running_job: int | None
+    looked_up: bool = False
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        try:
+            root.remove(running_job=self.running_job, at=at)
+        except NotFound:
+            if self.looked_up:
+                raise PlanOutdated(root.KIND, root.key) from None
+            raise
+
+
+@dataclass(frozen=True)
+class ForgetAsset(_AssetCommand):
+    """Its file is gone."""
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        root.forget(at=at)
+
+
+@dataclass(frozen=True)
+class ReleaseAssetPath(_AssetCommand):
+    """The file of the removed asset is deleted."""
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        root.release_path(at=at)

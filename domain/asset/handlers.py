@@ -1,0 +1,256 @@
+"""Use cases of assets: request, rename, delete, synchronise with the files of the content, and follow the job.
+
+An asset and its job are one append. The content of an Event has the Event's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from domain.asset import file_names
+from domain.asset.aggregate import Asset
+from domain.asset.commands import (
+    ChangeAssetFile,
+    CompleteAsset,
+    DiscoverAsset,
+    FailAsset,
+    ForgetAsset,
+    RemoveAsset,
+    RenameAsset,
+    RequestAsset,
+    RestartAsset,
+)
+from domain.asset.ports import AssetFilter, AssetLookup, VodFacts
+from domain.asset.row import AssetRow
+from domain.asset.times import asked_time, check_span, from_start, written
+from domain.asset.values import AssetState, AssetType
+from domain.job.commands import EndJob
+from domain.job.handlers import JobHandlers, NewJob
+from domain.job.outcome import JobOutcome, OutcomeKind
+from domain.job.values import DEFAULT_PRIORITY
+from domain.kernel.command import Command
+from domain.kernel.errors import Malformed, NotFound, Refused
+from domain.kernel.ids import new_id
+from domain.kernel.media_files import MediaFile, MediaFiles
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan
+from domain.kernel.stream_time import StreamPoint, stream_point
+from domain.kernel.strict_json import NotStrict, strict_json
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.ports import EventLookup
+from domain.media_event.row import EventRow
+
+MOST_AT_ONCE: Final = 5000
+"""Assets that one deletion takes along, and files that a synchronisation looks at: its changes are one append."""
+_METADATA_BYTES: Final = 1_048_576
+_WORKFLOWS: Final = {AssetType.IMAGE: "asset_image", AssetType.GIF: "asset_gif", AssetType.VIDEO: "asset_video"}
+_SOURCES: Final = (".mp4", ".ism")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAsset:
+    """What a client asks for. `times` are by the names of the parameters of the workflow: `time`, or `start` and `end`; `fields`
+    are the names under which they were sent. `options` are further parameters. Without a `filename` the name is used."""
+
+    type: AssetType
+    event_id: UUID
+    name: str
+    times: Mapping[str, str]
+    fields: Mapping[str, str]
+    filename: str | None = None
+    priority: int = DEFAULT_PRIORITY
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class AssetHandlers:
+    """`vod_facts` says what is known of the VOD file of an Event."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        assets: AssetLookup,
+        *,
+        events: EventLookup,
+        files: MediaFiles,
+        jobs: JobHandlers,
+        vod_facts: Callable[[EventRow], VodFacts],
+    ) -> None:
+        self._executor = executor
+        self._assets = assets
+        self._events = events
+        self._files = files
+        self._jobs = jobs
+        self._vod_facts = vod_facts
+
+    async def request(self, wanted: NewAsset, *, invocation: Invocation) -> Outcome[Asset]:
+        """The asset is generating, and its job in its queue, when this returns. Where the path is taken it gets a suffix."""
+        key = new_id()
+        stem = file_names.stem(wanted.type, filename=wanted.filename, name=wanted.name)
+        points = _points(wanted)
+
+        async def plan() -> Plan:
+            event = await self._known_event(wanted.event_id)
+            content = str(event.id)
+            source = (await self._vod_file(content, order=_SOURCES)).path.removeprefix(f"{content}/")
+            times = await self._times(wanted, points, event)
+            path = file_names.path(content, stem, kind=wanted.type)
+            if await self._assets.is_taken(path) or await self._files.find(path) is not None:
+                path = file_names.other_path(content, stem, kind=wanted.type, key=key)
+            made = {"content_id": content, "source": source, "name": path.removeprefix(f"{content}/")}
+            job = NewJob(
+                client=invocation.cause.actor,
+                workflow=_WORKFLOWS[wanted.type],
+                parameters={**made, **times, **wanted.options},
+                priority=wanted.priority,
+                owner=Asset.stream(key),
+            )
+            prepared = await self._jobs.prepare_job(job, transaction_id=invocation.cause.correlation_id)
+            request = RequestAsset(key, event_id=event.id, type=wanted.type, name=wanted.name, path=path, job=prepared.number)
+            return Plan((*await prepared.commands(), request))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def rename(self, key: UUID, name: str, *, invocation: Invocation) -> Outcome[Asset]:
+        return await self._executor.execute(RenameAsset(key, name), invocation=invocation)
+
+    async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Asset]:
+        """The asset is gone at once, and its job broken off. Its file is deleted afterwards."""
+
+        async def plan() -> Plan:
+            row = await self._assets.find(key)
+            if row is None:
+                raise NotFound(Asset.KIND, str(key))
+            return Plan(tuple(_removal(row)))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def delete_matching(self, wanted: AssetFilter, *, invocation: Invocation) -> Outcome[Asset]:
+        """All that match, or none; never those of the type SYSTEM. The result says how many."""
+
+        async def plan() -> Plan:
+            rows = [row for row in await self._assets.matching(wanted) if row.type is not AssetType.SYSTEM]
+            if len(rows) > MOST_AT_ONCE:
+                raise Refused(f"more than {MOST_AT_ONCE} assets match")
+            return Plan([command for row in rows for command in _removal(row)], result={"deleted": len(rows)})
+
+        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+
+    async def sync(self, event_id: UUID, *, invocation: Invocation) -> Outcome[Asset]:
+        """Make the assets agree with the files of the content: new files become SYSTEM assets, and what has lost its file is
+        removed. The result has `changed` (whether the VOD file differs from the last time), `created`, `deleted` and `path`."""
+
+        async def plan() -> Plan:
+            event = await self._known_event(event_id)
+            content = str(event.id)
+            vod_file = await self._vod_file(content, order=tuple(reversed(_SOURCES)))
+            found = await self._files.list(content, limit=MOST_AT_ONCE)
+            if len(found) > MOST_AT_ONCE:
+                raise Refused(f"the folder of the content has more than {MOST_AT_ONCE} files")
+            rows = {row.path: row for row in await self._assets.of_event(event.id)}
+            new = [_discovery(event.id, file) for file in found if file.path not in rows]
+            paths = {file.path for file in found}
+            gone = [row for row in rows.values() if row.path not in paths and not row.removed and row.state is AssetState.COMPLETED]
+            changed = [
+                ChangeAssetFile(rows[file.path].id, size=file.size, modified=file.modified)
+                for file in found
+                if file.path in rows and _is_other_file(rows[file.path], file)
+            ]
+            forgotten = [ForgetAsset(row.id) for row in gone]
+            result = {
+                "changed": _is_changed(vod_file, rows, content),
+                "created": len(new),
+                "deleted": len(gone),
+                "path": f"{content}/",
+            }
+            return Plan((*new, *changed, *forgotten), result=result)
+
+        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+
+    async def _known_event(self, key: UUID) -> EventRow:
+        event = await self._events.by_id(key)
+        if event is None:
+            raise NotFound(MediaEvent.KIND, str(key))
+        return event
+
+    async def _vod_file(self, content: str, *, order: Sequence[str]) -> MediaFile:
+        """The first of these that there is."""
+        for extension in order:
+            found = await self._files.find(f"{content}/{content}{extension}")
+            if found is not None:
+                return found
+        raise Refused("the Event has no VOD file")
+
+    async def _times(self, wanted: NewAsset, points: Mapping[str, StreamPoint], event: EventRow) -> dict[str, str]:
+        """From the start of the stream, as the workflow takes them."""
+        facts = self._vod_facts(event)
+        absolute = any(point.is_absolute for point in points.values())
+        begin = await self._start_of_stream(event, facts) if absolute else None
+        since = {name: from_start(point, begin) for name, point in points.items()}
+        if "end" in since and since["end"] <= since["start"]:
+            raise Malformed.at(wanted.fields["end"], "must be after the start")
+        for name, time in since.items():
+            if facts.duration is not None and time > timedelta(seconds=facts.duration):
+                raise Refused(f"{wanted.times[name]} is past the end of the stream")
+        return {name: written(time) for name, time in since.items()}
+
+    async def _start_of_stream(self, event: EventRow, facts: VodFacts) -> datetime | None:
+        """When its first frame was captured: what the packager has noted, else the capture, else the start of the live stream."""
+        noted = await self._noted_start(str(event.id))
+        return noted or facts.capture_start or event.details.actual_live_start
+
+    async def _noted_start(self, content: str) -> datetime | None:
+        """`startTime` of `metadata.json`. A file that cannot be read says nothing."""
+        try:
+            text = await self._files.read(f"{content}/metadata.json", limit=_METADATA_BYTES)
+            noted = strict_json(text) if text is not None else None
+            start = noted.get("startTime") if isinstance(noted, dict) else None
+            return stream_point(start, field="startTime").date_time if isinstance(start, str) else None
+        except (ValueError, NotStrict, Malformed):
+            return None
+
+
+def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
+    """The command that an outcome of a job is to the asset that owns the job."""
+    asset, job, version = UUID(key), outcome.job, outcome.version
+    match outcome.kind:
+        case OutcomeKind.COMPLETED:
+            return CompleteAsset(asset, job=job, job_version=version, sizes={file.name: file.size for file in outcome.files})
+        case OutcomeKind.FAILED | OutcomeKind.BROKEN:
+            return FailAsset(asset, job=job, job_version=version, reason=outcome.reason)
+        case OutcomeKind.RESUMED | OutcomeKind.RERUN:
+            return RestartAsset(asset, job=job, job_version=version, rerun_of=outcome.rerun_of)
+
+
+def _points(wanted: NewAsset) -> dict[str, StreamPoint]:
+    """A GIF is cut by times from the start only."""
+    absolute = wanted.type is not AssetType.GIF
+    points = {name: asked_time(text, field=wanted.fields[name], absolute=absolute) for name, text in wanted.times.items()}
+    if "end" in points:
+        check_span(points["start"], points["end"], field=wanted.fields["end"])
+    return points
+
+
+def _removal(row: AssetRow) -> list[Command[Any]]:
+    remove = RemoveAsset(row.id, running_job=row.running_job, looked_up=True)
+    return [remove] if row.running_job is None else [EndJob(row.running_job), remove]
+
+
+def _discovery(event_id: UUID, file: MediaFile) -> DiscoverAsset:
+    name = file.path.rpartition("/")[2]
+    return DiscoverAsset(new_id(), event_id=event_id, name=name, path=file.path, size=file.size, modified=file.modified)
+
+
+def _is_other_file(row: AssetRow, file: MediaFile) -> bool:
+    """Files that clients have requested are made by jobs, so only those of the system are compared."""
+    return row.type is AssetType.SYSTEM and not row.removed and (row.size, row.file_modified) != (file.size, file.modified)
+
+
+def _is_changed(vod_file: MediaFile, rows: Mapping[str, AssetRow], content: str) -> bool:
+    """Never at the first synchronisation. Another file that has become the VOD file is a change."""
+    known = rows.get(vod_file.path)
+    if known is not None:
+        return _is_other_file(known, vod_file)
+    return any(f"{content}/{content}{extension}" in rows for extension in _SOURCES)

@@ -1,0 +1,56 @@
+"""Ports of the asset handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from domain.asset.aggregate import Asset
+from domain.asset.row import AssetRow
+from domain.asset.values import AssetState, AssetType
+
+LoadAsset = Callable[[str], Awaitable[Asset | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssetFilter:
+    """A part that is None or empty does not filter. Parts combine with AND, the values of one part with OR."""
+
+    event_id: UUID | None = None
+    content_id: str | None = None
+    job: int | None = None
+    name: str | None = None
+    states: Sequence[AssetState] = ()
+    types: Sequence[AssetType] = ()
+    extensions: Sequence[str] = ()
+
+
+class AssetLookup(Protocol):
+    """Finds assets."""
+
+    async def find(self, key: UUID) -> AssetRow | None:
+        """Unless it is removed."""
+        ...
+
+    async def matching(self, wanted: AssetFilter) -> Sequence[AssetRow]:
+        """Those that are not removed, the oldest first."""
+        ...
+
+    async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
+        """All that hold a path: removed ones too, as long as their file is not deleted."""
+        ...
+
+    async def is_taken(self, path: str) -> bool:
+        """Whether an asset holds the path."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class VodFacts:
+    """What is known of the VOD file of an Event: its length in seconds, and when its first frame was captured."""
+
+    duration: float | None = None
+    capture_start: datetime | None = None

@@ -1,0 +1,77 @@
+"""Questions about assets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from domain.asset.ports import AssetFilter
+from domain.asset.row import AssetRow
+from domain.asset.values import AssetState, AssetType
+from projections.kernel.arrays import bigints, texts
+from projections.kernel.database import Database
+from projections.kernel.where import where
+
+_COLUMNS: Final[LiteralString] = (
+    "SELECT id, shown_version, event_id, type, state, name, path, job, size, file_modified, removed, date_created, date_modified "
+    "FROM asset_view "
+)
+_FILES_LEFT: Final = "SELECT id FROM asset_view WHERE removed AND holds_path ORDER BY id LIMIT %s"
+_SUFFIX: Final = (
+    "EXISTS (SELECT FROM unnest(%(extensions)s::text[]) AS e (suffix) WHERE right(lower(path), length(suffix)) = suffix)"
+)
+
+
+class AssetQueries:
+    """Reads `asset_view`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, key: UUID) -> AssetRow | None:
+        found = await self._database.row(_COLUMNS + "WHERE id = %s AND NOT removed", (key,))
+        return _row(found) if found else None
+
+    async def matching(self, wanted: AssetFilter) -> Sequence[AssetRow]:
+        """A contentId is the id of an Event: any other text finds nothing."""
+        content = None if wanted.content_id is None else _as_id(wanted.content_id)
+        if wanted.content_id is not None and content is None:
+            return []
+        conditions, parameters = where(
+            [
+                ("event_id", wanted.event_id, "event_id = %(event_id)s"),
+                ("content_id", content, "event_id = %(content_id)s"),
+                ("job", wanted.job, "job = %(job)s"),
+                ("name", wanted.name, "name = %(name)s"),
+                ("states", bigints(list(wanted.states)) if wanted.states else None, "state = ANY(%(states)s::bigint[])"),
+                ("types", bigints(list(wanted.types)) if wanted.types else None, "type = ANY(%(types)s::bigint[])"),
+                ("extensions", texts([one.lower() for one in wanted.extensions]) if wanted.extensions else None, _SUFFIX),
+            ]
+        )
+        tail = " ORDER BY date_created, id"
+        statement = f"{_COLUMNS} WHERE {' AND '.join(['NOT removed', 'holds_path', *conditions])}{tail}"
+        return [_row(found) for found in await self._database.lists.rows(statement, parameters)]
+
+    async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
+        rows = await self._database.rows(_COLUMNS + "WHERE event_id = %s AND holds_path ORDER BY date_created, id", (event_id,))
+        return [_row(found) for found in rows]
+
+    async def is_taken(self, path: str) -> bool:
+        return bool(await self._database.row("SELECT FROM asset_view WHERE path = %s AND holds_path", (path,)) is not None)
+
+    async def with_files_left(self, *, limit: int) -> Sequence[UUID]:
+        """Removed assets whose files are to be deleted."""
+        return [key for (key,) in await self._database.rows(_FILES_LEFT, (limit,))]
+
+
+def _as_id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _row(found: Sequence[Any]) -> AssetRow:
+    key, version, event_id, kind, state, *rest = found
+    return AssetRow(key, version, event_id, AssetType(kind), AssetState(state), *rest)

@@ -1,0 +1,70 @@
+"""Deletes the files of removed assets.
+
+An asset is removed in the log first. A run of its job that is still under way may publish the file until its folder is gone, so the
+folders of its jobs are deleted before the file. Then its path is free for another asset. Whoever dies on the way leaves the rest to
+the next turn: the row of the asset says that its file is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import ClassVar, Final, cast
+from uuid import UUID
+
+from domain.asset.aggregate import Asset
+from domain.asset.commands import ReleaseAssetPath
+from domain.kernel.media_files import MediaFiles
+from domain.kernel.ports import Executor, Invocation
+from projections.asset.queries import AssetQueries
+from projections.kernel.background_task import BackgroundTask
+from projections.log.streams import Streams
+from workers.kernel.wakeups import Waker
+
+_AT_ONCE: Final = 100
+_POLL: Final = 10.0
+
+RemoveJobFolders = Callable[[Collection[int]], Awaitable[None]]
+
+
+class AssetFileRemoval(BackgroundTask):
+    """`remove_folders` deletes the folders of jobs, so that no run of them publishes anything more."""
+
+    WHAT: ClassVar[str] = "removal of files of assets"
+
+    def __init__(
+        self,
+        assets: AssetQueries,
+        executor: Executor,
+        *,
+        streams: Streams,
+        files: MediaFiles,
+        remove_folders: RemoveJobFolders,
+        waker: Waker,
+    ) -> None:
+        self._assets = assets
+        self._executor = executor
+        self._streams = streams
+        self._files = files
+        self._remove_folders = remove_folders
+        self._waker = waker
+
+    async def _turn(self) -> None:
+        if await self.remove() < _AT_ONCE:
+            await self._waker.sleep(_POLL)
+
+    async def remove(self) -> int:
+        """Returns how many files were left."""
+        left = await self._assets.with_files_left(limit=_AT_ONCE)
+        for ended in await asyncio.gather(*map(self._remove_one, left), return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended
+        return len(left)
+
+    async def _remove_one(self, key: UUID) -> None:
+        asset = cast("Asset | None", await self._streams.load(Asset.stream(key)))
+        if asset is None or not (asset.removed and asset.holds_path):
+            return  # another process has done it
+        await self._remove_folders(asset.jobs)
+        await self._files.remove(asset.path)
+        await self._executor.execute(ReleaseAssetPath(key), invocation=Invocation.by("system"))
