@@ -25,6 +25,8 @@ from workers.jobs.workflows.assets.image import ASSET_IMAGE
 from workers.jobs.workflows.assets.video import ASSET_VIDEO
 from workers.jobs.workflows.http_fetch_verify import HTTP_FETCH_VERIFY
 from workers.jobs.workflows.probe_media import PROBE_MEDIA
+from workers.jobs.workflows.vod.ingest import VOD_INGEST
+from workers.jobs.workflows.vod.package import VOD_PACKAGE
 
 GROUP: Final = "medialedger.workflows"
 
@@ -109,7 +111,7 @@ class Registry:
 
 
 def builtin() -> Registry:
-    return Registry([ASSET_GIF, ASSET_IMAGE, ASSET_VIDEO, HTTP_FETCH_VERIFY, PROBE_MEDIA])
+    return Registry([ASSET_GIF, ASSET_IMAGE, ASSET_VIDEO, HTTP_FETCH_VERIFY, PROBE_MEDIA, VOD_INGEST, VOD_PACKAGE])
 
 
 @cache

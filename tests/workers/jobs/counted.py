@@ -41,15 +41,15 @@ def film(path: Path, *options: str, frames: int = 100, fps: str = "25", inputs: 
     subprocess.run(command, input=b"".join(map(picture, range(frames))), check=True)
 
 
-def numbers(path: Path, *, stream: str = "0:v:0") -> list[int]:
-    """The numbers that the decoded frames show."""
+def numbers(path: Path, *, stream: str = "0:v:0", turned: str = "") -> list[int]:
+    """The numbers that the decoded frames show. `turned` are filters that turn them back."""
     shown = (
         "-map",
         stream,
         "-fps_mode",
         "passthrough",
         "-vf",
-        f"scale={WIDTH}:{HEIGHT}:flags=area,format=gray",
+        f"{turned}scale={WIDTH}:{HEIGHT}:flags=area,format=gray",
         "-f",
         "rawvideo",
         "-",

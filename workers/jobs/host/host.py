@@ -136,9 +136,10 @@ def _environment(settings: Frame) -> StepEnvironment:
 
 
 def _description(error: BaseException) -> str:
+    """Without the path of a file, which is one of this machine."""
     message = "(its message cannot be made)"
     with suppress(Exception):
-        message = str(error)
+        message = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shutil import disk_usage
 from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
@@ -11,6 +12,7 @@ LONGEST: Final = 12 * 3600.0
 STALLED: Final = 120.0
 """Seconds without a new frame and a new byte."""
 _QUIET: Final = ("-hide_banner", "-nostdin", "-nostats", "-v", "error", "-progress", "pipe:1", "-y")
+_NO_SPACE: Final = 1_048_576
 _MOVES: Final = frozenset({"frame", "out_time_us", "total_size"})
 
 
@@ -33,4 +35,11 @@ def encode(
 
     ended = context.run("ffmpeg", *_QUIET, *arguments, seconds=LONGEST, stall=STALLED, on_line=follow)
     if ended.status != 0:
+        fail_for_space(context)
         raise StepFailed(complaint(ended, source.path, name=source.name, program="ffmpeg"), final=ended.status > 0)
+
+
+def fail_for_space(context: StepContext[Any]) -> None:
+    """A program failed. Programs say in many ways that a disk is full, and it may have space again at the next try."""
+    if disk_usage(context.workspace).free < _NO_SPACE:
+        raise StepFailed("The disk is full.")

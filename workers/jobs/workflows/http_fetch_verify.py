@@ -27,11 +27,15 @@ def _digest(text: str) -> str:
     return lower
 
 
+Sha256 = Annotated[str, AfterValidator(_digest)]
+"""In lower case."""
+
+
 class HttpFetchVerify(JobParameters):
     """Without `file_name`, the last part of the URL's path."""
 
     url: WebUrl
-    sha256: Annotated[str, AfterValidator(_digest)] | None = None
+    sha256: Sha256 | None = None
     size: Annotated[int, Field(ge=0)] | None = None
     file_name: Segment | None = None
 

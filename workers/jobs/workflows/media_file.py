@@ -7,6 +7,7 @@ to others, such as playlists, are refused by their format before anything that t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -123,7 +124,12 @@ class MediaFile:
     @property
     def is_mp4(self) -> bool:
         """Or of its family. Its demuxer finds the key frame of each time; others may begin with another one."""
-        return "mp4" in str(_object(self.probed.get("format")).get("format_name")).split(",")
+        return "mp4" in self.formats
+
+    @property
+    def formats(self) -> Sequence[str]:
+        """The names by which ffmpeg knows its container."""
+        return str(_object(self.probed.get("format")).get("format_name")).split(",")
 
     @cached_property
     def start(self) -> float:
@@ -164,7 +170,13 @@ class MediaFile:
 def probe(context: StepContext[Any], file: str, *, show: tuple[str, ...] = ("-show_format", "-show_streams")) -> MediaFile:
     """`file` lies in the folder of the content. What cannot be read fails for good, with the reason."""
     name = f"{context.job.content_id}/{file}"
-    path = context.path(name)
+    return probe_at(context, context.path(name), name=name, show=show)
+
+
+def probe_at(
+    context: StepContext[Any], path: Path, *, name: str, show: tuple[str, ...] = ("-show_format", "-show_streams")
+) -> MediaFile:
+    """`name` is what the file is called where its path may not be shown."""
     if not path.is_file():
         raise StepFailed(f"There is no file {name}.", final=True)
     return MediaFile(context, path, name, _asked(context, path, *show, "-of", "json", name=name))

@@ -1,0 +1,60 @@
+"""Whole runs of the workflows of VOD packages, in real step hosts: each step's files are published before the next one begins."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from projections.job.queue import Run
+from tests.workers.jobs.counted import tool
+from tests.workers.jobs.hosting import Listener, order
+from workers.jobs.content_protection import FindProtection, unprotected
+from workers.jobs.protocol import Failed
+from workers.jobs.registry import builtin
+from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.workspaces import Workspaces
+
+Results = Mapping[str, Mapping[str, Any]]
+
+
+async def run(
+    hosts: StepProcessPool,
+    root: Path,
+    workflow: str,
+    *,
+    content_id: str = "film",
+    protection: FindProtection = unprotected,
+    listener: Listener | None = None,
+    **parameters: Any,
+) -> Results | Failed:
+    """The metadata of all steps, or how the first one failed."""
+    workspaces, results = Workspaces(root), dict[str, Mapping[str, Any]]()
+    given = {"content_id": content_id, **parameters}
+    found, _ = builtin().checked(workflow, given)
+    try:
+        for task in found.graph():
+            wanted = replace(
+                order(task.name, workflow=workflow, **given), task=task.id, content_id=content_id, results=dict(results)
+            )
+            ended = await hosts.run(wanted, listener or Listener(), protection=protection)
+            if isinstance(ended, Failed):
+                return ended
+            await workspaces.publish(Run(wanted.job, wanted.task, wanted.run), ended.outputs, client=wanted.client)
+            results[task.name] = ended.result.metadata
+    finally:
+        await workspaces.remove([17])
+    return results
+
+
+def published(root: Path, content_id: str = "film") -> set[str]:
+    folder = root / content_id
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def shown_by_packager(path: Path) -> str:
+    """The tracks that the packager itself finds in a file."""
+    asked = [tool("packager"), f"in={path.name}", "--dump_stream_info"]
+    return subprocess.run(asked, cwd=path.parent, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,46 @@
+"""How pictures and sound are encoded, as options of ffmpeg."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from workers.jobs.workflows.media_file import seconds
+from workers.jobs.workflows.vod.source import Picture, Sound
+
+KEY_SECONDS: Final = 2
+PLAIN: Final = ("-map_metadata", "-1", "-map_chapters", "-1", "-write_tmcd", "0", "-f", "mp4")
+"""An MP4 file with nothing but its tracks: what a telephone notes, such as where it was, is not published."""
+_KEYS: Final = ("-force_key_frames", f"expr:gte(t,n_forced*{KEY_SECONDS})", "-forced-idr", "1", "-sc_threshold", "0", "-g", "600")
+_TIMES: Final = ("-fps_mode", "vfr", "-enc_time_base", "demux")
+_BT709: Final = "out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv"
+_SDR: Final = f"scale={_BT709}:intent=perceptual:flags=bicubic,format=yuv420p"
+_MOST_THREADS: Final = 4
+"""Of each encoder. Each holds pictures, and the memory of the process is limited."""
+_LAYOUTS: Final = {1: ("mono", "96k"), 2: ("stereo", "160k"), 6: ("5.1", "384k")}
+
+
+def progressive_sdr(picture: Picture) -> tuple[str, ...]:
+    """Filters that make the picture progressive and of standard dynamic range, from time 0 on."""
+    return (
+        *(("bwdif=mode=send_frame:deint=interlaced",) if picture.interlaced else ()),
+        *((_SDR,) if picture.hdr else ()),
+        "setpts=PTS-STARTPTS",
+    )
+
+
+def h264(bit_rate: int, *, quality: int) -> tuple[str, ...]:
+    """With a key frame every two seconds, at the same times whatever the size. `quality` is the rate factor, lower is better, and
+    `bit_rate` the most that is used for it. Frames keep their times."""
+    limits = ("-maxrate", str(bit_rate), "-bufsize", str(2 * bit_rate))
+    threads = ("-threads", str(min(os.cpu_count() or 1, _MOST_THREADS)))
+    coded = ("-c:v", "libx264", "-preset", "fast", "-crf", str(quality), *limits, "-pix_fmt", "yuv420p")
+    return (*coded, *threads, *_KEYS, *_TIMES)
+
+
+def aac(sound: Sound, place: int = 0, *, start: float | None) -> tuple[str, ...]:
+    """The audio track at this place of its output: 48,000 Hz, with one, two or six channels, silence where there is no sound. With
+    `start`, the time of the first picture, nothing is heard before it, and its time is 0."""
+    layout, bit_rate = _LAYOUTS[max(known for known in _LAYOUTS if known <= sound.channels)]
+    timed = "aresample=48000:async=1" if start is None else f"asetpts=PTS-{seconds(start)}/TB,aresample=48000:async=1:first_pts=0"
+    return (f"-filter:a:{place}", f"{timed},aformat=channel_layouts={layout}", f"-c:a:{place}", "aac", f"-b:a:{place}", bit_rate)

@@ -1,0 +1,163 @@
+"""The step that packages renditions for players, and publishes everything: segments and playlists first, `metadata.json` last.
+
+One set of segments serves HLS and DASH: CMAF, each track in one file that players read by byte ranges. Where the Event wants DRM
+there are two sets, one for each encryption scheme, and none in clear. ADR 0048.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from re import compile as regex
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.protocol import Protection
+from workers.jobs.workflow import Step, Workflow
+from workers.jobs.workflows.encode import fail_for_space
+from workers.jobs.workflows.vod.codecs import KEY_SECONDS
+from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
+from workers.jobs.workflows.vod.smil import smil
+from workers.jobs.workflows.vod.thumbnails import POSTER, make_thumbnails
+
+METADATA: Final = "metadata.json"
+CLEAR: Final = "clear"
+PLAYLIST: Final = "master.m3u8"
+MANIFEST: Final = "manifest.mpd"
+_SECONDS: Final = 6 * 3600.0
+_FAIRPLAY_SCHEME: Final = "cbcs"
+_ROLES: Final = ("main", "alternate", "supplementary", "commentary", "dub", "description", "caption", "subtitle")
+"""Audio tracks of one language are told apart by them; else a player takes them for renditions of one."""
+_IDENTITY: Final = regex(r"#EXT-X-(?:SESSION-)?KEY:.*KEYFORMAT=\"identity\".*\n")
+"""What the packager writes for the box that only lists kids. In HLS it names a plain key at an address, and there is none."""
+_DIGITS: Final = regex(r"[0-9A-Fa-f]{16,}")
+
+
+def package(context: StepContext[PackageParameters]) -> StepResult:
+    made: Mapping[str, Any] = context.results["renditions"]
+    protection = context.protection()
+    sets = [CLEAR] if protection is None else list(protection.boxes)
+    for number, name in enumerate(sets, 1):
+        _packaged(context, name, made, protection)
+        context.progress(number / (len(sets) + 1), name)
+    content_id = context.job.content_id
+    files: dict[str, Path] = {}
+    if "convert" in context.results:
+        files[f"{content_id}.mp4"] = _taken(context, CONVERTED)
+    files |= {name: _taken(context, name) for name in context.results["thumbnails"]["files"]}
+    files |= {f"{name}/{path.name}": path for name in sets for path in _in_order(context.workspace / name)}
+    files[f"{content_id}.ism"] = _written(context, "renditions.ism", smil(made, folder=sets[0]))
+    sizes = [{"name": name, "size": path.stat().st_size} for name, path in files.items()]
+    if f"{content_id}.mp4" not in files:
+        sizes.insert(0, {"name": f"{content_id}.mp4", "size": context.path(f"{content_id}/{content_id}.mp4").stat().st_size})
+    described = {"contentId": content_id, "duration": made["duration"], "files": sizes}
+    files[METADATA] = _written(context, METADATA, json.dumps(described, ensure_ascii=False, indent=1))
+    for name, path in files.items():
+        context.publish(path, name)
+    return StepResult(
+        message=f"Packaged {content_id}",
+        metadata={
+            "duration": made["duration"],
+            "thumbnail": POSTER,
+            "playlists": [f"{name}/{file}" for name in sets for file in (PLAYLIST, MANIFEST)],
+            "drm": None if protection is None else dict(protection.drm_json),
+        },
+    )
+
+
+def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], protection: Protection | None) -> None:
+    """One set of segments. The packager reads its key from its standard input."""
+    (context.workspace / folder).mkdir()
+    audios: Sequence[Mapping[str, Any]] = made["audios"]
+    default = ("--default_language", audios[0]["language"]) if audios and audios[0]["language"] else ()
+    manifests = ("--hls_master_playlist_output", f"{folder}/{PLAYLIST}", "--mpd_output", f"{folder}/{MANIFEST}")
+    segments = ("--segment_duration", str(2 * KEY_SECONDS), "--temp_dir", ".", "--quiet")
+    flags, secret = ((), b"") if protection is None else _encryption(folder, protection)
+    tracks = [*_videos(context, folder, made["videos"]), *_audios(context, folder, audios)]
+    ended = context.run("packager", *tracks, *manifests, *default, *segments, *flags, seconds=_SECONDS, given=secret)
+    if ended.status != 0:
+        fail_for_space(context)
+        lines = [line for line in ended.errors.decode(errors="replace").splitlines() if line.strip()]
+        last = _DIGITS.sub("…", lines[-1].partition("] ")[2]) if lines else f"it ended with status {ended.status}"
+        raise StepFailed(f"packager: {last}", final=ended.status > 0)
+    for playlist in (context.workspace / folder).glob("*.m3u8"):
+        playlist.write_text(_IDENTITY.sub("", playlist.read_text()))
+
+
+def _encryption(scheme: str, protection: Protection) -> tuple[tuple[str, ...], bytes]:
+    """Flags, and those that nobody else may read."""
+    chained = scheme == _FAIRPLAY_SCHEME
+    constant = f":iv={protection.iv}" if chained else ""
+    secret = [
+        f"--keys=label=:key_id={protection.kid}:key={protection.key}{constant}",
+        f"--pssh={protection.boxes[scheme]}",
+    ]
+    flags = ["--enable_raw_key_encryption", "--protection_scheme", scheme, "--clear_lead", "0", "--create_session_keys"]
+    if chained:
+        flags += ["--protection_systems", "FairPlay"]
+        secret.append(f"--hls_key_uri={protection.fairplay_uri}")
+    return (*flags, "--flagfile=/dev/stdin"), "\n".join([*secret, ""]).encode()
+
+
+def _videos(context: StepContext[Any], folder: str, videos: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for video in videos:
+        name = Path(video["file"]).stem
+        yield (
+            f"in={_kept(context, video['file'])},stream=video,output={folder}/{name}.mp4,playlist_name={name}.m3u8,"
+            f"iframe_playlist_name={name}-iframes.m3u8"
+        )
+
+
+def _audios(context: StepContext[Any], folder: str, audios: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    before: Counter[str] = Counter()
+    for number, audio in enumerate(audios, 1):
+        language = str(audio["language"])
+        name, role = f"audio-{number}", _ROLES[before[language]]
+        before[language] += 1
+        spoken = f",language={language}" if language else ""
+        label = f"{language or 'audio'}{f' {before[language]}' if before[language] > 1 else ''}"
+        yield (
+            f"in={_kept(context, audio['file'])},stream=audio,output={folder}/{name}.mp4,playlist_name={name}.m3u8,"
+            f"hls_group_id=audio,hls_name={label},dash_roles={role}{spoken}"
+        )
+
+
+def _kept(context: StepContext[Any], name: str) -> str:
+    """Relative to the workspace: the path of the media root may have characters that the packager takes for its own."""
+    return os.path.relpath(context.job_file(name), context.workspace.resolve())
+
+
+def _taken(context: StepContext[Any], name: str) -> Path:
+    """What an earlier step kept, in this workspace. As a hard link, which copies nothing, where the system allows that."""
+    kept, path = context.job_file(name), context.workspace / name
+    try:
+        os.link(kept, path)
+    except FileNotFoundError:
+        raise StepFailed("A file that an earlier step made is not there any more.", final=True) from None
+    except OSError:
+        shutil.copyfile(kept, path)
+    return path
+
+
+def _in_order(folder: Path) -> list[Path]:
+    """What is referred to before what refers to it."""
+    last = {PLAYLIST: 2, MANIFEST: 2}
+    return sorted(folder.iterdir(), key=lambda path: (last.get(path.name, path.suffix == ".m3u8"), path.name))
+
+
+def _written(context: StepContext[Any], name: str, text: str) -> Path:
+    path = context.workspace / name
+    path.write_text(text)
+    return path
+
+
+PACKAGING: Final = (
+    Step("thumbnails", make_thumbnails, after=("renditions",)),
+    Step("package", package, after=("renditions", "thumbnails")),
+)
+VOD_PACKAGE: Final = Workflow("vod_package", PackageParameters, (Step("renditions", make_renditions), *PACKAGING))

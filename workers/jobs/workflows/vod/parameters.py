@@ -1,0 +1,37 @@
+"""Parameters that the workflows of VOD packages share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from workers.jobs.media_paths import Segment, segment_fault
+from workers.jobs.workflow import JobParameters
+
+
+def _also_with_suffix(content_id: str) -> str:
+    fault = segment_fault(f"{content_id}.mp4")
+    if fault is not None:
+        raise PydanticCustomError("segment", "with .mp4 {fault}", {"fault": fault})
+    return content_id
+
+
+def _different(lines: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(lines)) < len(lines):
+        raise PydanticCustomError("renditions", "must be different")
+    return lines
+
+
+Lines = Annotated[int, Field(ge=16, le=4320)]
+"""The shorter side of a picture, in pixels: 720 of 1280 x 720, and of 720 x 1280 too."""
+
+
+class PackageParameters(JobParameters):
+    """`renditions` are the shorter sides of their pictures; without it they follow from the source. `publish` is for the Event that
+    owns the job."""
+
+    content_id: Annotated[Segment, AfterValidator(_also_with_suffix)]
+    renditions: Annotated[tuple[Lines, ...], Field(min_length=1, max_length=8), AfterValidator(_different)] | None = None
+    publish: bool | None = None

@@ -1,0 +1,75 @@
+"""The step that encodes all renditions of a source in one run, so that their key frames are at the same times.
+
+Pictures and sound begin at time 0, with the first picture. Frames keep the times of the source.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.media_file import MediaFile, probe, probe_at
+from workers.jobs.workflows.vod.codecs import PLAIN, aac, h264, progressive_sdr
+from workers.jobs.workflows.vod.ladder import Rendition, ladder
+from workers.jobs.workflows.vod.parameters import PackageParameters
+from workers.jobs.workflows.vod.source import Picture, Sound, Source, length_of, source
+
+CONVERTED: Final = "source.mp4"
+"""What an earlier step of the job kept as the source."""
+_QUALITY: Final = 21
+
+
+def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
+    found = source(context, source_file(context))
+    renditions = ladder(found.picture, context.parameters.renditions)
+    for lines in context.parameters.renditions or ():
+        if lines > found.picture.lines:
+            context.log(f"No rendition of {lines} lines: the source has {found.picture.lines}.")
+    sounds = {f"audio-{number}.mp4": sound for number, sound in enumerate(found.sounds, 1)}
+    shown = (option for number, one in enumerate(renditions) for option in _video(one, number))
+    heard = (option for name, sound in sounds.items() for option in _audio(sound, found.picture, name))
+    encode(
+        context, found.file, *found.file.input(), "-filter_complex", _filters(found, renditions), *shown, *heard, lasts=found.lasts
+    )
+    names = (*(one.file for one in renditions), *sounds)
+    lengths = {name: length for name in names if (length := length_of(context, name))}
+    if renditions[0].file not in lengths:
+        raise StepFailed(f"{found.file.name} shows no picture.", final=True)
+    found.check_length(max(lengths.values()))
+    for name in lengths:
+        context.keep(context.workspace / name, name)
+    return StepResult(
+        message=f"{len(renditions)} renditions",
+        metadata={
+            "duration": round(lengths[renditions[0].file], 3),
+            "videos": [{"file": one.file, "width": one.width, "height": one.height, "bitRate": one.bit_rate} for one in renditions],
+            "audios": [{"file": name, "language": sound.language} for name, sound in sounds.items() if name in lengths],
+        },
+    )
+
+
+def source_file(context: StepContext[PackageParameters]) -> MediaFile:
+    """What an earlier step converted, else the file that is published."""
+    if "convert" in context.results:
+        return probe_at(context, context.job_file(CONVERTED), name="the source")
+    return probe(context, f"{context.job.content_id}.mp4")
+
+
+def _filters(found: Source, renditions: tuple[Rendition, ...]) -> str:
+    split = "".join(f"[s{number}]" for number in range(len(renditions)))
+    once = ",".join((*progressive_sdr(found.picture), f"split={len(renditions)}"))
+    scaled = (
+        f"[s{number}]scale={one.width}:{one.height}:flags=bicubic:out_range=tv,format=yuv420p,setsar=1[v{number}]"
+        for number, one in enumerate(renditions)
+    )
+    return ";".join((f"[0:{found.picture.index}]{once}{split}", *scaled))
+
+
+def _video(one: Rendition, number: int) -> tuple[str, ...]:
+    return ("-map", f"[v{number}]", *h264(one.bit_rate, quality=_QUALITY), *PLAIN, one.file)
+
+
+def _audio(sound: Sound, picture: Picture, name: str) -> tuple[str, ...]:
+    language = ("-metadata:s:a:0", f"language={sound.language}") if sound.language else ()
+    return ("-map", f"0:{sound.index}", *aac(sound, start=picture.start), *PLAIN, *language, name)
