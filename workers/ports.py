@@ -93,6 +93,8 @@ class Downloaded:
     """By lower-case name."""
     size: int
     """Of the file, with what was there before."""
+    url: str
+    """Of the answer, after redirects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class Download(Protocol):
         headers: Mapping[str, str] = NO_HEADERS,
         offset: int = 0,
         if_range: str | None = None,
+        part: tuple[int, int] | None = None,
         seconds_without_data: float = 30.0,
         most: int | None = None,
         began: Callable[[Began], None] = lambda _: None,
@@ -128,9 +131,10 @@ class Download(Protocol):
         """Raises as `Outbound.request` does; what was written until then stays.
 
         With an `offset` the rest is asked for, of the version that `if_range` (an entity tag or a date) names. A part that is not
-        of this version, or not that part, is a failure of kind protocol. Redirects are followed, `headers` to the same origin
-        only. `most` bounds the file, `seconds_without_data` every silence; nothing bounds the whole time. What `began` and `seen`
-        raise ends it."""
+        of this version, or not that part, is a failure of kind protocol. `part` (where it begins, and its size) asks for these
+        bytes alone, which become the file; a host that does not send exactly them fails alike. Redirects are followed, `headers`
+        to the same origin only. `most` bounds the file, `seconds_without_data` every silence; nothing bounds the whole time. What
+        `began` and `seen` raise ends it."""
         ...
 
     async def close(self) -> None: ...

@@ -27,6 +27,7 @@ class Receiving:
         *,
         offset: int,
         if_range: str | None,
+        part: tuple[int, int] | None,
         most: int | None,
         began: Callable[[Began], None],
         seen: Callable[[bytes], None],
@@ -34,6 +35,7 @@ class Receiving:
         self._to = to
         self._offset = offset
         self._if_range = if_range
+        self._part = part
         self._most = most
         self._began = began
         self._seen = seen
@@ -46,7 +48,7 @@ class Receiving:
         if status not in (200, 206):
             yield None
             return
-        began = self._placed(headers) if status == 206 else Began(headers, 0, _length(headers))
+        began = self._expected(status, headers)
         self._size, self._total = began.offset, began.total
         self._bound(began.total)
         self._began(began)
@@ -67,6 +69,15 @@ class Receiving:
         if self._total is not None and self._size != self._total:
             raise OutboundFailed("closed", "The host ended its answer before the end of the file.")
         return self._size
+
+    def _expected(self, status: int, headers: Mapping[str, str]) -> Began:
+        if self._part is not None:
+            first, size = self._part
+            found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
+            if status != 206 or found is None or (int(found[1]), int(found[2])) != (first, first + size - 1):
+                raise OutboundFailed("protocol", "The host answered with another part than it was asked for.")
+            return Began(headers, 0, size)
+        return self._placed(headers) if status == 206 else Began(headers, 0, _length(headers))
 
     def _placed(self, headers: Mapping[str, str]) -> Began:
         found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))

@@ -74,6 +74,7 @@ class GuardedClient:
         headers: Mapping[str, str] = NO_HEADERS,
         offset: int = 0,
         if_range: str | None = None,
+        part: tuple[int, int] | None = None,
         seconds_without_data: float = 30.0,
         most: int | None = None,
         began: Callable[[Began], None] = lambda _: None,
@@ -84,7 +85,9 @@ class GuardedClient:
         ours = {"Accept-Encoding": "identity"}
         if offset and if_range is not None:
             ours |= {"Range": f"bytes={offset}-", "If-Range": if_range}
-        receiving = Receiving(to, offset=offset, if_range=if_range, most=most, began=began, seen=seen)
+        if part is not None:
+            ours |= {"Range": f"bytes={part[0]}-{sum(part) - 1}"}
+        receiving = Receiving(to, offset=offset, if_range=if_range, part=part, most=most, began=began, seen=seen)
         for _ in range(_REDIRECTS + 1):
             target_url = await self._received(where, {**headers, **ours}, receiving=receiving, seconds=seconds_without_data)
             if isinstance(target_url, Downloaded):
@@ -113,7 +116,7 @@ class GuardedClient:
                     if not piece:
                         break
                     write(piece)
-            return Downloaded(answer.status, response_headers, receiving.ended())
+            return Downloaded(answer.status, response_headers, receiving.ended(), str(where))
         finally:
             answer.close()
 

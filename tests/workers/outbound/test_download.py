@@ -227,3 +227,33 @@ async def test_an_address_that_is_not_permitted_is_refused(client: Download, to:
 async def test_a_header_that_is_not_the_callers_is_refused(client: Download, to: Path) -> None:
     with pytest.raises(OutboundRefused):
         await client.download("http://127.0.0.1/", to, headers={"Host": "x"})
+
+
+async def test_a_range_of_bytes_becomes_the_file(client: Download, to: Path) -> None:
+    """Asked for as such, not as the rest of a file."""
+    answer = b"HTTP/1.1 206 Partial\r\ncontent-range: bytes 4-7/20\r\ncontent-length: 4\r\n\r\nefgh"
+    async with Host(says(answer)) as host:
+        done = await client.download(f"{host.url}/all", to, part=(4, 4))
+    assert (done.size, held(to), done.url) == (4, b"efgh", f"{host.url}/all")
+    assert "\r\nRange: bytes=4-7\r\n" in host.heads[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nefgh", "protocol"),
+        (b"HTTP/1.1 206 Partial\r\ncontent-range: bytes 0-3/20\r\ncontent-length: 4\r\n\r\nabcd", "protocol"),
+        (b"HTTP/1.1 206 Partial\r\ncontent-range: bytes 4-9/20\r\ncontent-length: 6\r\n\r\nefghij", "protocol"),
+        (b"HTTP/1.1 206 Partial\r\ncontent-range: bytes 4-7/20\r\ncontent-length: 2\r\n\r\nef", "closed"),
+    ],
+)
+async def test_another_range_than_was_asked_for_is_no_file(client: Download, to: Path, answer: bytes, kind: str) -> None:
+    async with Host(says(answer)) as host:
+        with pytest.raises(OutboundFailed) as failed:
+            await client.download(f"{host.url}/all", to, part=(4, 4))
+    assert failed.value.kind == kind
+
+
+async def test_the_url_after_redirects_is_told(client: Download, to: Path) -> None:
+    async with FileHost(BODY, moved={"/a": "/b/c"}) as host:
+        assert (await client.download(f"{host.url}/a", to)).url == f"{host.url}/b/c"
