@@ -23,6 +23,7 @@ from workers.jobs.workflow import JobParameters, Workflow
 from workers.jobs.workflows.assets.gif import ASSET_GIF
 from workers.jobs.workflows.assets.image import ASSET_IMAGE
 from workers.jobs.workflows.assets.video import ASSET_VIDEO
+from workers.jobs.workflows.capture.capture import VOD_CAPTURE
 from workers.jobs.workflows.http_fetch_verify import HTTP_FETCH_VERIFY
 from workers.jobs.workflows.probe_media import PROBE_MEDIA
 from workers.jobs.workflows.vod.ingest import VOD_INGEST
@@ -111,7 +112,7 @@ class Registry:
 
 
 def builtin() -> Registry:
-    return Registry([ASSET_GIF, ASSET_IMAGE, ASSET_VIDEO, HTTP_FETCH_VERIFY, PROBE_MEDIA, VOD_INGEST, VOD_PACKAGE])
+    return Registry([ASSET_GIF, ASSET_IMAGE, ASSET_VIDEO, HTTP_FETCH_VERIFY, PROBE_MEDIA, VOD_CAPTURE, VOD_INGEST, VOD_PACKAGE])
 
 
 @cache

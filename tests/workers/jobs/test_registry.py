@@ -21,7 +21,10 @@ FETCH = {"content_id": "film", "url": "https://host.example/a/b.mp4?token=x"}
 STEPS = (Step("one", nothing), Step("two", nothing, after=("one",)))
 BROKEN: tuple[Workflow, ...] = ()
 NO_WORKFLOW = "a text"
-BUILT_IN = ("asset_gif", "asset_image", "asset_video", "http_fetch_verify", "probe_media", "vod_ingest", "vod_package")
+BUILT_IN = (
+    *("asset_gif", "asset_image", "asset_video", "http_fetch_verify", "probe_media"),
+    *("vod_capture", "vod_ingest", "vod_package"),
+)
 CLASHING = (Workflow("fine", JobParameters, STEPS), Workflow("probe_media", JobParameters, STEPS))
 
 

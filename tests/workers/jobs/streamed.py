@@ -1,0 +1,68 @@
+"""Streams for tests, made by ffmpeg from a film whose frames say their number: HLS of both containers, and DASH."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.workers.jobs.counted import film, tool
+
+FRAMES = 200
+BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
+"""When the first frame was shown. A segment lasts a second, and has 25 frames."""
+_TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=8")
+_CODED = ("-c:v", "libx264", "-g", "25", "-sc_threshold", "0", "-bf", "2", "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest")
+
+
+class Streamed:
+    """`film` in a folder, cut in segments in each way."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        film(folder / "film.mp4", "-map", "0:v", "-map", "1:a", *_CODED, frames=FRAMES, inputs=_TONE)
+        self._made("ts", "-f", "hls", *_hls("ts"), "i.m3u8")
+        self._made("fmp4", "-f", "hls", "-hls_segment_type", "fmp4", *_hls("m4s"), "i.m3u8")
+        self._made("dash", "-f", "dash", "-seg_duration", "1", "-use_timeline", "1", "i.mpd")
+
+    def _made(self, name: str, *arguments: str) -> None:
+        (self.folder / name).mkdir()
+        command = [tool("ffmpeg"), "-v", "error", "-i", str(self.folder / "film.mp4"), "-c", "copy", *arguments]
+        subprocess.run(command, cwd=self.folder / name, check=True)
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """By their paths at an origin."""
+        return {f"{name}/{one.name}": one.read_bytes() for one in (self.folder / name).iterdir()}
+
+
+def _hls(extension: str) -> Sequence[str]:
+    return ("-hls_time", "1", "-hls_list_size", "0", "-hls_segment_filename", f"s%d.{extension}")
+
+
+def playlist(
+    segments: Sequence[int],
+    *,
+    extension: str = "ts",
+    ended: bool = True,
+    sequence: int | None = None,
+    began: datetime | None = BEGAN,
+    init: str | None = None,
+    target: float = 1,
+    tags: Mapping[int, str] | None = None,
+) -> bytes:
+    """A media playlist of these segments of a second each. `tags` are lines before a segment."""
+    lines = ["#EXTM3U", f"#EXT-X-TARGETDURATION:{target:g}"]
+    lines.append(f"#EXT-X-MEDIA-SEQUENCE:{segments[0] if sequence is None and segments else sequence or 0}")
+    lines += [f'#EXT-X-MAP:URI="{init}"'] if init else []
+    for number in segments:
+        lines += [tags[number]] if tags and number in tags else []
+        if began is not None:
+            lines.append(f"#EXT-X-PROGRAM-DATE-TIME:{(began + timedelta(seconds=number)).isoformat()}")
+        lines += ["#EXTINF:1.0,", f"s{number}.{extension}"]
+    return "\n".join([*lines, *(["#EXT-X-ENDLIST"] if ended else [])]).encode()
+
+
+def moment(seconds: float) -> str:
+    """So long after the first frame."""
+    return (BEGAN + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")

@@ -1,0 +1,107 @@
+"""`vod_capture` in a real step process, from real origins: proved by decoding what it made."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workers.jobs.capturing import Studio, studio
+from tests.workers.jobs.counted import numbers, probed
+from tests.workers.jobs.origin import Origin
+from tests.workers.jobs.streamed import moment, playlist
+
+__all__ = ["studio"]
+
+
+async def test_hls_is_cut_to_the_frame(studio: Studio) -> None:
+    async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8))}) as origin:
+        made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(1.4), moment(3.2), frame_accurate=True)
+    assert numbers(made) == list(range(35, 80))
+    assert [one for one in origin.asked if one.endswith(".ts")] == [f"ts/s{number}.ts" for number in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(("name", "extension", "init"), [("ts", "ts", None), ("fmp4", "m4s", "init.mp4")])
+async def test_a_copy_begins_at_the_key_frame_before(studio: Studio, name: str, extension: str, init: str | None) -> None:
+    listed = playlist(range(8), extension=extension, init=init)
+    async with Origin(studio.files(name) | {f"{name}/i.m3u8": listed}) as origin:
+        made = await studio.captured([f"{origin.url}/{name}/i.m3u8"], moment(1.4), moment(4))
+    assert numbers(made)[:75] == list(range(25, 100))
+    assert set(numbers(made)[75:]) <= {100, 101, 102, 103}, "the few that the last ones were predicted from"
+    assert studio.described["startTime"] == "2026-01-01T12:00:01.000Z"
+    assert studio.described["duration"] == 3.0
+    assert studio.described["files"] == [{"name": "film.mp4", "size": made.stat().st_size}]
+    kinds = {one["codec_type"]: float(one["duration"]) for one in probed(made)["streams"]}
+    assert kinds == {"video": pytest.approx(3, abs=0.09), "audio": pytest.approx(3, abs=0.05)}
+
+
+async def test_times_may_count_from_the_start_and_time_stamps_be_kept(studio: Studio) -> None:
+    listed = playlist(range(8), began=None)
+    async with Origin(studio.files("ts") | {"ts/i.m3u8": listed}) as origin:
+        made = await studio.captured([f"{origin.url}/ts/i.m3u8"], "00:00:02", "00:00:03.000", copy_ts=True, frame_accurate=True)
+    assert numbers(made) == list(range(50, 75))
+    packets = probed(made, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
+    assert min(float(one["pts_time"]) for one in packets) == pytest.approx(2 + 1.48, abs=0.02)
+    assert "startTime" not in studio.described
+
+
+async def test_the_highest_rendition_with_its_audio_is_taken(studio: Studio) -> None:
+    """By byte ranges of one file, and with an initialization section that is a range too."""
+    files = studio.files("dash")
+    init, parts = files["dash/init-stream0.m4s"], [files[f"dash/chunk-stream0-{n:05d}.m4s"] for n in range(1, 9)]
+    lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", f'#EXT-X-MAP:URI="all.mp4",BYTERANGE="{len(init)}@0"']
+    for number, part in enumerate(parts):
+        place = f"@{len(init)}" if number == 0 else ""
+        lines += ["#EXTINF:1,", f"#EXT-X-BYTERANGE:{len(part)}{place}", "all.mp4"]
+    audio = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", '#EXT-X-MAP:URI="../dash/init-stream1.m4s"']
+    for number, lasts in enumerate([0.928798, *[0.998458] * 5, *[1.021678] * 2], 1):
+        audio += [f"#EXTINF:{lasts},", f"../dash/chunk-stream1-{number:05d}.m4s"]
+    master = [
+        "#EXTM3U",
+        '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="de",URI="a/none.m3u8"',
+        '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="en",DEFAULT=YES,URI="a/en.m3u8"',
+        '#EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=64x48,AUDIO="a"',
+        "low.m3u8",
+        '#EXT-X-STREAM-INF:BANDWIDTH=700000,RESOLUTION=128x96,AUDIO="a",CODECS="avc1.64000a,mp4a.40.2"',
+        "v/high.m3u8",
+    ]
+    files |= {"master.m3u8": "\n".join(master).encode(), "v/all.mp4": init + b"".join(parts)}
+    files |= {"v/high.m3u8": "\n".join([*lines, "#EXT-X-ENDLIST"]).encode()}
+    files |= {"a/en.m3u8": "\n".join([*audio, "#EXT-X-ENDLIST"]).encode()}
+    async with Origin(files, moved={"redirected": "/master.m3u8"}) as origin:
+        made = await studio.captured([f"{origin.url}/redirected"], "00:00:01.200", "00:00:05", frame_accurate=True)
+    assert numbers(made) == list(range(30, 125))
+    assert [one["codec_type"] for one in probed(made)["streams"]] == ["video", "audio"]
+    assert float(probed(made)["format"]["duration"]) == pytest.approx(3.8, abs=0.05)
+
+
+async def test_two_origins_with_different_gaps_give_one_whole_file(studio: Studio) -> None:
+    """One does not list a segment, says that another is missing, and sends half of a third; the other lacks others."""
+    one = studio.files("ts") | {"ts/i.m3u8": playlist([0, 1, 3, 4, 5, 6, 7], tags={4: "#EXT-X-GAP"})}
+    other = studio.files("ts") | {"ts/i.m3u8": playlist(range(1, 7))}
+    one["ts/i.m3u8"] = playlist(range(8), tags={2: "#EXT-X-GAP"})
+    async with Origin(one, cut={"ts/s4.ts": 2000}) as first, Origin(other, statuses={"ts/s6.ts": 404}) as second:
+        urls = [f"{first.url}/ts/i.m3u8", f"{second.url}/ts/i.m3u8"]
+        made = await studio.captured(urls, moment(0), moment(8), frame_accurate=True)
+        assert numbers(made) == list(range(200))
+        copied = await studio.captured(urls, moment(0), moment(8))
+    assert numbers(copied) == list(range(200))
+    assert studio.result.metadata["gaps"]
+    assert all(gap["filledBy"] for gap in studio.result.metadata["gaps"])
+    assert "taken from source" in studio.told
+
+
+@pytest.mark.parametrize("accurate", [True, False])
+async def test_what_nobody_has_is_left_out_and_told(studio: Studio, accurate: bool) -> None:
+    async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8), tags={3: "#EXT-X-GAP"})}) as origin:
+        made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(2), moment(5), frame_accurate=accurate)
+    assert numbers(made)[:50] == [*range(50, 75), *range(100, 125)]
+    assert studio.described["duration"] == pytest.approx(2.0, abs=0.03)
+    told = {"track": "main", "from": "2026-01-01T12:00:03.000Z", "to": "2026-01-01T12:00:04.000Z", "filledBy": None}
+    assert studio.result.metadata["gaps"] == [told]
+    assert "from 2026-01-01T12:00:03.000Z to 2026-01-01T12:00:04.000Z: no source has it" in studio.told
+
+
+async def test_dash_with_a_timeline_is_cut_to_the_frame(studio: Studio) -> None:
+    async with Origin(studio.files("dash")) as origin:
+        made = await studio.captured([f"{origin.url}/dash/i.mpd"], "00:00:01.400", "00:00:03.200", frame_accurate=True)
+    assert numbers(made) == list(range(35, 80))
+    assert [one["codec_type"] for one in probed(made)["streams"]] == ["video", "audio"]

@@ -1,0 +1,175 @@
+"""`vod_capture` of streams that are live, from origins that fail in each way."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from domain.kernel.clock import system_clock
+from tests.workers.jobs.capturing import Studio, studio
+from tests.workers.jobs.counted import numbers
+from tests.workers.jobs.origin import Origin
+from tests.workers.jobs.streamed import BEGAN, moment, playlist
+from workers.jobs.protocol import Failed, Finished
+
+__all__ = ["studio"]
+
+TARGET = 0.3
+"""Seconds from one playlist to the next: nobody waits for the segments to be played."""
+
+
+@dataclass
+class Live:
+    """A playlist whose window of four segments moves by one with each request. What left it goes, one window later."""
+
+    origin: Origin
+    began: datetime = BEGAN
+    at: int = 0
+    last: int = 8
+    absent: int = -1
+    frozen: int = 99
+
+    def __call__(self) -> bytes:
+        self.at += 1
+        end = min(self.at + 3, self.last, self.frozen)
+        begin = max(end - 4, 0)
+        self.origin.files.pop(f"ts/s{begin - 5}.ts", None)
+        tags = {self.absent: "#EXT-X-GAP"}
+        return playlist(range(begin, end), ended=False, began=self.began, target=TARGET, tags=tags)
+
+
+async def test_a_live_stream_is_followed_until_an_end_that_lies_ahead(studio: Studio) -> None:
+    began = system_clock() + timedelta(hours=1)
+    async with Origin(studio.files("ts")) as origin:
+        origin.files["ts/i.m3u8"] = Live(origin, began)
+        start, end = (began + timedelta(seconds=seconds) for seconds in (1, 6.6))
+        url = f"{origin.url}/ts/i.m3u8"
+        made = await studio.captured([url], start.isoformat(), end.isoformat(), frame_accurate=True)
+    assert numbers(made) == list(range(25, 165))
+    assert studio.result.metadata["gaps"] == []
+    assert max(origin.times(f"ts/s{number}.ts") for number in range(8)) == 1
+
+
+async def test_an_origin_that_stops_is_replaced_by_the_other(studio: Studio) -> None:
+    """The first one stands still, and never comes back; the second one lacks a segment that the first one had."""
+    async with Origin(studio.files("ts")) as first, Origin(studio.files("ts")) as second:
+        first.files["ts/i.m3u8"] = Live(first, frozen=5)
+        second.files["ts/i.m3u8"] = Live(second, absent=3)
+        urls = [f"{one.url}/ts/i.m3u8" for one in (first, second)]
+        made = await studio.captured(urls, moment(1), moment(7), frame_accurate=True)
+    assert numbers(made) == list(range(25, 175))
+    assert [(gap["from"][-6:], gap["filledBy"]) for gap in studio.result.metadata["gaps"]] == [("5.000Z", 2)]
+
+
+async def test_an_encoder_that_begins_to_count_again_goes_on(studio: Studio) -> None:
+    bodies = [
+        playlist([0, 1, 2], sequence=40, ended=False, target=TARGET),
+        playlist([1, 2, 3], sequence=41, ended=False, target=TARGET),
+        playlist([0, 1, 2], sequence=40, ended=False, target=TARGET),  # a cache gives out an old one
+        playlist([4, 5], sequence=0, ended=False, target=TARGET),
+        playlist([4, 5, 6], sequence=0, ended=True, target=TARGET),
+    ]
+    async with Origin(studio.files("ts")) as origin:
+        origin.files["ts/i.m3u8"] = lambda: bodies.pop(0) if len(bodies) > 1 else bodies[0]
+        made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(0), moment(6), frame_accurate=True)
+    assert numbers(made) == list(range(150))
+    assert studio.result.metadata["gaps"] == []
+
+
+async def test_a_playlist_that_never_changes_ends_the_capture_with_a_gap(studio: Studio) -> None:
+    async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(3), ended=False, target=TARGET)}) as origin:
+        made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(1), moment(5), frame_accurate=True)
+    assert numbers(made) == list(range(25, 75))
+    assert [gap["filledBy"] for gap in studio.result.metadata["gaps"]] == [None]
+
+
+async def test_a_later_run_goes_on_with_the_segments_that_it_has(studio: Studio) -> None:
+    """What the first run had is not at the origin any more, and not in the playlist."""
+    async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8))}) as origin:
+        url = f"{origin.url}/ts/i.m3u8"
+        origin.statuses = {f"ts/s{number}.ts": 503 for number in (1, 3, 4)}
+        assert isinstance(await studio.ended([url], moment(1), moment(4)), Finished)
+        origin.statuses = {}
+        origin.files = {**studio.files("ts"), "ts/i.m3u8": playlist(range(3, 8))}
+        del origin.files["ts/s2.ts"]
+        again = await studio.captured([url], moment(2), moment(4), run=2, previous_run=1, frame_accurate=True)
+    assert numbers(again) == list(range(50, 100))
+    assert "Going on with 1 segments" in studio.told
+
+
+def _inside(origin: Origin) -> None:
+    origin.moved["ts/i.m3u8"] = "http://169.254.169.254/latest"
+
+
+def _bomb(origin: Origin) -> None:
+    origin.headers["Content-Encoding"] = "gzip"
+    origin.files["ts/i.m3u8"] = gzip.compress(bytes(20_000_000))
+
+
+def _becomes(path: str, body: bytes) -> Callable[[Origin], Any]:
+    return lambda origin: origin.files.__setitem__(path, body)
+
+
+PLAYLIST = "ts/i.m3u8"
+LONG = b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n" + b"#EXTINF:1,\na\n" * 1_000_000
+ENCRYPTED = playlist(range(8), tags={0: '#EXT-X-KEY:METHOD=AES-128,URI="key"'})
+PAGE = b"<html><body>No such page</body></html>" * 100
+ENTITY = b'<!DOCTYPE MPD [<!ENTITY a "aaaa">]><MPD>&a;</MPD>'
+
+
+@pytest.mark.parametrize(
+    ("break_it", "reason", "final"),
+    [
+        (_inside, "The address 169.254.169.254 is not public, and no network that is allowed holds it.", True),
+        (_bomb, "The host sends it compressed, though it was asked not to.", True),
+        (_becomes(PLAYLIST, ENTITY), "The MPD has a document type, which is refused.", True),
+        (_becomes(PLAYLIST, LONG), "The file has more than 8388608 bytes.", True),
+        (_becomes(PLAYLIST, LONG[:2_000_000]), "The playlist has more than 100000 entries.", True),
+        (_becomes(PLAYLIST, PAGE[1:]), "What came is no HLS playlist: it does not begin with #EXTM3U.", True),
+        (_becomes(PLAYLIST, PAGE), "The MPD is not XML that can be read.", True),
+        (_becomes(PLAYLIST, ENCRYPTED), "The segments are encrypted (EXT-X-KEY); only a clear stream is captured.", True),
+        (_becomes(PLAYLIST, playlist(range(8), began=None)), "It does not tell the time of day", True),
+        (_becomes("ts/s2.ts", PAGE), "segment 2: the segment is neither MPEG-TS nor fragmented MP4", False),
+        (_becomes("ts/s2.ts", b""), "segment 2: the segment is empty, or not a whole one", False),
+        (_becomes(PLAYLIST, playlist(range(8), began=BEGAN + timedelta(days=1))), "it has nothing of this time.", True),
+    ],
+    ids=lambda one: one[:30] if isinstance(one, str) else "",
+)
+async def test_a_bad_origin_fails_with_a_sentence_and_another_one_replaces_it(
+    studio: Studio, break_it: Callable[[Origin], Any], reason: str, final: bool
+) -> None:
+    files = studio.files("ts") | {PLAYLIST: playlist(range(8))}
+    async with Origin(dict(files)) as bad, Origin(files) as good:
+        break_it(bad)
+        ended = await studio.ended([f"{bad.url}/ts/i.m3u8"], moment(2), moment(3))
+        assert isinstance(ended, Failed)
+        assert ended.reason.startswith("Nothing could be captured. Source 1: ")
+        assert reason in ended.reason
+        assert ended.final == final
+        urls = [f"{one.url}/ts/i.m3u8" for one in (bad, good)]
+        made = await studio.captured(urls, moment(2), moment(3), frame_accurate=True)
+    assert numbers(made) == list(range(50, 75))
+
+
+async def test_an_origin_that_is_gone_is_asked_again_in_another_run(studio: Studio) -> None:
+    async with Origin() as origin:
+        ended = await studio.ended([f"{origin.url}/ts/i.m3u8"], moment(2), moment(3))
+    assert ended == Failed("Nothing could be captured. Source 1: The host answered 404.")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "reason"),
+    [
+        (None, None, "sources, start and end are required."),
+        (moment(3), moment(3), "The end of the capture is not after its start."),
+        (moment(3), "00:00:04", "start and end must both be date-times, or both be times from the start of the stream."),
+        (moment(3), "2099-01-01T00:00:00Z", "The end of the capture is more than a day ahead."),
+    ],
+)
+async def test_wrong_times_are_final(studio: Studio, start: str | None, end: str | None, reason: str) -> None:
+    assert await studio.ended(["http://127.0.0.1:9/i.m3u8"], start, end) == Failed(reason, final=True)

@@ -1,0 +1,274 @@
+"""DASH manifests (MPD): which segments they list. ISO/IEC 23009-1.
+
+Entities are not resolved, DTDs are not loaded, nothing is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Final
+
+from lxml import etree
+
+from workers.jobs.workflows.capture.dash_times import byte_range, duration, filled, moment
+from workers.jobs.workflows.capture.segments import MOST_ENTRIES, Kind, Resource, SourceFault, joined
+
+_LONGEST_WINDOW: Final = 24 * 3600.0
+_TRICK: Final = "trickmode"
+_DEFAULT_UPDATE: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A segment. `index`: it is none yet but a file whose index lists the segments, which begin at `at`."""
+
+    epoch: int
+    resource: Resource
+    at: float
+    lasts: float
+    init: Resource | None
+    index: Resource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mpd:
+    """`ended`: it does not change any more. `clocked`: its times are seconds since 1970."""
+
+    ended: bool
+    clocked: bool
+    update: float
+    tracks: Mapping[Kind, Sequence[Listed]]
+
+
+def parse(body: bytes, url: str, *, now: float) -> Mpd:
+    """Raises `SourceFault`."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False)
+    try:
+        root = etree.fromstring(body, parser)
+    except etree.XMLSyntaxError:
+        raise SourceFault("The MPD is not XML that can be read.", final=True) from None
+    if _has_doctype(root):
+        raise SourceFault("The MPD has a document type, which is refused.", final=True)
+    if etree.QName(root).localname != "MPD":
+        raise SourceFault("What came is XML, and no MPD.", final=True)
+    return _Reader(root, url, now).read()
+
+
+@dataclass(frozen=True, slots=True)
+class _Period:
+    element: etree._Element
+    start: float
+    lasts: float | None
+
+
+class _Reader:
+    def __init__(self, root: etree._Element, url: str, now: float) -> None:
+        self._root = root
+        self._url = url
+        self._dynamic = root.get("type") == "dynamic"
+        available = moment(root.get("availabilityStartTime"))
+        if self._dynamic and available is None:
+            raise SourceFault("The MPD is live and has no availabilityStartTime.", final=True)
+        self._clock = available
+        self._now = now - (available or 0.0)
+        self._window = min(duration(root.get("timeShiftBufferDepth")) or _LONGEST_WINDOW, _LONGEST_WINDOW)
+
+    def read(self) -> Mpd:
+        tracks: dict[Kind, list[Listed]] = {}
+        for period in self._periods():
+            for kind, sets in self._chosen(period).items():
+                tracks.setdefault(kind, []).extend(self._segments(period, sets))
+        if not tracks.get("main"):
+            if not self._dynamic:
+                raise SourceFault("The MPD lists no segment of video.", final=True)
+            tracks.setdefault("main", [])
+        update = duration(self._root.get("minimumUpdatePeriod")) or _DEFAULT_UPDATE
+        return Mpd(not self._dynamic, self._clock is not None, update, tracks)
+
+    def _periods(self) -> list[_Period]:
+        elements = list(_children(self._root, "Period"))
+        total = duration(self._root.get("mediaPresentationDuration"))
+        starts: list[float] = []
+        cursor: float | None = 0.0
+        for element in elements:
+            start = duration(element.get("start"))
+            start = cursor if start is None else start
+            if start is None:
+                raise SourceFault("A period of the MPD does not say when it begins.", final=True)
+            starts.append(start)
+            lasts = duration(element.get("duration"))
+            cursor = None if lasts is None else start + lasts
+        ends = [*starts[1:], total]
+        found = []
+        for element, start, end in zip(elements, starts, ends, strict=False):
+            lasts = duration(element.get("duration"))
+            found.append(_Period(element, start, lasts if lasts is not None else None if end is None else end - start))
+        return found
+
+    def _chosen(self, period: _Period) -> dict[Kind, list[etree._Element]]:
+        """The chain of elements down to the representation of each track: the highest video, the main audio."""
+        videos: list[tuple[tuple[int, int], list[etree._Element]]] = []
+        audios: list[tuple[tuple[bool, int, int], list[etree._Element]]] = []
+        for number, one in enumerate(_children(period.element, "AdaptationSet")):
+            if any(_TRICK in (item.get("schemeIdUri") or "") for item in one):
+                continue
+            main = any(item.get("value") == "main" for item in _children(one, "Role"))
+            for representation in _children(one, "Representation"):
+                chain = [self._root, period.element, one, representation]
+                bandwidth = _whole(representation.get("bandwidth"))
+                match _content(one, representation):
+                    case "video":
+                        pixels = _whole(_either(chain, "width")) * _whole(_either(chain, "height"))
+                        videos.append(((pixels, bandwidth), chain))
+                    case "audio":
+                        audios.append(((main, -number, bandwidth), chain))
+        found: dict[Kind, list[etree._Element]] = {}
+        if videos:
+            found["main"] = max(videos, key=lambda one: one[0])[1]
+        if audios:
+            found["audio"] = max(audios, key=lambda one: one[0])[1]
+        return found
+
+    def _segments(self, period: _Period, chain: list[etree._Element]) -> Iterator[Listed]:
+        if any(True for element in chain for _ in _children(element, "ContentProtection")):
+            raise SourceFault("The stream is encrypted; only a clear one is captured.", final=True)
+        if "mp4" not in _either(chain, "mimeType", "video/mp4"):
+            raise SourceFault("The segments are not MP4; others are not supported in DASH.", final=True)
+        base = self._url
+        for element in chain:
+            base = joined(base, next((one.text or "" for one in _children(element, "BaseURL")), "").strip())
+        begins = (self._clock or 0.0) + period.start
+        for name, read in (("SegmentTemplate", self._template), ("SegmentList", self._list), ("SegmentBase", self._base)):
+            layers = [found for element in chain for found in _children(element, name)]
+            if layers:
+                yield from read(period, chain, layers=layers, base=base, begins=begins)
+                return
+        raise SourceFault("The MPD does not list segments in a way that is supported.", final=True)
+
+    def _template(
+        self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
+    ) -> Iterator[Listed]:
+        given = {name: value for layer in layers for name, value in layer.attrib.items()}
+        representation, bandwidth = chain[-1].get("id") or "", chain[-1].get("bandwidth") or ""
+        if "media" not in given:
+            raise SourceFault("The MPD has a template without a name for segments.", final=True)
+        init = None
+        if "initialization" in given:
+            init = Resource(joined(base, filled(str(given["initialization"]), representation=representation, bandwidth=bandwidth)))
+        for number, time, at, lasts in self._times(period, layers):
+            name = filled(str(given["media"]), representation=representation, bandwidth=bandwidth, number=number, time=time)
+            yield Listed(round(period.start * 1000), Resource(joined(base, name)), begins + at, lasts, init)
+
+    def _list(
+        self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
+    ) -> Iterator[Listed]:
+        init = _initialization(layers, base)
+        urls = [one for layer in layers for one in _children(layer, "SegmentURL")]
+        if len(urls) > MOST_ENTRIES:
+            raise _too_many()
+        for one, (_, _, at, lasts) in zip(urls, self._times(period, layers, most=len(urls)), strict=False):
+            resource = Resource(joined(base, one.get("media") or ""), byte_range(one.get("mediaRange")))
+            yield Listed(round(period.start * 1000), resource, begins + at, lasts, init)
+
+    def _base(
+        self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
+    ) -> Iterator[Listed]:
+        given = {name: value for layer in layers for name, value in layer.attrib.items()}
+        index = byte_range(str(given["indexRange"]) if "indexRange" in given else None)
+        if index is None:
+            raise SourceFault("The MPD does not say where the index of a file lies (indexRange).", final=True)
+        offset = _whole(given.get("presentationTimeOffset")) / (_whole(given.get("timescale")) or 1)
+        init = _initialization(layers, base)
+        yield Listed(round(period.start * 1000), Resource(base), begins - offset, 0.0, init, Resource(base, index))
+
+    def _times(
+        self, period: _Period, layers: list[etree._Element], *, most: int | None = None
+    ) -> Iterator[tuple[int, int, float, float]]:
+        """Number and time in units of the MPD, then time from the start of the period and duration in seconds."""
+        given = {name: value for layer in layers for name, value in layer.attrib.items()}
+        scale = _whole(given.get("timescale")) or 1
+        offset = _whole(given.get("presentationTimeOffset"))
+        first = _whole(given.get("startNumber"), default=1)
+        lines = [one for layer in layers for one in _children(layer, "SegmentTimeline")]
+        now = self._now - period.start
+        if lines:
+            end = period.lasts if period.lasts is not None else now if self._dynamic else None
+            for number, (time, lasts) in enumerate(_timeline(lines[-1], end=None if end is None else end * scale + offset)):
+                yield first + number, time, (time - offset) / scale, lasts / scale
+            return
+        each = _whole(given.get("duration"))
+        if not each:
+            raise SourceFault("The MPD does not say how long segments last.", final=True)
+        seconds = each / scale
+        count = most if most is not None else None if period.lasts is None else ceil(round(period.lasts / seconds, 6))
+        begin = 0
+        if self._dynamic and most is None:
+            available = floor(now / seconds)
+            count = available if count is None else min(count, available)
+            begin = max(floor((now - self._window) / seconds), 0)
+        if count is None:
+            raise SourceFault("The MPD does not say how many segments there are.", final=True)
+        if count - begin > MOST_ENTRIES:
+            raise _too_many()
+        for number in range(begin, count):
+            left = seconds if period.lasts is None else min(seconds, period.lasts - number * seconds)
+            yield first + number, offset + number * each, number * seconds, left
+
+
+def _timeline(line: etree._Element, *, end: float | None) -> Iterator[tuple[int, int]]:
+    """Time and duration of segments. An entry that repeats without end does so until the next one, or until the end."""
+    entries = list(_children(line, "S"))
+    time = count = 0
+    for index, entry in enumerate(entries):
+        time = _whole(entry.get("t"), default=time)
+        lasts = _whole(entry.get("d"))
+        if not lasts:
+            raise SourceFault("A segment of the MPD has no duration.", final=True)
+        repeats = entry.get("r") or "0"
+        if repeats.startswith("-"):
+            until = _whole(entries[index + 1].get("t")) if index + 1 < len(entries) else end
+            if until is None:
+                raise SourceFault("The MPD does not say how many segments there are.", final=True)
+            times = max(floor((until - time) / lasts + 1e-9), 0)
+        else:
+            times = _whole(repeats) + 1
+        count += times
+        if count > MOST_ENTRIES:
+            raise _too_many()
+        for _ in range(times):
+            yield time, lasts
+            time += lasts
+
+
+def _initialization(layers: list[etree._Element], base: str) -> Resource | None:
+    found = [one for layer in layers for one in _children(layer, "Initialization")]
+    return Resource(joined(base, found[-1].get("sourceURL") or ""), byte_range(found[-1].get("range"))) if found else None
+
+
+def _content(adaptation: etree._Element, representation: etree._Element) -> str:
+    kind = adaptation.get("contentType") or adaptation.get("mimeType") or representation.get("mimeType") or ""
+    return kind.partition("/")[0]
+
+
+def _either(chain: list[etree._Element], name: str, default: str = "") -> str:
+    """An attribute of the lowest element that has it."""
+    return next((str(value) for element in reversed(chain) if (value := element.get(name)) is not None), default)
+
+
+def _children(element: etree._Element, name: str) -> Iterator[etree._Element]:
+    return (one for one in element if isinstance(one.tag, str) and etree.QName(one).localname == name)
+
+
+def _whole(text: str | bytes | None, *, default: int = 0) -> int:
+    found = text.decode() if isinstance(text, bytes) else text or ""
+    return int(found) if found.isascii() and found.isdigit() and len(found) < 19 else default
+
+
+def _has_doctype(root: etree._Element) -> bool:
+    return root.getroottree().docinfo.internalDTD is not None
+
+
+def _too_many() -> SourceFault:
+    return SourceFault(f"The MPD lists more than {MOST_ENTRIES} segments.", final=True)

@@ -1,0 +1,57 @@
+"""Durations, times and URL templates of DASH. ISO/IEC 23009-1."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from re import Match
+from re import compile as regex
+from typing import Final
+
+from workers.jobs.workflows.capture.segments import Part, SourceFault
+
+_DURATION: Final = regex(r"P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,18})?)S)?)?")
+_IDENTIFIER: Final = regex(r"\$(?:(RepresentationID|Number|Time|Bandwidth)(?:%0(\d{1,2})d)?)?\$")
+_RANGE: Final = regex(r"(\d{1,18})-(\d{1,18})")
+
+
+def duration(text: str | None) -> float | None:
+    """Seconds. Years and months have no length, and are not supported."""
+    if text is None:
+        return None
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise SourceFault("A duration of the MPD cannot be read.", final=True)
+    days, hours, minutes, seconds = (float(one or 0) for one in found.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds
+
+
+def moment(text: str | None) -> float | None:
+    """Seconds since 1970."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise SourceFault("A time of the MPD cannot be read.", final=True) from None
+
+
+def byte_range(text: str | None) -> Part | None:
+    if text is None:
+        return None
+    found = _RANGE.fullmatch(text.strip())
+    if found is None or int(found[2]) < int(found[1]):
+        raise SourceFault("A byte range of the MPD cannot be read.", final=True)
+    return Part(int(found[1]), int(found[2]) - int(found[1]) + 1)
+
+
+def filled(template: str, *, representation: str, bandwidth: str, number: int = 0, time: int = 0) -> str:
+    values = {"RepresentationID": representation, "Bandwidth": bandwidth, "Number": str(number), "Time": str(time)}
+
+    def fill(found: Match[str]) -> str:
+        return values[found[1]].zfill(int(found[2] or 0)) if found[1] else "$"
+
+    made = _IDENTIFIER.sub(fill, template)
+    if "$SubNumber" in template:
+        raise SourceFault("The MPD counts parts of segments ($SubNumber$), which is not supported.", final=True)
+    return made

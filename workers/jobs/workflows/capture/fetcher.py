@@ -1,0 +1,113 @@
+"""Downloads the segments that are wanted, in that order, several at a time, and looks whether they are whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from workers.jobs.context import StepFailed
+from workers.jobs.workflows.capture.containers import Container, check_initialization, container
+from workers.jobs.workflows.capture.downloads import Downloads
+from workers.jobs.workflows.capture.segments import Resource, Segment, SourceFault
+from workers.jobs.workflows.capture.shelf import Shelf
+
+TRIES: Final = 3
+_AT_ONCE: Final = 6
+
+
+class Fetcher:
+    """`unusable` are the names of segments that cannot be had. `given_up` is told each of them with its reason, `fetched` the
+    others."""
+
+    def __init__(
+        self,
+        downloads: Downloads,
+        shelf: Shelf,
+        folder: Path,
+        *,
+        given_up: Callable[[Segment, SourceFault], None],
+        fetched: Callable[[Segment], None],
+    ) -> None:
+        self._downloads = downloads
+        self._shelf = shelf
+        self._folder = folder
+        self._given_up = given_up
+        self._fetched = fetched
+        self._queue: asyncio.Queue[Segment] = asyncio.Queue()
+        self._queued: set[str] = set()
+        self._initializations: dict[str, asyncio.Lock] = {}
+        self.container: Container | None = None
+        self.unusable: set[str] = set()
+
+    @property
+    def idle(self) -> bool:
+        return not self._queued
+
+    def want(self, segments: Iterable[Segment]) -> None:
+        for one in segments:
+            if self._shelf.has(one.name):
+                self.container = self.container or container(self._shelf.path(one.name))
+            elif one.name not in self._queued and one.name not in self.unusable:
+                self._queued.add(one.name)
+                self._queue.put_nowait(one)
+
+    async def run(self) -> None:
+        """Until it is cancelled, or a limit of the whole capture is reached."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_AT_ONCE):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            segment = await self._queue.get()
+            fault = await self._tried(segment)
+            self._queued.discard(segment.name)
+            if fault is None:
+                self._fetched(segment)
+            else:
+                self.unusable.add(segment.name)
+                self._given_up(segment, fault)
+
+    async def _tried(self, segment: Segment) -> SourceFault | None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._get(segment)
+            except SourceFault as fault:
+                if fault.final or attempt == TRIES:
+                    return fault
+            else:
+                return None
+            await asyncio.sleep(0.25 * 2**attempt)
+        return None
+
+    async def _get(self, segment: Segment) -> None:
+        made = self._folder / f"part-{segment.name}"
+        await self._downloads.file(segment.resource, made)
+        found = await asyncio.to_thread(container, made)
+        if (self.container or found) != found or (found == "mp4") != (segment.init is not None):
+            raise SourceFault("its segments are of another format than the others", final=True)
+        if segment.init is not None:
+            await self._initialize(segment.init)
+        self.container = found
+        self._shelf.put(made, segment.name, segment)
+
+    async def _initialize(self, init: Resource) -> None:
+        async with self._initializations.setdefault(init.digest, asyncio.Lock()):
+            if not self._shelf.has(init.digest):
+                made = self._folder / f"part-{init.digest}"
+                await self._downloads.file(init, made)
+                check_initialization(made)
+                self._shelf.put(made, init.digest)
+
+
+def failed(task: asyncio.Task[None]) -> BaseException | None:
+    """What ended a task that does not end by itself: the failure of the step, where that is what it was."""
+    fault = task.exception() if task.done() and not task.cancelled() else None
+    if isinstance(fault, BaseExceptionGroup):
+        first: BaseException = fault.exceptions[0]
+        fault = next((one for one in fault.exceptions if isinstance(one, StepFailed)), first)
+    if isinstance(fault, OSError):
+        return StepFailed(f"What came cannot be written: {fault.strerror}.")
+    return fault

@@ -1,0 +1,95 @@
+"""The segments of one HLS media playlist that moves on: what it listed before stays known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import accumulate
+
+from workers.jobs.workflows.capture.hls import Entry, MediaPlaylist
+from workers.jobs.workflows.capture.segments import Kind, Resource, Segment
+
+
+class HlsTrack:
+    """`clocked`: the playlist tells the time of day. Else the first segment that was listed begins at 0."""
+
+    def __init__(self, source: int, kind: Kind) -> None:
+        self._source = source
+        self._kind: Kind = kind
+        self.segments: list[Segment] = []
+        """In the order of the stream, with gaps where something was not listed, or is said to be absent."""
+        self.clocked = False
+        self.restarts = 0
+        self._epoch = 0
+        self._urls: dict[int, str] = {}
+        """Of the present epoch, by sequence, also of absent segments."""
+        self._cursor = (0, 0.0)
+        """The sequence and the time of what comes next."""
+
+    def restore(self, segments: Iterable[Segment], *, clocked: bool) -> None:
+        """What an earlier run knew."""
+        self.segments = sorted(segments, key=lambda one: (one.epoch, one.sequence))
+        self.clocked = clocked
+        if self.segments:
+            last = self.segments[-1]
+            self._epoch = last.epoch
+            self._urls = {one.sequence: one.resource.url for one in self.segments if one.epoch == last.epoch}
+            self._cursor = (last.sequence + 1, last.end)
+
+    def shift(self, seconds: float) -> None:
+        """Count from another start."""
+        known, self.segments = self.segments, []
+        self.restore([replace(one, at=one.at + seconds) for one in known], clocked=self.clocked)
+
+    def update(self, playlist: MediaPlaylist) -> bool:
+        """Take in a playlist. Gives whether it lists anything new. An old one, as caches give out, changes nothing."""
+        entries = playlist.entries
+        if not entries:
+            return False
+        restarted = False
+        if self._urls and entries[-1].sequence < self._cursor[0] - 1:
+            if any(self._urls.get(one.sequence) == playlist.resource(one).url for one in entries):
+                return False
+            self._epoch, self._urls, restarted = self._epoch + 1, {}, True
+            self.restarts += 1
+        times = self._times(playlist, restarted=restarted)
+        fresh = [(entry, at) for entry, at in zip(entries, times, strict=True) if entry.sequence not in self._urls]
+        for number, (entry, at) in enumerate(fresh):
+            resource = playlist.resource(entry)
+            self._urls[entry.sequence] = resource.url
+            if not entry.absent:
+                breaks = entry.breaks or (restarted and number == 0)
+                self.segments.append(self._segment(entry, resource, at, breaks=breaks))
+        if fresh:
+            last, at = fresh[-1]
+            if restarted or last.sequence >= self._cursor[0]:
+                self._cursor = (last.sequence + 1, at + last.lasts)
+            self.segments.sort(key=lambda one: (one.epoch, one.sequence))
+        return bool(fresh)
+
+    def _times(self, playlist: MediaPlaylist, *, restarted: bool) -> list[float]:
+        """When each entry begins. A time of day holds until the next one is told, and for what is before the first one."""
+        entries = playlist.entries
+        offsets = [0.0, *accumulate(one.lasts for one in entries)]
+        told = [one.program_time for one in entries]
+        self.clocked = self.clocked or (any(time is not None for time in told) and not self.segments)
+        first = next((time - offset for time, offset in zip(told, offsets, strict=False) if time is not None), None)
+        base = first if first is not None and self.clocked else self._base(playlist, offsets, restarted=restarted)
+        times = []
+        for time, offset in zip(told, offsets, strict=False):
+            base = time - offset if time is not None and self.clocked else base
+            times.append(base + offset)
+        return times
+
+    def _base(self, playlist: MediaPlaylist, offsets: list[float], *, restarted: bool) -> float:
+        """From what was listed before: what is missing in between lasted as long as the target duration says."""
+        sequence, at = self._cursor
+        first = playlist.entries[0].sequence
+        if restarted or not self._urls:
+            return at
+        if first <= sequence:
+            return at - offsets[min(sequence - first, len(offsets) - 1)]
+        return at + (first - sequence) * playlist.target
+
+    def _segment(self, entry: Entry, resource: Resource, at: float, *, breaks: bool) -> Segment:
+        return Segment(self._source, self._kind, self._epoch, entry.sequence, resource, at, entry.lasts, entry.init, breaks)

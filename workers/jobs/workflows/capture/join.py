@@ -1,0 +1,193 @@
+"""Joins what was recorded to one MP4 file, with ffmpeg and files of the workspace only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.workflows.capture.pieces import WRAP, Packet, Piece, Run, Workbench, placed, runs
+from workers.jobs.workflows.capture.recorder import SHARE, Recorded
+from workers.jobs.workflows.capture.shelf import Shelf
+from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.media_file import MediaFile, seconds
+
+MOST_PIECES: Final = 500
+_HALF: Final = 0.0005
+_FRAME: Final = 0.001
+_ROOM: Final = 10.0
+"""Where the first frame lies in a file that is put together from pieces: time stamps of MPEG-TS are not negative."""
+_ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "192k")
+_EVEN: Final = "scale='2*ceil(iw/2)':'2*ceil(ih/2)'"
+_SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Places of the first frame, of the one before and of the end of the last one. `dts` is when the first one is decoded."""
+
+    first: float
+    before: float | None
+    dts: float
+    end: float
+    last: float
+    moment: float
+    """When the first frame was shown, in the times of the recording."""
+
+    @property
+    def lasts(self) -> float:
+        return self.end - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    path: Path
+    cut: Cut
+    pieces: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of a track: a run, how far its time stamps are moved, and between which places it is used."""
+
+    run: Run
+    shift: float
+    begin: float
+    end: float
+
+
+def join(context: StepContext[Any], recorded: Recorded, *, shelf: Shelf, accurate: bool, copy_ts: bool) -> Joined:
+    workbench = Workbench(context, shelf)
+    wraps = recorded.container == "mpegts"
+    main = list(runs(recorded.plans["main"]))
+    if len(main) > MOST_PIECES:
+        raise StepFailed(f"The recording has more than {MOST_PIECES} pieces.", final=True)
+    pieces = placed(main, workbench, keep_gaps=copy_ts, wraps=wraps)
+    cut = _cut(pieces, recorded, accurate=accurate)
+    parts = [_Part(one.run, one.shift, one.begins, one.place(one.run.end)) for one in pieces]
+    tracks = [parts, *_audio(recorded, workbench, pieces)]
+    raw = all(len(one) == 1 and one[0].shift == 0 for one in tracks)
+    origin = 0.0 if raw else pieces[0].begins - _ROOM
+    files = [_file(context, workbench, track, raw=raw, origin=origin, name=f"track-{n}") for n, track in enumerate(tracks)]
+    made = context.workspace / "capture.mp4"
+    _mux(context, files, made, cut=cut, origin=origin, accurate=accurate, copy_ts=copy_ts)
+    for file in files:
+        file.unlink()
+    return Joined(made, cut, len(pieces))
+
+
+def _cut(pieces: list[Piece], recorded: Recorded, *, accurate: bool) -> Cut:
+    """From the frame that is shown at the start, or the key frame before it, until the last one that begins before the end."""
+    piece, final = pieces[0], pieces[-1]
+    at = piece.run.segments[0].at
+    frames = sorted(piece.first, key=lambda one: one.pts)
+    moments = [at + one.pts - piece.origin for one in frames]
+    index = max((n for n, moment in enumerate(moments) if moment <= recorded.start + _HALF), default=0)
+    if not accurate or not any(one.key for one in frames[: index + 1]):
+        keys = [n for n, one in enumerate(frames) if one.key]
+        if not keys:
+            raise StepFailed("The recording does not begin with a key frame, so its first segment cannot be decoded.", final=True)
+        index = max((n for n in keys if n <= index), default=keys[0])
+    first = frames[index]
+    last, place = _last(final, recorded.end)
+    end = place + last.lasts
+    before = frames[index - 1].pts + piece.shift if index else None
+    cut = Cut(first.pts + piece.shift, before, first.dts + piece.shift, end, place, moments[index])
+    if cut.lasts <= 0:
+        raise StepFailed("The recording has no frame between start and end.", final=True)
+    return cut
+
+
+def _last(piece: Piece, end: float) -> tuple[Packet, float]:
+    """The last frame that begins before the end, and its place."""
+    until = min(end, piece.run.end)
+    beginning = piece.origin - piece.run.segments[0].at
+    frames = [one for one in piece.last if one.pts - beginning < until - _FRAME]
+    found = max(frames or piece.last, key=lambda one: one.pts)
+    return found, found.pts + piece.shift
+
+
+def _audio(recorded: Recorded, workbench: Workbench, pieces: list[Piece]) -> list[list[_Part]]:
+    """Separate audio, moved as the video of the same time was, and left out where there is no video."""
+    plan = recorded.plans.get("audio")
+    if plan is None or not plan.used:
+        return []
+    found: list[_Part] = []
+    for run in runs(plan):
+        stamps = workbench.packets(run, run.segments[0], stream="a:0")
+        origin = min(one.pts for one in stamps)
+        for piece in pieces:
+            begin, end = max(run.begin, piece.run.begin), min(run.end, piece.run.end)
+            if end - begin <= _FRAME:
+                continue
+            expected = piece.place(run.segments[0].at)
+            same = run.segments[0].source == piece.run.segments[0].source and abs(origin + piece.shift - expected) < 1.0
+            shift = piece.shift if same else expected - origin
+            if recorded.container == "mpegts":
+                shift += round((expected - origin - shift) / WRAP) * WRAP
+            found.append(_Part(run, shift, piece.place(begin), piece.place(end)))
+    return [found]
+
+
+def _file(context: StepContext[Any], workbench: Workbench, track: list[_Part], *, raw: bool, origin: float, name: str) -> Path:
+    """One file with the time stamps of the track, less `origin`. Several pieces are brought together as MPEG-TS."""
+    made = context.workspace / name
+    if raw:
+        workbench.write(track[0].run, made)
+        return made
+    piece, moved = context.workspace / f"{name}-piece", context.workspace / f"{name}-moved.ts"
+    with made.open("wb") as file:
+        for part in track:
+            workbench.write(part.run, piece)
+            _move(context, piece, moved, part=part, origin=origin)
+            file.write(moved.read_bytes()) if moved.stat().st_size < 1_048_576 else _append(moved, file)
+            moved.unlink()
+    piece.unlink()
+    return made
+
+
+def _append(moved: Path, file: Any) -> None:
+    with moved.open("rb") as source:
+        while data := source.read(1_048_576):
+            file.write(data)
+
+
+def _move(context: StepContext[Any], piece: Path, moved: Path, *, part: _Part, origin: float) -> None:
+    begin, end = seconds(part.begin - part.shift - _FRAME), seconds(part.end - part.shift - _FRAME)
+    source = MediaFile(context, piece, "a piece of the recording", {})
+    drops = ("-bsf:v", f"noise=drop=gte(dts*tb\\,{end})", "-bsf:a", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end})")
+    times = ("-output_ts_offset", seconds(part.shift - origin), "-muxdelay", "0", "-muxpreload", "0")
+    output = ("-mpegts_flags", "+initial_discontinuity", "-f", "mpegts", moved.name)
+    tracks = ("-map", "0:v?", "-map", "0:a?", "-c", "copy")
+    encode(context, source, "-copyts", *source.input(), *tracks, *drops, *times, *output, lasts=0.0)
+
+
+def _mux(
+    context: StepContext[Any], files: list[Path], made: Path, *, cut: Cut, origin: float, accurate: bool, copy_ts: bool
+) -> None:
+    sources = [MediaFile(context, file, "the recording", {}) for file in files]
+    inputs = [option for one in sources for option in one.input()]
+    tracks = ("-map", "0:v:0", "-map", "0:a?" if len(files) == 1 else "1:a?")
+    coded = (_accurate if accurate else _copied)(cut, origin, copy_ts=copy_ts)
+    output = ("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", made.name)
+    encode(context, sources[0], "-copyts", *inputs, *tracks, *coded, *output, lasts=cut.lasts, part=(SHARE, 1.0))
+
+
+def _copied(cut: Cut, origin: float, *, copy_ts: bool) -> tuple[str, ...]:
+    first, dts, end = (seconds(time - origin) for time in (cut.first - _HALF, cut.dts - _HALF, cut.end - _HALF))
+    video = f"noise=drop=lt(pts*tb\\,{first})+lt(dts*tb\\,{dts})+gte(dts*tb\\,{end})"
+    audio = f"noise=drop=lt(pts*tb\\,{first})+gte(pts*tb\\,{end})"
+    offset = origin if copy_ts else origin - cut.first
+    return ("-c", "copy", "-bsf:v", video, "-bsf:a", audio, "-output_ts_offset", seconds(offset))
+
+
+def _accurate(cut: Cut, origin: float, *, copy_ts: bool) -> tuple[str, ...]:
+    """Between frames, since times are rounded."""
+    begin = cut.first - _FRAME if cut.before is None else (cut.before + cut.first) / 2
+    middle = (cut.last + cut.end) / 2
+    video = f"trim=start={seconds(begin - origin)}:end={seconds(middle - origin)}"
+    audio = f"atrim=start={seconds(cut.first - origin)}:end={seconds(cut.end - origin)}"
+    moved = seconds(cut.first - origin if not copy_ts else -origin)
+    filters = ("-filter:v", f"{video},setpts=PTS-{moved}/TB,{_EVEN}", "-filter:a", f"{audio},asetpts=PTS-{moved}/TB")
+    return (*filters, *_ENCODED, *_SAME_TIMES)

@@ -1,0 +1,70 @@
+"""Parameters of `vod_capture`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from domain.kernel.errors import Malformed
+from domain.kernel.stream_time import stream_point
+from workers.jobs.context import StepFailed
+from workers.jobs.workflow import JobParameters, WebUrl
+
+MOST_SOURCES: Final = 8
+
+
+def _point(text: str) -> str:
+    try:
+        stream_point(text, field="time")
+    except Malformed:
+        raise PydanticCustomError("time", "must be an ISO 8601 date-time, or a time hh:mm:ss[.fff] from the start") from None
+    return text
+
+
+Point = Annotated[str, AfterValidator(_point)]
+
+
+class VodCapture(JobParameters):
+    """`sources` are copies of one stream; from `start` until before `end`. The three are required when the step runs: whoever
+    submits the job for an Event may leave them to be filled in."""
+
+    sources: Annotated[tuple[WebUrl, ...], Field(max_length=MOST_SOURCES)] = ()
+    start: Point | None = None
+    end: Point | None = None
+    frame_accurate: bool = False
+    copy_ts: bool = False
+    publish: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`absolute`: `start` and `end` are seconds since 1970, else from where the stream begins."""
+
+    sources: tuple[str, ...]
+    start: float
+    end: float
+    absolute: bool
+
+
+def wanted(given: VodCapture) -> Wanted:
+    """Raises `StepFailed` for what cannot be captured."""
+    if not given.sources or given.start is None or given.end is None:
+        raise StepFailed("sources, start and end are required.", final=True)
+    start, end = stream_point(given.start, field="start"), stream_point(given.end, field="end")
+    if start.is_absolute != end.is_absolute:
+        raise StepFailed("start and end must both be date-times, or both be times from the start of the stream.", final=True)
+    if start.date_time is not None and end.date_time is not None:
+        begin, until = start.date_time.timestamp(), end.date_time.timestamp()
+    else:
+        begin, until = _seconds(start.time_span), _seconds(end.time_span)
+    if until <= begin:
+        raise StepFailed("The end of the capture is not after its start.", final=True)
+    return Wanted(given.sources, begin, until, start.is_absolute)
+
+
+def _seconds(span: str) -> float:
+    hours, minutes, rest = span.split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(rest)

@@ -1,0 +1,182 @@
+"""Pieces of a recording: segments whose time stamps go on, as one file, with their place on one line of time stamps."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.workflows.capture.plan import Gap, Plan, Used
+from workers.jobs.workflows.capture.segments import Resource, Segment
+from workers.jobs.workflows.capture.shelf import Shelf
+from workers.jobs.workflows.media_file import SECONDS, MediaFile, complaint
+
+WRAP: Final = 2**33 / 90_000
+"""Seconds after which time stamps of MPEG-TS begin again."""
+_SAME: Final = 0.1
+_ADJOINING: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A coded frame, in seconds."""
+
+    pts: float
+    dts: float
+    lasts: float
+    key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Segments of one source without a break. `begin` and `end` are moments of the recording, within the segments. `tail` is a
+    segment after them, of which nothing is used but audio that belongs before the end."""
+
+    segments: tuple[Segment, ...]
+    begin: float
+    end: float
+    tail: Segment | None = None
+
+    @property
+    def init(self) -> Resource | None:
+        return self.segments[0].init
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run on the line of time stamps of the file. What its packets say plus `shift` is their place there; `first` are the
+    packets of its first segment, `last` those of its last one, by their own time stamps. `gap` is how long nobody had anything
+    before it."""
+
+    run: Run
+    first: tuple[Packet, ...]
+    last: tuple[Packet, ...]
+    shift: float
+    gap: float
+
+    @property
+    def origin(self) -> float:
+        """The time stamp of the first frame, which is shown at the beginning of the first segment."""
+        return min(one.pts for one in self.first)
+
+    @property
+    def begins(self) -> float:
+        return self.origin + self.shift
+
+    @property
+    def ends(self) -> float:
+        return max(one.pts + one.lasts for one in self.last) + self.shift
+
+    def place(self, moment: float) -> float:
+        return self.begins + moment - self.run.segments[0].at
+
+
+def runs(plan: Plan) -> Iterator[Run]:
+    """The runs of a plan, in order."""
+    group: list[Used] = []
+    for item in plan.items:
+        if isinstance(item, Gap) or (group and not _continues(group[-1], item)):
+            if group:
+                yield _run(group)
+            group = []
+        if isinstance(item, Used):
+            group.append(item)
+    if group:
+        yield replace(_run(group), tail=plan.tail)
+
+
+def _continues(before: Used, after: Used) -> bool:
+    one, other = before.segment, after.segment
+    return other.follows(one) and not other.breaks and other.init == one.init and before.until >= one.end - 0.001
+
+
+def _run(group: Sequence[Used]) -> Run:
+    return Run(tuple(one.segment for one in group), group[0].segment.at, group[-1].until)
+
+
+class Workbench:
+    """Puts segments together to files, and asks ffprobe about them."""
+
+    def __init__(self, context: StepContext[Any], shelf: Shelf) -> None:
+        self._context = context
+        self._shelf = shelf
+
+    def write(self, run: Run, to: Path, *, segments: Sequence[Segment] | None = None) -> None:
+        """The bytes of its segments one after another, after their initialization section."""
+        whole = [*run.segments, *([run.tail] if run.tail is not None else [])]
+        names = [one.name for one in (whole if segments is None else segments)]
+        with to.open("wb") as file:
+            for name in ([run.init.digest] if run.init is not None else []) + names:
+                with self._shelf.path(name).open("rb") as part:
+                    shutil.copyfileobj(part, file, 1_048_576)
+
+    def packets(self, run: Run, segment: Segment, *, stream: str) -> tuple[Packet, ...]:
+        """Of one segment, in the order in which they are decoded."""
+        made = self._context.workspace / "looked-at"
+        self.write(run, made, segments=[segment])
+        media = MediaFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
+        show = ("-select_streams", stream, "-show_entries", "packet=pts_time,dts_time,duration_time,flags", "-of", "csv=p=0")
+        ended = self._context.run("ffprobe", "-v", "error", *show, *media.input(), seconds=SECONDS)
+        found = [one for line in ended.output.decode(errors="replace").splitlines() if (one := _packet(line)) is not None]
+        made.unlink(missing_ok=True)
+        if not found:
+            reason = complaint(ended, made, name=media.name, program="ffprobe") if ended.status else "it has no such track"
+            raise StepFailed(f"A segment cannot be read: {media.name}: {reason}.", final=True)
+        return _lasting(found)
+
+
+def placed(found: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps: bool) -> list[Piece]:
+    """The pieces of video. They adjoin where the recording has no gap; a gap is left out unless it is to be kept."""
+    pieces: list[Piece] = []
+    for run in found:
+        first = workbench.packets(run, run.segments[0], stream="v:0")
+        last = first if len(run.segments) == 1 else workbench.packets(run, run.segments[-1], stream="v:0")
+        piece = Piece(run, first, last, 0.0, 0.0)
+        if pieces:
+            before = pieces[-1]
+            gap = max(run.begin - before.run.end, 0.0)
+            gap = gap if gap > _ADJOINING else 0.0
+            left_out = 0.0 if keep_gaps else gap
+            expected = before.place(run.segments[0].at) - left_out
+            piece = replace(piece, shift=_shift(piece, before, expected, gap=gap, wraps=wraps), gap=gap)
+        last_expected = piece.origin + run.segments[-1].at - run.segments[0].at
+        if wraps:
+            turns = round((last_expected - min(one.pts for one in last)) / WRAP) * WRAP
+            piece = replace(piece, last=tuple(replace(one, pts=one.pts + turns, dts=one.dts + turns) for one in last))
+        pieces.append(piece)
+    return pieces
+
+
+def _shift(piece: Piece, before: Piece, expected: float, *, gap: float, wraps: bool) -> float:
+    """Time stamps that go on from the piece before are believed, others are moved to where the piece is expected."""
+    own = piece.origin + before.shift
+    turns = round((expected - own) / WRAP) * WRAP if wraps else 0.0
+    if abs(own + turns - expected) <= _SAME:
+        return before.shift + turns
+    if not gap and abs(expected - before.ends) <= _ADJOINING:
+        expected = before.ends
+    return expected - piece.origin
+
+
+def _packet(line: str) -> Packet | None:
+    fields = line.split(",")
+    try:
+        pts = float(fields[0])
+        dts = float(fields[1]) if fields[1] != "N/A" else pts
+        lasts = float(fields[2]) if fields[2] != "N/A" else 0.0
+        return Packet(pts, dts, lasts, "K" in fields[3])
+    except (ValueError, IndexError):
+        return None
+
+
+def _lasting(found: list[Packet]) -> tuple[Packet, ...]:
+    """Not every container says how long a frame lasts: then as long as it takes to the next one."""
+    if all(one.lasts > 0 for one in found):
+        return tuple(found)
+    times = sorted(one.pts for one in found)
+    apart = min((b - a for a, b in pairwise(times) if b > a), default=0.04)
+    return tuple(replace(one, lasts=one.lasts or apart) for one in found)

@@ -1,0 +1,128 @@
+"""Which segment of which source is used for each moment."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from workers.jobs.workflows.capture.segments import Segment
+
+TOLERANCE: Final = 0.25
+"""Seconds. Durations of playlists are rounded, and encoders that run side by side are not exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A segment, which is used until a moment, where another one begins before its end."""
+
+    segment: Segment
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """No source has anything from `begin` to `end`."""
+
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`complete`: it reaches the end, or as far as anything will come. `tail` is the segment after the end, where there is one:
+    the last audio may lie there, since a muxer writes it later than the video of its time."""
+
+    items: tuple[Used | Gap, ...]
+    complete: bool
+    tail: Segment | None = None
+
+    @property
+    def used(self) -> list[Used]:
+        return [one for one in self.items if isinstance(one, Used)]
+
+    @property
+    def gaps(self) -> list[Gap]:
+        return [one for one in self.items if isinstance(one, Gap)]
+
+
+def plan(
+    sources: Mapping[int, Sequence[Segment]],
+    *,
+    start: float,
+    end: float,
+    unusable: Container[str] = (),
+    waiting: Container[int] = (),
+) -> Plan:
+    """The same source as long as it has the next segment, else another one. Of the sources that are `waiting` more may come, so
+    nothing is decided that their next segments could change."""
+    listed = {number: _Line([one for one in segments if one.name not in unusable]) for number, segments in sources.items()}
+    edges = {number: (segments[-1].end if segments else start) for number, segments in sources.items()}
+    open_ended = [number for number in sources if number in waiting]
+    items: list[Used | Gap] = []
+    current: Segment | None = None
+    cursor = start
+    while cursor < end - 0.001:
+        chosen = _following(listed, current, cursor)
+        if chosen is None:
+            waits = [number for number in open_ended if edges[number] <= cursor + TOLERANCE]
+            if current is None and waits and min(waits) == min(sources):
+                return Plan(tuple(items), complete=False)
+            if current is not None and current.source in waits:
+                return Plan(tuple(items), complete=False)
+            chosen = _covering(listed, cursor)
+            if chosen is None:
+                if waits:
+                    return Plan(tuple(items), complete=False)
+                begins = min([end, *(one.at for line in listed.values() if (one := line.after(cursor)) is not None)])
+                items.append(Gap(cursor, begins))
+                cursor, current = begins, None
+                continue
+        if items and isinstance(items[-1], Used) and current is not None and not chosen.follows(current):
+            items[-1] = replace(items[-1], until=max(min(items[-1].until, chosen.at), current.at))
+        items.append(Used(chosen, chosen.end))
+        cursor, current = max(chosen.end, cursor + 0.001), chosen
+    tail = None if current is None else listed[current.source].after(current.at)
+    if tail is not None and current is not None and (not tail.follows(current) or tail.breaks or tail.init != current.init):
+        tail = None
+    return Plan(tuple(items), complete=True, tail=tail)
+
+
+class _Line:
+    """The segments of a source, found by their times."""
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self._segments = sorted(segments, key=lambda one: one.at)
+        self._times = [one.at for one in self._segments]
+
+    def covering(self, moment: float) -> Segment | None:
+        index = bisect_right(self._times, moment + min(TOLERANCE, self._least(moment))) - 1
+        found = self._segments[index] if index >= 0 else None
+        return found if found is not None and found.end > moment + min(TOLERANCE, found.lasts / 4) else None
+
+    def after(self, moment: float) -> Segment | None:
+        index = bisect_right(self._times, moment)
+        return self._segments[index] if index < len(self._segments) else None
+
+    def _least(self, moment: float) -> float:
+        """A quarter of the segment that comes next: the tolerance is never as long as a segment."""
+        following = self.after(moment)
+        return TOLERANCE if following is None else following.lasts / 4
+
+
+def _following(listed: Mapping[int, _Line], current: Segment | None, cursor: float) -> Segment | None:
+    """Of the same source as before; at first there is none."""
+    if current is None:
+        return None
+    line = listed.get(current.source)
+    near = None if line is None else line.after(current.at)
+    if near is not None and near.follows(current) and abs(near.at - cursor) <= max(TOLERANCE, near.lasts / 2):
+        return near
+    return None if line is None else line.covering(cursor)
+
+
+def _covering(listed: Mapping[int, _Line], cursor: float) -> Segment | None:
+    """Of the first source whose segment begins there, else of the first one that has one."""
+    found = [one for number in sorted(listed) if (one := listed[number].covering(cursor)) is not None]
+    return min(found, key=lambda one: (abs(one.at - cursor) > TOLERANCE, one.source), default=None)

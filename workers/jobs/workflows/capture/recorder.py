@@ -1,0 +1,272 @@
+"""Records the segments of a stream from its sources, until the end of the capture or until no source has more.
+
+Each source is followed by a task of its own, so that one that stalls delays no other. What is to be downloaded is planned anew
+whenever something has changed: a segment that cannot be had is replaced by that of another source while it is still there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final
+
+from domain.job.values import Severity
+from domain.kernel.clock import system_clock
+from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.workflows.capture.containers import Container
+from workers.jobs.workflows.capture.downloads import Downloads
+from workers.jobs.workflows.capture.fetcher import TRIES, Fetcher, failed
+from workers.jobs.workflows.capture.parameters import Wanted
+from workers.jobs.workflows.capture.plan import Plan, plan
+from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault
+from workers.jobs.workflows.capture.shelf import Shelf
+from workers.jobs.workflows.capture.source import Source
+from workers.jobs.workflows.capture.streams import DashStream, HlsStream, opened
+
+LONGEST: Final = 24 * 3600.0
+MOST_SEGMENTS: Final = 50_000
+SHARE: Final = 0.8
+"""Of the step's progress."""
+_LOOK: Final = 0.25
+_TAIL: Final = 0.5
+"""Seconds after the end in which audio may come that belongs before it."""
+_OTHERS: Final = 3.0
+"""Seconds that sources may come later than the first one, where the start counts from where the stream begins."""
+_NO_TIME: Final = (
+    "It does not tell the time of day (EXT-X-PROGRAM-DATE-TIME), so start and end must be times from the start of the stream."
+)
+_KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """`start` and `end` in the times of the segments; `clocked`: these are seconds since 1970."""
+
+    plans: Mapping[Kind, Plan]
+    start: float
+    end: float
+    clocked: bool
+    container: Container
+    sources: tuple[Source, ...]
+
+
+class Recorder:
+    """The loop of one capture. Its times are those of the segments, which count from 1970 or from the start of the stream."""
+
+    def __init__(self, context: StepContext[Any], wanted: Wanted, downloads: Downloads, *, shelf: Shelf) -> None:
+        self._context = context
+        self._wanted = wanted
+        self._downloads = downloads
+        self._shelf = shelf
+        self._known = shelf.take_over(context.previous)
+        shelf.keep(self._known)
+        if self._known:
+            context.log(f"Going on with {len(self._known)} segments, which the run before had.")
+        self._sources = tuple(Source(number, url) for number, url in enumerate(wanted.sources, 1))
+        self._changed = asyncio.Event()
+        self._fetcher = Fetcher(downloads, shelf, context.workspace, given_up=self._give_up, fetched=self._fetched)
+        self._have = 0.0
+        self._whole = 1.0
+        self._begun = monotonic()
+        self._range = (wanted.start, wanted.end) if wanted.absolute else None
+
+    async def record(self) -> Recorded:
+        if self._range is not None and self._range[1] > _now() + LONGEST:
+            raise StepFailed("The end of the capture is more than a day ahead.", final=True)
+        coroutines = [self._fetcher.run(), *map(self._follow, self._sources)]
+        tasks = [asyncio.create_task(one) for one in coroutines]
+        try:
+            return await self._recorded(tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _recorded(self, tasks: Sequence[asyncio.Task[None]]) -> Recorded:
+        """A plan takes time where there are many segments, so it is made anew only when it could be another one."""
+        state: object = None
+        plans: Mapping[Kind, Plan] = {}
+        while True:
+            self._changed.clear()
+            now = self._state()
+            if now != state:
+                state, plans = now, self._plans()
+                self._fetch_all(plans)
+            for fault in map(failed, tasks):
+                if fault is not None:
+                    raise fault
+            if self._fetcher.idle and (_is_whole(plans) or all(one.done for one in self._sources)):
+                return self._result(plans)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), _LOOK)
+
+    def _state(self) -> object:
+        """All that a plan depends on."""
+        listed = [(one.waiting, one.tried, one.left_out, [len(track) for track in one.tracks.values()]) for one in self._sources]
+        return self._bounds(), listed, len(self._fetcher.unusable)
+
+    def _result(self, plans: Mapping[Kind, Plan]) -> Recorded:
+        main = plans.get("main")
+        if main is None or not main.used or self._range is None or self._fetcher.container is None:
+            raise StepFailed(f"Nothing could be captured. {self._faults()}", final=self._is_final())
+        start, end = self._range
+        clocked = all(one.stream is not None and one.stream.clocked for one in self._sources if one.tracks)
+        return Recorded(plans, start, end, clocked, self._fetcher.container, self._sources)
+
+    def _faults(self) -> str:
+        said = [f"Source {one.number}: {one.fault or 'it has nothing of this time.'}" for one in self._sources]
+        return " ".join(said)
+
+    def _is_final(self) -> bool:
+        """Whether another run would find the same: no source can be used, or none has anything of this time any more."""
+        return all(one.left_out or (one.loaded and not one.failures) for one in self._sources) and not self._fetcher.unusable
+
+    # --- sources
+
+    async def _follow(self, source: Source) -> None:
+        while not source.done:
+            changed = False
+            try:
+                changed = await self._asked(source)
+                source.failures = 0
+            except SourceFault as fault:
+                self._failed(source, fault)
+            source.tried = True
+            if changed:
+                source.moved = monotonic()
+            self._judge(source)
+            self._changed.set()
+            await asyncio.sleep(self._pause(source, changed))
+
+    async def _asked(self, source: Source) -> bool:
+        if source.stream is None:
+            known = [one for one in self._known if one.source == source.number]
+            source.stream = await opened(source.number, source.url, downloads=self._downloads, known=known, clock=_now)
+        changed = await source.stream.refresh()
+        if not source.loaded:
+            self._take_in(source)
+        return changed
+
+    def _take_in(self, source: Source) -> None:
+        """The first playlist of a source has come: whether it can be compared with the others."""
+        stream = source.stream
+        assert stream is not None
+        others = [one for one in self._sources if one.tracks and one is not source]
+        source.loaded = True
+        if self._wanted.absolute and not stream.clocked:
+            source.leave_out(_NO_TIME)
+            return
+        first = others[0].stream if others else None
+        if first is None:
+            pass
+        elif set(first.tracks) != set(stream.tracks):
+            source.leave_out("Its tracks are others than those of the source before.")
+        elif first.clocked != stream.clocked:
+            source.leave_out("Only one of the sources tells the time of day, so they cannot be compared.")
+        elif not stream.clocked and not _aligned(stream, first):
+            source.leave_out("Its segments have other numbers than those of the source before, so they cannot be compared.")
+        if not stream.clocked and source.edge is not None:
+            source.shift = _now() - source.edge
+
+    def _failed(self, source: Source, fault: SourceFault) -> None:
+        source.failures += 1
+        if source.failures == 1:
+            self._context.log(f"Source {source.number}: {fault}", Severity.WARN)
+        source.fault = str(fault)
+        if (fault.final and not source.loaded) or (source.failures >= TRIES and self._is_over(source)):
+            source.done = True
+            source.left_out = source.left_out or (fault.final and not source.loaded)
+
+    def _judge(self, source: Source) -> None:
+        """Whether anything more is expected of it."""
+        if source.stream is None or source.done or source.failures or self._range is None:
+            return
+        edge = source.edge
+        reached = edge is not None and edge >= self._range[1] + _TAIL
+        source.done = source.stream.ended or reached or (source.stalled and self._is_over(source))
+
+    def _is_over(self, source: Source) -> bool:
+        return self._range is None or _now() - source.shift >= self._range[1]
+
+    def _pause(self, source: Source, changed: bool) -> float:
+        if source.failures or source.stream is None:
+            return min(0.25 * 2.0**source.failures, 5.0)
+        return source.stream.wait(changed)
+
+    # --- segments
+
+    def _plans(self) -> dict[Kind, Plan]:
+        bounds = self._bounds()
+        if bounds is None:
+            return {}
+        waiting = {one.number for one in self._sources if one.waiting}
+        found: dict[Kind, Plan] = {}
+        for kind in _KINDS:
+            lines = {one.number: one.tracks[kind] for one in self._sources if kind in one.tracks}
+            if lines:
+                late = {one.number: () for one in self._sources if one.number in waiting and not one.tried}
+                found[kind] = plan(
+                    {**late, **lines}, start=bounds[0], end=bounds[1], unusable=self._fetcher.unusable, waiting=waiting
+                )
+        return found
+
+    def _bounds(self) -> tuple[float, float] | None:
+        """Times from the start of the stream count from the first segment that any source had at first."""
+        if self._range is None:
+            begins = [one.tracks["main"][0].at for one in self._sources if one.tracks.get("main")]
+            late = monotonic() - self._begun < _OTHERS and any(not one.tried for one in self._sources)
+            if not begins or late:
+                return None
+            base = self._shelf.base
+            if base is None:
+                base = min(begins)
+                self._shelf.note_base(base)
+            self._range = (base + self._wanted.start, base + self._wanted.end)
+            live = [one for one in self._sources if one.stream is not None and one.tracks and not one.stream.ended]
+            if live and all(self._range[1] > _now() - one.shift + LONGEST for one in live):
+                raise StepFailed("The end of the capture is more than a day ahead.", final=True)
+            for source in self._sources:
+                self._judge(source)
+        return self._range
+
+    def _fetch_all(self, plans: Mapping[Kind, Plan]) -> None:
+        used = [one.segment for kind in plans for one in plans[kind].used]
+        used += [one.tail for one in plans.values() if one.tail is not None]
+        if len(used) > MOST_SEGMENTS:
+            raise StepFailed(f"The capture has more than {MOST_SEGMENTS} segments.", final=True)
+        self._fetcher.want(used)
+        self._have = sum(one.lasts for one in used if self._shelf.has(one.name))
+        if self._range is not None:
+            self._whole = len(plans) * (self._range[1] - self._range[0])
+
+    def _fetched(self, segment: Segment) -> None:
+        self._have += segment.lasts
+        self._context.progress(SHARE * min(self._have / self._whole, 1.0), f"{self._have:.0f} s")
+        if self._fetcher.idle:
+            self._changed.set()
+
+    def _give_up(self, segment: Segment, fault: SourceFault) -> None:
+        source = self._sources[segment.source - 1]
+        source.fault = f"segment {segment.sequence}: {fault}"
+        self._context.log(f"Source {source.number}: {source.fault}", Severity.WARN)
+        self._changed.set()
+
+
+def _is_whole(plans: Mapping[Kind, Plan]) -> bool:
+    """Whether nothing is missing, not even the segment after the end where the last audio may lie."""
+    whole = bool(plans) and all(one.complete and not one.gaps for one in plans.values())
+    return whole and ("audio" in plans or plans["main"].tail is not None)
+
+
+def _aligned(stream: object, first: object) -> bool:
+    """Streams without a clock: HLS ones by the numbers of their segments; the times of DASH are those of its media."""
+    if isinstance(stream, HlsStream) and isinstance(first, HlsStream):
+        return stream.align(first)
+    return isinstance(stream, DashStream) and isinstance(first, DashStream)
+
+
+def _now() -> float:
+    return system_clock().timestamp()

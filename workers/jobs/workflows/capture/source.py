@@ -1,0 +1,56 @@
+"""The state of one source while it is captured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from workers.jobs.workflows.capture.segments import Kind, Segment
+from workers.jobs.workflows.capture.streams import Stream
+
+PATIENCE: Final = 2.0
+"""Target durations without a new segment, after which a source is taken for stalled."""
+_SHORTEST: Final = 1.0
+
+
+@dataclass
+class Source:
+    """`done`: nothing more is expected of it. `fault` is what was wrong with it last."""
+
+    number: int
+    url: str
+    stream: Stream | None = None
+    loaded: bool = False
+    tried: bool = False
+    done: bool = False
+    left_out: bool = False
+    fault: str | None = None
+    failures: int = 0
+    moved: float = field(default_factory=monotonic)
+    shift: float = 0.0
+    """Seconds between its times and the clock, where it does not tell the time of day."""
+
+    @property
+    def tracks(self) -> Mapping[Kind, Sequence[Segment]]:
+        return {} if self.stream is None or self.left_out or not self.loaded else self.stream.tracks
+
+    @property
+    def edge(self) -> float | None:
+        """Until when it has listed segments on each of its tracks."""
+        tracks = self.tracks
+        return min(one[-1].end for one in tracks.values()) if tracks and all(tracks.values()) else None
+
+    @property
+    def stalled(self) -> bool:
+        target = self.stream.target if self.stream is not None else 0.0
+        return monotonic() - self.moved >= max(PATIENCE * target, _SHORTEST)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether its next segment may come soon."""
+        return not self.done and (not self.tried or (self.loaded and not self.failures and not self.stalled))
+
+    def leave_out(self, why: str) -> None:
+        self.fault, self.left_out, self.done = why, True, True

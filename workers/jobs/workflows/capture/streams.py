@@ -1,0 +1,165 @@
+"""One source: its playlists or its manifest, loaded again as long as it is live."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from workers.jobs.workflows.capture import dash, hls
+from workers.jobs.workflows.capture.containers import indexed
+from workers.jobs.workflows.capture.dash_track import DashTrack
+from workers.jobs.workflows.capture.downloads import Downloads, Text
+from workers.jobs.workflows.capture.hls_track import HlsTrack
+from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault
+
+_KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
+SHORTEST_WAIT: Final = 0.2
+_A_YEAR: Final = 365 * 86400.0
+"""No stream that does not tell the time of day runs so long."""
+
+
+class Stream(Protocol):
+    """`target` is how long its segments last at most, `ended` whether anything can still come."""
+
+    target: float
+    ended: bool
+
+    @property
+    def clocked(self) -> bool: ...
+
+    @property
+    def tracks(self) -> Mapping[Kind, list[Segment]]: ...
+
+    async def refresh(self) -> bool:
+        """Whether there is something new. Raises `SourceFault`."""
+        ...
+
+    def wait(self, changed: bool) -> float:
+        """Seconds until it should be asked again."""
+        ...
+
+
+async def opened(number: int, url: str, *, downloads: Downloads, known: list[Segment], clock: Callable[[], float]) -> Stream:
+    """Raises `SourceFault`. `known` are segments that an earlier run had."""
+    text = await downloads.text(url)
+    if text.body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        return DashStream(number, url, text, downloads=downloads, known=known, clock=clock)
+    return HlsStream(number, text, downloads=downloads, known=known)
+
+
+class HlsStream:
+    """The highest rendition of a master playlist with its audio, or a media playlist."""
+
+    def __init__(self, number: int, text: Text, *, downloads: Downloads, known: list[Segment]) -> None:
+        self._downloads = downloads
+        self.target = 0.0
+        self.ended = False
+        found = hls.parse(text.body, text.url)
+        urls: dict[Kind, str] = {"main": text.url}
+        self._first: hls.MediaPlaylist | None = None
+        if isinstance(found, tuple):
+            urls = {"main": found[0].url, **({"audio": found[0].audio} if found[0].audio else {})}
+        else:
+            self._first = found
+        self._urls = urls
+        self._tracks: dict[Kind, HlsTrack] = {kind: HlsTrack(number, kind) for kind in urls}
+        for kind, track in self._tracks.items():
+            restored = [one for one in known if one.kind == kind]
+            track.restore(restored, clocked=any(one.at > _A_YEAR for one in restored))
+
+    @property
+    def clocked(self) -> bool:
+        return all(track.clocked for track in self._tracks.values())
+
+    @property
+    def tracks(self) -> Mapping[Kind, list[Segment]]:
+        return {kind: track.segments for kind, track in self._tracks.items()}
+
+    def align(self, to: Stream) -> bool:
+        """Count time as another stream does whose segments have the same sequence numbers. Gives whether there is one."""
+        theirs = {(one.epoch, one.sequence): one.at for one in to.tracks["main"]}
+        ours = self._tracks["main"].segments
+        apart = next((theirs[key] - one.at for one in ours if (key := (one.epoch, one.sequence)) in theirs), None)
+        if apart is not None:
+            for track in self._tracks.values():
+                track.shift(apart)
+        return apart is not None
+
+    async def refresh(self) -> bool:
+        playlists = await asyncio.gather(*(self._media(url) for url in self._urls.values()))
+        changes = [self._tracks[kind].update(one) for kind, one in zip(self._urls, playlists, strict=True)]
+        self.target = max(one.target for one in playlists)
+        self.ended = all(one.ended for one in playlists)
+        return any(changes)
+
+    def wait(self, changed: bool) -> float:
+        """RFC 8216, 6.3.4."""
+        return max(self.target if changed else self.target / 2, SHORTEST_WAIT)
+
+    async def _media(self, url: str) -> hls.MediaPlaylist:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        text = await self._downloads.text(url)
+        found = hls.parse(text.body, text.url)
+        if isinstance(found, tuple):
+            raise SourceFault("A master playlist lists another master playlist.", final=True)
+        return found
+
+
+class DashStream:
+    """The highest video of a manifest, and its main audio."""
+
+    def __init__(
+        self, number: int, url: str, text: Text, *, downloads: Downloads, known: list[Segment], clock: Callable[[], float]
+    ) -> None:
+        self._number = number
+        self._url = url
+        self._first: Text | None = text
+        self._downloads = downloads
+        self._clock = clock
+        self._known = known
+        self._update = 0.0
+        self.target = 0.0
+        self.ended = False
+        self._tracks: dict[Kind, DashTrack] = {}
+
+    @property
+    def clocked(self) -> bool:
+        return all(track.clocked for track in self._tracks.values())
+
+    @property
+    def tracks(self) -> Mapping[Kind, list[Segment]]:
+        return {kind: track.segments for kind, track in self._tracks.items()}
+
+    async def refresh(self) -> bool:
+        text, self._first = self._first or await self._downloads.text(self._url), None
+        mpd = dash.parse(text.body, text.url, now=self._clock())
+        changed = False
+        for kind in _KINDS:
+            if kind in mpd.tracks:
+                listed = [one for entry in mpd.tracks[kind] for one in await self._listed(entry)]
+                changed = self._track(kind, clocked=mpd.clocked).update(listed, clocked=mpd.clocked) or changed
+                self.target = max([self.target, *(one.lasts for one in listed)])
+        self.ended, self._update = mpd.ended, mpd.update
+        return changed
+
+    def wait(self, changed: bool) -> float:
+        return max(min(self._update, self.target or self._update), SHORTEST_WAIT)
+
+    def _track(self, kind: Kind, *, clocked: bool) -> DashTrack:
+        if kind not in self._tracks:
+            self._tracks[kind] = DashTrack(self._number, kind)
+            self._tracks[kind].restore([one for one in self._known if one.kind == kind], clocked=clocked)
+        return self._tracks[kind]
+
+    async def _listed(self, entry: dash.Listed) -> list[dash.Listed]:
+        if entry.index is None or entry.index.part is None:
+            return [entry]
+        data = await self._downloads.piece(entry.index)
+        url = entry.resource.url
+        return [
+            dash.Listed(entry.epoch, type(entry.resource)(url, part), entry.at + time, lasts, entry.init)
+            for part, time, lasts in indexed(data, begins=entry.index.part.first)
+        ]
