@@ -20,6 +20,7 @@ Media Events with their rooms, tags, categories, playlists and webhooks; a job e
 
 _TAGS: Final = {
     "Events": "Media Events: what is live, on demand or planned, with its states, times and links.",
+    "VOD metadata": "What is known of the files of an Event for playback on demand.",
     "Rooms": "Rooms: where Events take place.",
     "Tags": "Tags: words that Events are found by.",
     "Documents": "Documents of Events.",
@@ -86,6 +87,7 @@ _PATH_PARAMETERS: Final = {
     "sync/{eventId}": "The id of the Event.",
     "tag/{id}": "The id of the tag.",
     "taskengines/{id}": "The id of the flow.",
+    "vod/{id}": "The id of the Event.",
     "webhook/{id}": "The id of the webhook; in calls about callbacks, the id of the callback.",
     "{aggregate}/{id}": "The id of the aggregate: a GUID, the name of a client, or the number of a job.",
 }

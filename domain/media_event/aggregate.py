@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from domain.kernel.aggregate import NO_LINKS, AggregateRoot
-from domain.kernel.errors import Conflict, NotFound, Refused
+from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
 from domain.media_event.links import links_of
@@ -17,6 +17,7 @@ from domain.media_event.values import (
     LIVE,
     ON_DEMAND,
     STREAMING,
+    WITH_METADATA,
     EventDetails,
     EventState,
     Mp4State,
@@ -151,10 +152,14 @@ class MediaEvent(AggregateRoot):
         if not self.deleted:
             self._settle_vod_job(job, at=at)
 
-    def record_vod_file(self, file: VodFile | None, *, at: datetime) -> None:
-        """Record the file as it was found. None: there is none."""
+    def sync_vod_metadata(self, file: VodFile, *, available: bool, at: datetime) -> None:
+        """Take over what the metadata of the files say. While a job makes the MP4 its state stays."""
         self._must_exist()
+        check_has_metadata(self.details.state)
         self._change_vod_file(file, at=at)
+        job = self.details.vod_job
+        if job is None or job.ended is not None or self.details.mp4_state is not Mp4State.GENERATING:
+            self.change_mp4_state(Mp4State.AVAILABLE if available else Mp4State.NONE, at=at)
 
     def force_notification(self, *, at: datetime) -> None:
         """Request a notification. Always recorded, because each request is a notification of its own."""
@@ -243,7 +248,7 @@ class MediaEvent(AggregateRoot):
         if changed:
             self._trigger(events.CapturingChanged, at=at, **changed)
 
-    def _change_vod_file(self, file: VodFile | None, *, at: datetime) -> None:
+    def _change_vod_file(self, file: VodFile, *, at: datetime) -> None:
         if file != self.details.vod_file:
             self._trigger(events.VodFileChanged, at=at, vod_file=file)
 
@@ -281,6 +286,12 @@ class MediaEvent(AggregateRoot):
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:
         self.details = EventDetails.model_validate(details)
+
+
+def check_has_metadata(state: EventState) -> None:
+    """Raise `Malformed` for a state in which the metadata of files are not taken over."""
+    if state not in WITH_METADATA:
+        raise Malformed.at("id", f"an Event in the state {state.name} has no metadata")
 
 
 events.Registered.AGGREGATE = MediaEvent

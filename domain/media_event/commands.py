@@ -190,13 +190,19 @@ class EndVodJob(_EventCommand):
 
 
 @dataclass(frozen=True)
-class RecordVodFile(_EventCommand):
-    """The file for playback on demand as it was found; None: there is none."""
+class SyncVodMetadata(_EventCommand):
+    """PUT /vod/{id}/metadata. `file` is the one for playback on demand; `available`: whether there is an MP4."""
 
-    file: VodFile | None
+    file: VodFile
+    available: bool
+
+    def decide(self, root: MediaEvent | None, *, at: datetime) -> MediaEvent:
+        if root is None or root.deleted:
+            raise Malformed.at("id", "there is no such Event")
+        return super().decide(root, at=at)
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
-        root.record_vod_file(self.file, at=at)
+        root.sync_vod_metadata(self.file, available=self.available, at=at)
 
 
 @dataclass(frozen=True)

@@ -148,11 +148,11 @@ class VodJobEnded(DomainEvent):
 
 
 class VodFileChanged(DomainEvent):
-    """The video file on demand is another one, or there is none any more."""
+    """The video file on demand is another one, or more is known of it."""
 
     TOPIC: ClassVar[str] = "event.vod_file_changed"
 
-    vod_file: VodFile | None
+    vod_file: VodFile
 
     @property
     def shown(self) -> bool:

@@ -51,6 +51,22 @@ ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
 BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD, EventState.PRE_VOD, EventState.VOD_ERROR})
 """A job for video on demand changes these states, and VOD_INGESTING. Any other state stays as it is."""
 
+WITH_METADATA = frozenset(
+    {
+        EventState.INSTANT_VOD,
+        EventState.INSTANT_VOD_BACKUP,
+        EventState.VOD_PRIVATE,
+        EventState.VOD_PUBLIC,
+        EventState.REMIX_PRIVATE,
+        EventState.REMIX_PUBLIC,
+        EventState.ARCHIVER_PRIVATE,
+        EventState.ARCHIVER_PUBLIC,
+        EventState.COMPOSE_PUBLIC,
+        EventState.COMPOSE_PRIVATE,
+    }
+)
+"""Only in these states the metadata of the files are taken over."""
+
 
 class Mp4State(IntEnum):
     NONE = 0

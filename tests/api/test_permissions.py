@@ -39,6 +39,8 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/event/reference": READ,
     "GET /api/event/external": READ,
     "GET /api/event/external/unique": READ,
+    "PUT /api/vod/{id}/metadata": WRITE,
+    "GET /api/vod/{id}/metadata": READ,
     "POST /api/room/": WRITE,
     "PUT /api/room/{id}": WRITE,
     "DELETE /api/room/{id}": WRITE,

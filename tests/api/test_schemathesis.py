@@ -52,6 +52,7 @@ NOT_ALL_IN_THE_SCHEMA = {
     "POST /api/event/": "links must lead somewhere, and two texts must hold JSON",
     "POST /api/event/flow/add/": "a text must hold JSON",
     "PUT /api/eventtype/event/{id}": "a link must lead somewhere",
+    "PUT /api/vod/{id}/metadata": "the Event must be there, in a state with metadata",
     "POST /api/category/": "a name or a label must be there, and a label is used once",
     "PUT /api/category/{id}": "a label is used once",
     "POST /api/category/customproperty/": "which fields are required depends on the id",

@@ -28,11 +28,11 @@ from domain.media_event.commands import (
     ForceNotification,
     ForceStopEvent,
     MoveVodJob,
-    RecordVodFile,
     Replacement,
     RestoreEvent,
     ResumeVodJob,
     StartVodJob,
+    SyncVodMetadata,
 )
 from domain.media_event.values import EventState, Mp4State, Particulars, VodFile, VodJobEnd, VodResult, VodWorkflow
 from domain.records.configured import ConfiguredRecord, SentConfiguration
@@ -82,7 +82,7 @@ def _vod_job_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
         st.builds(EndVodJob, st.just(key), jobs, st.sampled_from(VodJobEnd), versions, texts, results),
         st.builds(ResumeVodJob, st.just(key), jobs, versions),
         st.builds(MoveVodJob, st.just(key), jobs, jobs),
-        st.builds(RecordVodFile, st.just(key), st.none() | st.builds(VodFile, size=jobs)),
+        st.builds(SyncVodMetadata, st.just(key), st.builds(VodFile, size=jobs), st.booleans()),
     )
 
 

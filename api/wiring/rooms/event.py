@@ -13,6 +13,7 @@ from domain.kernel.event import DomainEvent
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.handlers import EventHandlers
 from domain.media_event.row import EventRow
+from domain.media_event.vod_metadata import VodMetadataHandlers
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 from projections.logbook.logbook import Logbook
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 
 
 def _routes() -> Sequence[Router]:
+    from api.media import vod
     from api.media.event import routes
 
-    return (routes.routes,)
+    return (routes.routes, vod.routes)
 
 
 def _services(services: Services) -> Providers:
@@ -43,6 +45,9 @@ def _services(services: Services) -> Providers:
         EventPresenter: lambda: EventPresenter(get(RecordHistory)),
         EventHandlers: lambda: EventHandlers(
             get(CommandExecutor), get(RecordQueries), events=get(EventQueries), notes=get(Logbook)
+        ),
+        VodMetadataHandlers: lambda: VodMetadataHandlers(
+            get(CommandExecutor), get(EventQueries), files=services.surroundings.files, notes=get(Logbook)
         ),
     }
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from domain.kernel.errors import Conflict, NotFound
+from domain.kernel.errors import Conflict, Malformed, NotFound
 from domain.media_event import events
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import EndVodJob, MoveVodJob, RecordVodFile, RestoreEvent, ResumeVodJob, StartVodJob
+from domain.media_event.commands import EndVodJob, MoveVodJob, RestoreEvent, ResumeVodJob, StartVodJob, SyncVodMetadata
 from domain.media_event.values import (
     BEFORE_VOD,
+    WITH_METADATA,
     EventState,
     Mp4State,
     Trigger,
@@ -32,6 +33,10 @@ PRIVATE, PUBLIC = EventState.VOD_PRIVATE, EventState.VOD_PUBLIC
 RANGE = {"capture_vod_start": THEN - timedelta(hours=2), "capture_vod_end": THEN - timedelta(hours=1)}
 CAPTURING = fact(events.CapturingChanged, capturing_live2_vod=True, **RANGE)
 CAPTURED = fact(events.CapturingChanged, capturing_live2_vod=False)
+
+
+FILE = VodFile(duration=1.5, size=3, modified=THEN)
+FOUND = fact(events.VodFileChanged, vod_file=FILE)
 
 
 def start(job: int = 7, workflow: VodWorkflow = CAPTURE, **more: Any) -> StartVodJob:
@@ -231,18 +236,41 @@ class TestDeletedMeanwhile:
         capturing(over(BROKEN), fact(events.Deleted)).when(ResumeVodJob(KEY, 7, 10)).then(begun(version=10))
 
 
-class TestFile:
-    def test_a_file_is_recorded_once_and_shown_nowhere(self) -> None:
-        file = VodFile(duration=1.5, size=3, modified=THEN)
-        event = an_event().when(RecordVodFile(KEY, file)).then(fact(events.VodFileChanged, vod_file=file))
-        assert (event.details.vod_file, event.shown_version) == (file, 1)
-        an_event(fact(events.VodFileChanged, vod_file=file)).when(RecordVodFile(KEY, file)).then_nothing()
+class TestMetadata:
+    @pytest.mark.parametrize("state", sorted(set(EventState) - WITH_METADATA))
+    def test_in_other_states_they_are_not_taken_over(self, state: EventState) -> None:
+        refused = in_state(state).when(SyncVodMetadata(KEY, FILE, available=True)).then_refused(Malformed)
+        assert [(error.field, error.message) for error in refused.errors] == [
+            ("id", f"an Event in the state {state.name} has no metadata")
+        ]
 
-    def test_a_file_that_is_gone(self) -> None:
-        there = an_event(fact(events.VodFileChanged, vod_file=VodFile(size=3)))
-        there.when(RecordVodFile(KEY, None)).then(fact(events.VodFileChanged, vod_file=None))
+    @pytest.mark.parametrize("state", sorted(WITH_METADATA))
+    def test_the_file_and_the_state_of_the_mp4_are_taken_over(self, state: EventState) -> None:
+        event = in_state(state).when(SyncVodMetadata(KEY, FILE, available=True)).then(FOUND, mp4(NONE, AVAILABLE))
+        assert event.details.vod_file == FILE
+
+    def test_a_file_that_is_known_changes_nothing(self) -> None:
+        known = in_state(PUBLIC, FOUND, mp4(NONE, AVAILABLE))
+        known.when(SyncVodMetadata(KEY, FILE, available=True)).then_nothing()
+
+    def test_an_mp4_that_is_gone(self) -> None:
+        known = in_state(PUBLIC, FOUND, mp4(NONE, AVAILABLE))
+        known.when(SyncVodMetadata(KEY, FILE, available=False)).then(mp4(AVAILABLE, NONE))
+
+    def test_while_a_job_makes_the_mp4_its_state_stays(self) -> None:
+        capturing(state=EventState.VOD_PUBLIC).when(SyncVodMetadata(KEY, FILE, available=False)).then(FOUND)
+
+    def test_after_a_job_that_failed_the_state_is_what_was_found(self) -> None:
+        failed = capturing(over(FAILED), CAPTURED, mp4(GENERATING, GONE), state=EventState.VOD_PUBLIC)
+        failed.when(SyncVodMetadata(KEY, FILE, available=True)).then(FOUND, mp4(GONE, AVAILABLE))
+
+    def test_an_event_that_is_not_there_is_bad_input(self) -> None:
+        nothing().when(SyncVodMetadata(KEY, FILE, available=True)).then_refused(Malformed)
+        an_event(fact(events.Deleted)).when(SyncVodMetadata(KEY, FILE, available=True)).then_refused(Malformed)
 
     def test_what_a_get_does_not_show_moves_neither_etag_nor_date(self) -> None:
         packaging = in_state(PRIVATE, mp4(NONE, AVAILABLE)).when(start(workflow=PACKAGE)).after
         assert packaging is not None
         assert (packaging.version, packaging.shown_version, packaging.shown_on) == (4, 3, THEN)
+        found = in_state(PRIVATE, mp4(NONE, AVAILABLE)).when(SyncVodMetadata(KEY, FILE, available=True)).then(FOUND)
+        assert (found.version, found.shown_version) == (4, 3)

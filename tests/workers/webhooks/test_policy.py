@@ -11,7 +11,7 @@ import pytest
 from api.wiring.catalogue import AGGREGATES, catalogue, notified
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
-from domain.media_event.values import EventState, Mp4State, Trigger, VodJob, VodWorkflow
+from domain.media_event.values import EventState, Mp4State, Trigger, VodFile, VodJob, VodWorkflow
 from workers.webhooks import policy
 from workers.webhooks.policy import NOTHING, Action, Change, Effect
 
@@ -52,7 +52,7 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.capturing_changed", {"capturing_live2_vod": True, "capture_vod_end": AT}, Change.CAPTURING | Change.METADATA),
     ("event.vod_job_started", {"vod_job": JOB}, NOTHING),
     ("event.vod_job_ended", {"vod_job": JOB}, NOTHING),
-    ("event.vod_file_changed", {"vod_file": None}, NOTHING),
+    ("event.vod_file_changed", {"vod_file": VodFile()}, NOTHING),
     ("event.notification_forced", {}, Change.FORCED),
     ("event.deleted", {}, NOTHING),
     ("event.restored", {}, NOTHING),
