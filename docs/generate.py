@@ -99,7 +99,7 @@ def _routes() -> Iterator[str]:
         by_tag.setdefault(one.tag, []).append(one)
     for tag, found in by_tag.items():
         yield from (f"## {tag}", "")
-        operations = [(one, document["paths"][one.path][one.method.lower()]) for one in found]
+        operations = [(one, document["paths"][one.documented_path][one.method.lower()]) for one in found]
         rows = [(code(one.method), code(one.path), roles(one.permission), one.summary, _statuses(o)) for one, o in operations]
         yield from table(("method", "path", "roles", "what it does", "statuses"), rows)
         yield from _inputs(operations, document)

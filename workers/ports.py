@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Final, Protocol
 from uuid import UUID
 
+from domain.kernel.media_files import MediaFile
 from projections.kernel.sizes import GIB
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -156,3 +157,25 @@ class WebhookProbe(Protocol):
     """Sends a sample notification in the way of a real one."""
 
     async def probe(self, webhook: UUID) -> ProbeResult: ...
+
+
+class OpenMedia(Protocol):
+    """A published file that is being read. All of it is of one version, also when the file is replaced meanwhile."""
+
+    file: MediaFile
+    etag: str
+    """Of this version, without quotes."""
+
+    def read(self, start: int, size: int) -> AsyncGenerator[bytes, None]:
+        """In pieces. Raises `Unavailable` or `OSError` when the rest cannot be read."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class MediaSource(Protocol):
+    """Reads published files of any size. A `MediaFiles` that is more than that."""
+
+    async def open(self, path: str) -> OpenMedia | None:
+        """None: it is not there."""
+        ...

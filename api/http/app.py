@@ -22,7 +22,7 @@ from api.http.path_trie import PathTrie
 from api.http.request import Request, Scope
 from api.http.response import Response, encode, is_stream
 from api.http.router import Router, RouteSpec
-from api.http.streaming import OpenStreams, Send
+from api.http.streaming import OpenStreams, Send, close_stream
 from api.http.surface import Surface
 from api.http.unsent import PIECE, UnsentBodies
 
@@ -190,6 +190,8 @@ class Application:
             start, payload = _messages(response, request)
         if self._draining:
             start["headers"].append((b"connection", b"close"))
+        if payload is not None and is_stream(response.body):
+            await close_stream(response.body)
         await send(start)
         if payload is None:
             await self._streams.send(response, request, receive=receive, send=send)
@@ -260,7 +262,7 @@ def _messages(response: Response, request: Request) -> tuple[Message, bytes | No
             headers.append((b"content-length", b"%d" % len(payload)))
         if request.method == "HEAD" or response.status in _BODYLESS:
             payload = b""
-    elif request.method == "HEAD":
+    elif request.method == "HEAD" or response.status in _BODYLESS:
         payload = b""
     if b"expect" in request.headers and not request.body:
         # No "100 Continue" was sent, so the client may or may not send the body: only a new connection is safe.

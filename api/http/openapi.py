@@ -57,7 +57,7 @@ def describe(routes: Iterable[Router], *, title: str, version: str, about: ApiDe
     names = _operation_ids(specs)
     for spec in specs:
         _restore_examples(spec, schemas)
-        operation = document["paths"][spec.path][spec.method.lower()]
+        operation = document["paths"][spec.documented_path][spec.method.lower()]
         operation["operationId"] = names[spec.method, spec.path]
         _correct(operation, spec, schemas=schemas)
         _add_error_model(schemas, spec.surface)
@@ -80,7 +80,7 @@ def _register(described: FastAPI, spec: RouteSpec, *, about: ApiDescription) -> 
     signature = read_signature(spec)
     typed = spec.response_model is not None
     described.add_api_route(
-        spec.path,
+        spec.documented_path,
         _stub(spec, signature, about=about),
         methods=[spec.method],
         name=spec.name,
@@ -108,7 +108,7 @@ def _stub(spec: RouteSpec, signature: Signature, *, about: ApiDescription) -> An
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = []
     for spelled, kind in signature.path.values():
-        text = about.path_parameters.get(_place(spec.path, spelled))
+        text = about.path_parameters.get(_place(spec.documented_path, spelled))
         parameters.append(inspect.Parameter(spelled, keyword, annotation=Annotated[kind, Path(description=text)]))
     if signature.query is not None:
         parameters.append(inspect.Parameter("query", keyword, annotation=Annotated[signature.query, Query()]))

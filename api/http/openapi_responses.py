@@ -77,7 +77,9 @@ def error_responses(spec: RouteSpec) -> dict[int | str, dict[str, Any]]:
     found = {status: _ERRORS[status] for status in sorted(_usual_errors(spec) - spec.surface.never)}
     found.update(spec.errors)
     content = _error_content(spec.surface)
-    responses: dict[int | str, dict[str, Any]] = {status: {"description": text, **content} for status, text in found.items()}
+    responses: dict[int | str, dict[str, Any]] = {
+        status: {"description": text, **(content if status >= 400 else {})} for status, text in found.items()
+    }
     if spec.absent == 204:
         responses[204] = {"description": "Nothing was found"}
     responses["default"] = {"description": "A fault of the server: 500", **content}

@@ -10,18 +10,19 @@ _NO_VALUES: Final[list[str]] = []
 
 
 class _Node(Generic[T]):
-    __slots__ = ("fixed", "leaf", "param")
+    __slots__ = ("fixed", "leaf", "param", "rest")
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node[T]] = {}
         self.param: _Node[T] | None = None
+        self.rest: T | None = None
         self.leaf: T | None = None
 
 
 class PathTrie(Generic[T]):
     """A trie of path segments. At each step a fixed segment wins over a `{parameter}`; where that finds nothing, the
-    parameter is tried, so `/event/reference` and `/event/{id}/state` live side by side. Only a
-    reserved first segment is never taken for a parameter."""
+    parameter is tried, so `/event/reference` and `/event/{id}/state` live side by side; last `{+parameter}`, which takes all
+    segments that are left, with the slashes between them. Only a reserved first segment is never taken for a parameter."""
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
@@ -32,12 +33,16 @@ class PathTrie(Generic[T]):
         """The leaf of the template: the given one, or the one that is there already."""
         node = self._root
         segments = split_template(template)
+        rest = segments.pop() if segments and segments[-1].startswith("{+") else None
         for segment in segments:
             if segment.startswith("{"):
                 node.param = node.param or _Node()
                 node = node.param
             else:
                 node = node.fixed.setdefault(segment, _Node())
+        if rest is not None:
+            node.rest = node.rest or leaf
+            return node.rest
         if node.leaf is None:
             node.leaf = leaf
             if "{" not in template:
@@ -77,6 +82,9 @@ def _walk(node: _Node[T], segments: list[str], depth: int, values: list[str]) ->
         if leaf is not None:
             return leaf
         values.pop()
+    if node.rest is not None and not any("/" in segment for segment in segments[depth:]):  # an escaped slash separates nothing
+        values.append("/".join(segments[depth:]))
+        return node.rest
     return None
 
 
@@ -97,4 +105,4 @@ def split_template(template: str) -> list[str]:
 
 
 def parameter_names(template: str) -> tuple[str, ...]:
-    return tuple(segment[1:-1] for segment in split_template(template) if segment.startswith("{"))
+    return tuple(segment[1:-1].lstrip("+") for segment in split_template(template) if segment.startswith("{"))

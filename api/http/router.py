@@ -43,6 +43,11 @@ class RouteSpec:
     errors: Mapping[int, str] = field(default_factory=dict, hash=False)
 
     @property
+    def documented_path(self) -> str:
+        """As OpenAPI writes it, which knows no parameter of several segments."""
+        return self.path.replace("{+", "{")
+
+    @property
     def where(self) -> str:
         """For messages to who declared it."""
         return f"{self.method} {self.path} ({self.endpoint.__module__}.{self.name})"
@@ -98,6 +103,10 @@ class Router:
     def get(self, path: str, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
         """HEAD is answered too."""
         return self._declare("GET", path, permission=permission, **options)
+
+    def options(self, path: str, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
+        """For browsers, which ask what a page of another origin may send."""
+        return self._declare("OPTIONS", path, permission=permission, **options)
 
     def post(self, path: str, permission: Permission, **options: Unpack[Options]) -> Callable[[F], F]:
         return self._declare("POST", path, permission=permission, **options)
@@ -156,9 +165,10 @@ def _check(method: str, path: str, *, permission: Permission, absent: int | None
         raise TypeError(f"{method} {path}: only a GET may answer 204 for what is not there")
     if not path.startswith("/") or "//" in path:
         raise ValueError(f"{method} {path}: a path begins with a slash and has no empty segments")
-    for segment in path.split("/"):
+    *inner, last = path.split("/")
+    for segment in (*inner, last.replace("{+", "{")):
         if ("{" in segment or "}" in segment) and not (segment[:1] == "{" and segment[1:-1].isidentifier() and segment[-1] == "}"):
-            raise ValueError(f"{method} {path}: a parameter is a whole segment, such as {{eventId}}")
+            raise ValueError(f"{method} {path}: a parameter is a whole segment, such as {{eventId}}; the last may be {{+path}}")
 
 
 def _check_endpoint(endpoint: object, where: str) -> None:

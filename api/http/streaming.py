@@ -45,7 +45,7 @@ class OpenStreams:
         finally:
             self.open -= 1
             await _cancelled(sending, *others)
-            await _close(answer.body)
+            await close_stream(answer.body)
         fault = None if sending.cancelled() else sending.exception()
         if fault is not None:
             extra = {"transactionId": request.transaction_id, "route": request.path}
@@ -75,8 +75,9 @@ async def _cancelled(*tasks: asyncio.Task[None]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _close(chunks: Any) -> None:
-    """The cancelled wait has ended a generator already, unless it never began; any other iterator may have `aclose` too."""
+async def close_stream(chunks: Any) -> None:
+    """Free what a stream holds. The cancelled wait has ended a generator already, unless it never began; any other iterator may
+    have `aclose` too."""
     close = getattr(chunks, "aclose", None)
     if close is not None:
         await close()

@@ -44,6 +44,7 @@ _TAGS: Final = {
     "Content keys": "The content keys that were given out. The keys themselves are never shown.",
     "Audit": "The event log: who changed what and when, and the state of a resource at any moment.",
     "Consumers": "The readers of the event log: their positions, and the records that they could not process.",
+    "Published media": "The files that players fetch: manifests, segments, videos and pictures of Events.",
     "Health": "The health of the services, and their versions.",
     "Operations": "Health checks and metrics for operators. They need no API key.",
 }
@@ -89,6 +90,8 @@ _PATH_PARAMETERS: Final = {
     "taskengines/{id}": "The id of the flow.",
     "vod/{id}": "The id of the Event.",
     "webhook/{id}": "The id of the webhook; in calls about callbacks, the id of the callback.",
+    "media/{contentId}": "The content id of the Event, or the name of another folder of the media root.",
+    "{contentId}/{file}": "The path of the file below that folder, with slashes.",
     "{aggregate}/{id}": "The id of the aggregate: a GUID, the name of a client, or the number of a job.",
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from domain.kernel.clock import Clock
 from domain.kernel.media_files import MediaFiles
-from workers.ports import Outbound
+from workers.ports import MediaSource, Outbound
 
 if TYPE_CHECKING:
     from api.wiring.siblings import Siblings
@@ -27,6 +27,8 @@ class Surroundings:
     files: MediaFiles
     machine: str
     siblings: Siblings
+    media_served: MediaSource | None = None
+    """What published media are read from; None: they are not served."""
 
 
 class Services:

@@ -207,7 +207,7 @@ async def build(
         limits=settings.log_limits,
     )
     idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
-    outbound = GuardedClient(settings.outbound_allow)
+    outbound, files = GuardedClient(settings.outbound_allow), MediaDirectory(settings.media_root)
     cipher = SecretCipher(master_key, previous=previous)
     workers = process_workers(core, cipher, outbound=outbound, settings=settings, roles=roles)
     provided = services(
@@ -215,8 +215,9 @@ async def build(
         database,
         cipher,
         outbound=outbound,
-        files=MediaDirectory(settings.media_root),
+        files=files,
         siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
+        media_served=files if settings.media_serve == "on" else None,
     )
     app = build_application(
         ROUTES,

@@ -161,6 +161,9 @@ class Settings(BaseSettings):
     media_root: Annotated[Path, stripped(parsers.path)] = Field(
         default_factory=_in_home("media"), description="where VOD folders lie: MEDIA_ROOT/<contentId>/"
     )
+    media_serve: Annotated[str | None, stripped(parsers.one_of(("on", "off")))] = Field(
+        None, description="whether the API serves published files below /media/: on or off. Empty: on with `up`, off otherwise"
+    )
     outbound_allow: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
         (), description="networks that outbound calls may reach although they are not public, comma-separated"
     )
@@ -232,6 +235,10 @@ class Settings(BaseSettings):
         known = {variable.name for variable in VARIABLES}
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
         return settings
+
+    def serving_media(self) -> Settings:
+        """For a product that is complete by itself: it serves media unless that is said to be off."""
+        return self if self.media_serve is not None else self.model_copy(update={"media_serve": "on"})
 
     @property
     def kafka(self) -> KafkaConnection | None:

@@ -16,8 +16,13 @@ from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from domain.kernel.event import DomainEvent
 
 RESERVED = frozenset(
-    {"api", "engine", "console", "livez", "readyz", "metrics", "docs", "openapi.json", "asyncapi.json", "favicon.ico", ".", ".."}
+    {
+        *("api", "engine", "console", "media", "origin", "docs", "openapi.json", "asyncapi.json", "favicon.ico"),
+        *("livez", "readyz", "metrics"),
+        *(".", ".."),
+    }
 )
+"""First segments of paths that are, or will be, something else than a client's."""
 _DRM = tuple(field.name for field in fields(DrmSettings))
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 

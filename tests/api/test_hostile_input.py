@@ -95,7 +95,7 @@ async def ids(http: httpx.AsyncClient, inner: Core, media_root: Path) -> dict[st
 
 def address(declaration: RouteSpec, ids: dict[str, str]) -> str:
     ids = {**ids, "id": ids.get(resource(declaration), ids["id"])}
-    return re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], declaration.path)
+    return re.sub(r"\{\+?(\w+)\}", lambda found: ids[found[1]], declaration.path)
 
 
 def resource(declaration: RouteSpec) -> str:

@@ -26,13 +26,14 @@ from tests.listed_statuses import LISTED, UnlistedStatus
 
 __all__ = ["ids"]
 
-SPECS = {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.specs}
+SPECS = {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.specs if one.documented}
 NOWHERE = {
     "referenceid": "unknown",
     "name": "nobody",
     "keyId": "unknown",
     "aggregate": "event",
     "text": "unknown",
+    "file": "unknown.mp4",
     "job_id": "987654",
     "log": "987654",
     "archiverstream": "987654",
@@ -109,6 +110,7 @@ async def existing(http: httpx.AsyncClient, ids: dict[str, str], application: Ap
         "log": str(entry.json()["id"]),
         "text": "known",
         "client_name": "admin",
+        "file": "known.mp4",
     }
 
 

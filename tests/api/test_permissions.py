@@ -200,6 +200,8 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "PUT /engine/scheduler": WRITE,
     "GET /livez": OPEN,
     "GET /readyz": OPEN,
+    "GET /media/{contentId}/{+file}": OPEN,
+    "OPTIONS /media/{contentId}/{+file}": OPEN,
     "GET /metrics": OPEN,
     "GET /asyncapi.json": OPEN,
 }
@@ -217,6 +219,7 @@ VALUES = {
     "deliveryId": UNKNOWN,
     "text": "nothing",
     "job_id": "987654",
+    "+file": "a.mp4",
 }
 
 
@@ -245,9 +248,13 @@ async def ask(caller: httpx.AsyncClient, name: str, headers: dict[str, str]) -> 
 
 
 def answered(answer: httpx.Response, name: str) -> None:
-    """Whatever the key is; where a job is named, it is an unknown one."""
+    """Whatever the key is; where a job or a file is named, it is an unknown one."""
     if "{job_id}" in name:
         assert engine_error(answer, 400)
+    elif name.startswith("OPTIONS "):
+        assert answer.status_code == 204, name
+    elif "{+file}" in name:
+        assert_problem(answer, 404)
     else:
         assert answer.status_code == 200, name
 

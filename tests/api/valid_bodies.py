@@ -100,6 +100,7 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     return {
         "id": shown["id"],
         "contentId": shown["id"],
+        "file": "match.mp4",
         "eventId": shown["id"],
         "referenceid": "r",
         "name": "studio",

@@ -29,7 +29,7 @@ DECLARED = [declaration for routes in ROUTES for declaration in routes.specs]
 _OPEN_OF_THE_ENGINE = ["", "jobs", "jobs/{job_id}", "logs/{job_id}", "logs/{job_id}/stream", "dashboard", "dashboard/stream"]
 _PAGE = ["dashboard.html", "dashboard.css", "dashboard.js"]
 OPEN_TO_ALL = {
-    *("/livez", "/readyz", "/metrics", "/asyncapi.json"),
+    *("/livez", "/readyz", "/metrics", "/asyncapi.json", "/media/{contentId}/{+file}"),
     *(f"/engine/{path}" for path in (*_OPEN_OF_THE_ENGINE, *_PAGE)),
 }
 

@@ -6,10 +6,12 @@ import asyncio
 import heapq
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from errno import EISDIR, ELOOP, ENOENT, ENOTDIR
+from errno import EIO, EISDIR, ELOOP, ENOENT, ENOTDIR
+from io import FileIO
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeVar
@@ -20,28 +22,49 @@ T = TypeVar("T")
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_THREADS: Final = 16
+PIECE: Final = 256 * 1024
+"""Bytes of a file that are in memory at a time, for each client."""
 _ABSENT: Final = (ENOENT, ENOTDIR, EISDIR, ELOOP)
 """The last is a link where a file was expected."""
 
 
 class MediaDirectory:
     """Each name of a path is opened below the one before, and no link is followed: what a link names is not there. So a folder
-    that is replaced by a link while it is read leads nowhere. All of it blocks, and is done in threads."""
+    that is replaced by a link while it is read leads nowhere. All of it blocks, and is done in threads of its own: a disk that does
+    not answer keeps no other work of the process waiting."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="media")
 
     async def find(self, path: str) -> MediaFile | None:
-        return await asyncio.to_thread(_if_there, lambda: self._find(path), None)
+        return await self._if_there(lambda: self._find(path), None)
 
     async def list(self, folder: str, *, limit: int) -> Sequence[MediaFile]:
-        return await asyncio.to_thread(_if_there, lambda: self._list(folder, limit), ())
+        return await self._if_there(lambda: self._list(folder, limit), ())
 
     async def read(self, path: str, *, limit: int) -> bytes | None:
-        return await asyncio.to_thread(_if_there, lambda: self._read(path, limit), None)
+        return await self._if_there(lambda: self._read(path, limit), None)
 
     async def remove(self, path: str) -> None:
-        await asyncio.to_thread(_if_there, lambda: self._remove(path), None)
+        await self._if_there(lambda: self._remove(path), None)
+
+    async def open(self, path: str) -> OpenFile | None:
+        return await self._if_there(lambda: self._open(path), None)
+
+    async def _if_there(self, look: Callable[[], T], absent: T) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _if_there, look, absent)
+
+    def _open(self, path: str) -> OpenFile | None:
+        with self._folder_of(path) as (folder, name):
+            file = FileIO(os.open(name, _FILE, dir_fd=folder))
+        status = os.fstat(file.fileno())
+        found = _described(path, status)
+        if found is None:
+            file.close()
+            return None
+        return OpenFile(file, found, etag=f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}", threads=self._threads)
 
     def _find(self, path: str) -> MediaFile | None:
         with self._folder_of(path) as (folder, name):
@@ -89,6 +112,28 @@ class MediaDirectory:
             yield current
         finally:
             os.close(current)
+
+
+class OpenFile:
+    """A file that stays as it is when another is put in its place."""
+
+    def __init__(self, raw: FileIO, file: MediaFile, *, etag: str, threads: ThreadPoolExecutor) -> None:
+        self._raw = raw
+        self._threads = threads
+        self.file = file
+        self.etag = etag
+
+    async def read(self, start: int, size: int) -> AsyncGenerator[bytes, None]:
+        loop, at, end = asyncio.get_running_loop(), start, start + size
+        while at < end:
+            piece = await loop.run_in_executor(self._threads, os.pread, self._raw.fileno(), min(PIECE, end - at), at)
+            if not piece:
+                raise OSError(EIO, f"{self.file.path} has become shorter")
+            yield piece
+            at += len(piece)
+
+    async def close(self) -> None:
+        self._raw.close()
 
 
 def _if_there(look: Callable[[], T], absent: T) -> T:

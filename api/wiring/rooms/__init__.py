@@ -18,6 +18,7 @@ from api.wiring.rooms.lists import LISTS
 from api.wiring.rooms.log import LOG
 from api.wiring.rooms.log_store import LOG_STORE
 from api.wiring.rooms.operations import OPERATIONS
+from api.wiring.rooms.published import PUBLISHED
 from api.wiring.rooms.records import RECORDS
 from api.wiring.rooms.speke import SPEKE
 from api.wiring.rooms.vault import VAULT
@@ -39,5 +40,6 @@ ROOMS: tuple[Room, ...] = (
     SPEKE,
     JOB,
     LISTS,
+    PUBLISHED,
     OPERATIONS,
 )

@@ -145,3 +145,22 @@ async def test_mistakes_in_declarations_are_found_at_the_start() -> None:
     unnamed.get("/x/{id}", OPEN)(bare)
     with pytest.raises(TypeError, match="no parameter for id"):
         start(unnamed)
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        (b"/media/7/a", ["7", "a"]),
+        (b"/media/7/a/b%20c/d", ["7", "a/b c/d"]),
+        (b"/media/7/a//b", ["7", "a//b"]),
+        (b"/media/7/a%2Fb", None),
+        (b"/media/7", ["7"]),
+        (b"/media", None),
+    ],
+)
+def test_a_last_parameter_may_take_all_segments_that_are_left(path: bytes, values: list[str] | None) -> None:
+    trie: PathTrie[str] = PathTrie()
+    trie.add("/media/{id}/{+file}", "file")
+    trie.add("/media/{id}", "folder")
+    leaf, found = trie.find(path)
+    assert (found if leaf else None) == values

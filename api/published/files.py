@@ -1,0 +1,108 @@
+"""Published files for players: who may fetch which, and how many are read at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from api.http.request import Request
+from api.kernel.auth import Role
+from domain.kernel.errors import NotFound, Unavailable
+from domain.media_event.published_files import PUBLIC, is_withheld
+from projections.clients.directory import ClientDirectory
+from projections.media_event.queries import EventQueries
+from workers.ports import MediaSource, OpenMedia
+
+_VIEWERS: Final = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
+_MOST: Final = 256
+"""Files that are read at a time. Each has a descriptor or a connection of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A file that the caller may fetch. `public`: so may everybody."""
+
+    opened: OpenMedia
+    public: bool
+
+
+class PublishedFiles:
+    """The files of the media root, one by one. Without a `source` there are none."""
+
+    def __init__(self, source: MediaSource | None, events: EventQueries, directory: ClientDirectory, *, most: int = _MOST) -> None:
+        self._source = source
+        self._events = events
+        self._directory = directory
+        self._most = most
+        self._open = 0
+
+    async def open(self, content_id: str, name: str, *, request: Request) -> Published:
+        """Whoever gets it closes it. Raises `NotFound`, also for what the caller may not see, and `Unavailable`."""
+        public = await self._is_public(content_id, name)
+        if self._source is None or not (public or await self._may_view(request)):
+            raise _not_found(content_id, name)
+        if self._open >= self._most:
+            raise Unavailable("Too many media files are being read.")
+        self._open += 1
+        opened: OpenMedia | None = None
+        try:
+            opened = await self._source.open(f"{content_id}/{name}")
+        finally:
+            if opened is None:
+                self._open -= 1
+        if opened is None:
+            raise _not_found(content_id, name)
+        return Published(opened, public)
+
+    async def close(self, published: Published) -> None:
+        self._open -= 1
+        await published.opened.close()
+
+    async def _is_public(self, content_id: str, name: str) -> bool:
+        """Raises `NotFound` for what nobody gets. What belongs to no Event is not public."""
+        event = _event_id(content_id)
+        if event is None:
+            return False
+        row = await self._events.by_id(event)
+        if row is None or (row.details.vod_drm and is_withheld(name)):
+            raise _not_found(content_id, name)
+        return row.details.state in PUBLIC
+
+    async def _may_view(self, request: Request) -> bool:
+        key = request.header("api-key") or request.header("x-auth-key")
+        client = await self._directory.authenticate(key) if key else None
+        return client is not None and not _VIEWERS.isdisjoint(client.roles)
+
+
+class FileBody:
+    """The body of a response: a part of a file, or nothing of it. Closes the file."""
+
+    def __init__(self, files: PublishedFiles, published: Published, *, start: int, size: int) -> None:
+        self._files = files
+        self._published: Published | None = published
+        self._pieces = published.opened.read(start, size)
+
+    def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        published, self._published = self._published, None
+        if published is not None:
+            await self._pieces.aclose()
+            await self._files.close(published)
+
+
+def _event_id(content_id: str) -> UUID | None:
+    """In the one spelling that folders have."""
+    with suppress(ValueError):
+        event = UUID(content_id)
+        if str(event) == content_id:
+            return event
+    return None
+
+
+def _not_found(content_id: str, name: str) -> NotFound:
+    return NotFound("media file", f"{content_id}/{name}")
