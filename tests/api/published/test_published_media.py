@@ -35,7 +35,8 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def known(inner: Core, database_url: str, outbound: GuardedClient, root: Path) -> dict[Any, Any]:
-    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, media_served=MediaDirectory(root))
+    files = MediaDirectory(root)
+    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, media_served=files)
 
 
 async def event(http: httpx.AsyncClient, root: Path, *names: str, state: EventState = EventState.VOD_PUBLIC, **values: Any) -> str:

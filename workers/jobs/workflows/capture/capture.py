@@ -56,4 +56,4 @@ def _published(context: StepContext[VodCapture], recorded: Recorded, joined: Joi
     return StepResult(message=f"Captured {lasts:.3f} s", metadata=told)
 
 
-VOD_CAPTURE: Final = Workflow("vod_capture", VodCapture, (Step("capture", capture),), needs_network=True)
+VOD_CAPTURE: Final = Workflow("vod_capture", VodCapture, (Step("capture", capture, needs_network=True),))
