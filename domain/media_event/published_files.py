@@ -9,9 +9,11 @@ from domain.media_event.values import EventState
 PUBLIC: Final = frozenset({EventState.VOD_PUBLIC, EventState.REMIX_PUBLIC, EventState.ARCHIVER_PUBLIC, EventState.COMPOSE_PUBLIC})
 """In these states everybody may watch the files of an Event. In others a client with a key may."""
 
-ENCRYPTED: Final = "drm"
-"""The folder of a content for packages whose tracks are all encrypted. What lies elsewhere is taken for clear."""
+ENCRYPTED: Final = frozenset({"cenc", "cbcs"})
+"""The folders of a content for packages whose tracks are all encrypted. What lies elsewhere is taken for clear."""
 
+_REQUESTED: Final = "assets"
+"""What clients have cut out, of any frame."""
 _SHOWN: Final = (".jpg", ".jpeg", ".png", ".webp", ".vtt")
 
 
@@ -19,4 +21,4 @@ def is_withheld(name: str) -> bool:
     """Whether nobody gets the file of a protected Event, with a key or without: everything in the clear, but for poster,
     thumbnails and sprites with their index. `name` is the path below the folder of the content."""
     folder, _, _ = name.partition("/")
-    return folder != ENCRYPTED and not name.lower().endswith(_SHOWN)
+    return folder not in ENCRYPTED and (folder == _REQUESTED or not name.lower().endswith(_SHOWN))

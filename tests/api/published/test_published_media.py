@@ -220,8 +220,18 @@ async def test_a_deleted_event_has_no_files(http: httpx.AsyncClient, root: Path)
 
 
 async def test_of_a_protected_event_nothing_clear_is_served_even_to_an_admin(http: httpx.AsyncClient, root: Path) -> None:
-    clear = ["{}.mp4", "{}.ism", "assets/clip.mp4", "assets/loop.gif", "hls/v.m4s", "metadata.json", "x/drm/v.mp4", "drm.mp4"]
-    shown = ["drm/index.mpd", "drm/index.m3u8", "drm/v/1.m4s", "drm/v.mp4", "poster.jpg", "thumbnails/sprite.png", "sprite.vtt"]
+    clear = [
+        "{}.mp4",
+        "{}.ism",
+        "assets/clip.mp4",
+        "assets/loop.gif",
+        "assets/frame.jpg",
+        "hls/v.m4s",
+        "metadata.json",
+        "x/cenc/v.mp4",
+        "cbcs.mp4",
+    ]
+    shown = ["cenc/index.mpd", "cbcs/index.m3u8", "cbcs/v/1.m4s", "cenc/v.mp4", "poster.jpg", "thumbnails/sprite.png", "sprite.vtt"]
     content_id = await event(http, root, *clear, *shown, VodEnableDrm=True)
     for name in clear:
         assert (await http.get(f"/media/{content_id}/{name.format(content_id)}")).status_code == 404, name
