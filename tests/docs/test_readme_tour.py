@@ -49,8 +49,10 @@ class Running:
 
 
 def _path(binaries: Path) -> str:
-    """A PATH that begins with this source tree's `medialedger`, installed or not."""
+    """A PATH that begins with this source tree's `medialedger`, installed or not, and with this interpreter: the `python3` of a
+    version manager is a shell script, which takes longer than what the tour does with it."""
     binaries.mkdir()
+    (binaries / "python3").symlink_to(sys.executable)
     command = binaries / "medialedger"
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m api.cli.main "$@"\n')
     command.chmod(0o755)
