@@ -181,8 +181,8 @@ async def test_a_fault_of_our_own_gives_the_place_back_and_is_counted(sending: S
         await until(lambda: "ended by a fault" in caplog.text)
         await until(lambda: sender.in_flight == 0)
         sender._client._outbound = GuardedClient(LOOPBACK)
-        other = await sending.webhook(host.url)
-        sending.put(other, (1, "a"))
+        other = await sending.webhook(host.url, beside=webhook)
+        sending.put(other, (2, "a"))  # a later row of a shard has a higher position
         await sending.finished(other, 1)
         await sender._client._outbound.close()
     assert sending.states(webhook) == [(1, PENDING, 0, None)]
