@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -25,6 +25,7 @@ _TELLING: Final = 8
 """A value in a query that is as long as this may be a credential, whatever it is called."""
 
 _DEEPEST: Final = 300
+_WITHOUT_TEXT: Final = frozenset((int, float, bool, type(None)))
 _RECORDED: Final = frozenset(
     ("accept", "client", "content-length", "content-type", "idempotency-key", "referer", "user-agent", "x-transaction-id")
 )
@@ -127,10 +128,7 @@ class _Masking:
         if isinstance(value, list | tuple):
             if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and speaks_of_credential(value[0]):
                 return [self._text(value[0], depth), self._mask(value[1])]
-            return [
-                self._mask(one) if before is not None and _is_option(before) else self.of(one, depth + 1)
-                for before, one in zip((None, *value), value, strict=False)
-            ]
+            return self._entries(value, depth) if depth < _DEEPEST else [self._mask(one) for one in value]
         if not isinstance(value, Mapping):
             return value
         shown: dict[str, Any] = {}
@@ -138,6 +136,20 @@ class _Masking:
         for name, inner in value.items():
             secret = speaks_of_credential(name) or (labelled and name.lower() == "value")
             shown[self._text(name, depth)] = self._mask(inner) if secret else self.of(inner, depth + 1)
+        return shown
+
+    def _entries(self, entries: Sequence[Any], depth: int) -> list[Any]:
+        """Numbers and empty lists, of which there may be many thousands, cost no call."""
+        shown: list[Any] = []
+        follows_option = False
+        for one in entries:
+            if follows_option:
+                shown.append(self._mask(one))
+            elif type(one) in _WITHOUT_TEXT or (type(one) is list and not one):
+                shown.append(one)
+            else:
+                shown.append(self.of(one, depth + 1))
+            follows_option = type(one) is str and _is_option(one)
         return shown
 
     def _mask(self, value: Any) -> Any:
@@ -297,9 +309,9 @@ def _may_be_json(text: str) -> bool:
     return text.lstrip(_BLANKS)[:1] in ("{", "[", '"')
 
 
-def _is_option(value: Any) -> bool:
+def _is_option(value: str) -> bool:
     """Whether the next argument of a command is a credential."""
-    return isinstance(value, str) and value.startswith("-") and "=" not in value and speaks_of_credential(value.lstrip("-"))
+    return value.startswith("-") and "=" not in value and speaks_of_credential(value.lstrip("-"))
 
 
 def _labelled(members: Mapping[str, Any]) -> bool:

@@ -5,7 +5,6 @@ The append that changes a job writes both, so an accepted job is in its queue wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pydantic_core import to_json
@@ -64,15 +63,19 @@ def search_text(job: Job) -> str:
     return SEPARATOR.join(parts).lower()[:_LONGEST_SEARCHED]
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for member in value.values():
-            yield from _texts(member)
-    elif isinstance(value, list | tuple):
-        for member in value:
-            yield from _texts(member)
+def _texts(value: Any) -> list[str]:
+    """In the order of the document."""
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            found.append(one)
+        elif one and isinstance(one, dict):
+            waiting.extend(reversed(one.values()))
+        elif one and isinstance(one, list | tuple):
+            waiting.extend(reversed(one))
+    return found
 
 
 def task_rows(job: Job) -> list[tuple[Any, ...]]:
