@@ -1,7 +1,9 @@
 """Floods by clients: large jobs and Events, lists that everybody may ask for, responses that nobody reads, endless heads.
 
 What is measured is the memory of all Python processes of `medialedger up` together, and how long `/livez` takes meanwhile. Memory
-is RSS as the kernel counts it for each process; pages that processes share are counted for each of them.
+is PSS: a page that processes share is counted once. They are forked, so by RSS the same code counts for each of them, and all of a
+process twice in the moments in which it starts another. The fork server of the tests, which the first process comes from and shares
+pages with, is counted too.
 """
 
 from __future__ import annotations
@@ -69,11 +71,13 @@ class Watch:
 
     def __init__(self, process: int, address: str, *, apart: str = "") -> None:
         self._process = process
+        self._forked_from = _parent(process)
         self._apart = apart.encode()
         self._address = urlsplit(address)
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=turn, daemon=True) for turn in (self._weigh, self._ask)]
         self.memory = self.slowest = 0.0
+        self._begun = self.processor
         self.faults: set[str] = set()
         for thread in self._threads:
             thread.start()
@@ -85,13 +89,26 @@ class Watch:
 
     def begin(self) -> None:
         self.memory = self.slowest = 0.0
+        self._begun = self.processor
         self.faults.clear()
 
+    @property
+    def processor(self) -> tuple[float, float]:
+        """Seconds that the process has had a processor, and that it has waited for one, as on a machine with other work."""
+        used, waited, _ = Path(f"/proc/{self._process}/schedstat").read_text().split()
+        return int(used) / 1e9, int(waited) / 1e9
+
+    def since(self) -> tuple[float, float]:
+        """Of these, how many since `begin`."""
+        now = self.processor
+        return now[0] - self._begun[0], now[1] - self._begun[1]
+
     def _weigh(self) -> None:
-        while not self._ended.wait(0.1):
+        while not self._ended.wait(0.2):
             self.memory = max(self.memory, sum(map(_memory, self._weighed())) / MIB)
 
     def _weighed(self) -> Iterator[int]:
+        yield self._forked_from
         for process in _descendants(self._process):
             if not self._apart or self._apart not in _command(process):
                 yield process
@@ -110,16 +127,19 @@ class Watch:
             self.slowest = max(self.slowest, time.monotonic() - since)
 
 
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def _descendants(process: int) -> Iterator[int]:
     """With the process itself; only those that run Python."""
     parents: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                stat = Path(f"/proc/{entry}/stat").read_text()
+                parents.setdefault(_parent(int(entry)), []).append(int(entry))
             except OSError:
                 continue
-            parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry))
     waiting = [process]
     while waiting:
         one = waiting.pop()
@@ -139,11 +159,12 @@ def _command(process: int) -> bytes:
 
 
 def _memory(process: int) -> int:
+    """Its share in bytes; 0 when it has ended."""
     try:
-        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
 class Clients:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +68,10 @@ class Result:
     memory: float = 0.0
     slowest: float = 0.0
     back: float = 0.0
+    used: float = 0.0
+    waited: float = 0.0
+    """Seconds in which the product had a processor, or waited for one, beside what is hostile. Where it waits for long, other work
+    of the machine is measured too."""
 
     @property
     def violations(self) -> list[str]:
@@ -212,7 +216,7 @@ async def tried(folder: Path, *, effort: Effort) -> Result:
             await asyncio.to_thread(product.until_ready)
             watch = Watch(product.process.pid, product.address, apart=_STEPS)
             try:
-                await _played(product.address, result, disk=disk, effort=effort, begin=watch.begin)
+                await _played(product.address, result, disk=disk, effort=effort, watch=watch)
             finally:
                 await asyncio.to_thread(watch.close)
             result.memory, result.slowest = watch.memory, watch.slowest
@@ -223,7 +227,7 @@ async def tried(folder: Path, *, effort: Effort) -> Result:
     return result
 
 
-async def _played(address: str, result: Result, *, disk: SmallDisk | None, effort: Effort, begin: Callable[[], None]) -> None:
+async def _played(address: str, result: Result, *, disk: SmallDisk | None, effort: Effort, watch: Watch) -> None:
     timeout = aiohttp.ClientTimeout(60)
     async with aiohttp.ClientSession(address, headers={"API-KEY": _KEY, "client": "admin"}, timeout=timeout) as http:
         healthy = Healthy(http, result)
@@ -233,7 +237,7 @@ async def _played(address: str, result: Result, *, disk: SmallDisk | None, effor
             stranger = await healthy.ask("POST", "/api/client/", {"name": "stranger", "roles": ["operator"]})
             await healthy.work(effort.alone, effort.per_second)
             await healthy.answered()
-            begin()
+            watch.begin()
             side = await _begun(address, stranger["key"])
             healthy.measured = result.beside
             if disk is not None:
@@ -243,6 +247,7 @@ async def _played(address: str, result: Result, *, disk: SmallDisk | None, effor
                 await filling
             ended, _ = await side.communicate(b"")
             over = time.monotonic()
+            result.used, result.waited = watch.since()
             result.done = json.loads(ended)
             await healthy.answered()
             await _back(healthy, result)
@@ -267,9 +272,9 @@ async def _begun(address: str, key: str) -> asyncio.subprocess.Process:
 async def _filled(disk: SmallDisk, seconds: float) -> None:
     """In the middle of the time."""
     await asyncio.sleep(seconds / 3)
-    disk.fill()
+    await asyncio.to_thread(disk.fill)
     await asyncio.sleep(seconds / 3)
-    disk.free()
+    await asyncio.to_thread(disk.free)
 
 
 async def _back(healthy: Healthy, result: Result) -> None:
@@ -299,7 +304,8 @@ def table(result: Result) -> str:
         (
             *("| " + " | ".join(one) + " |" for one in lines),
             f"lost {len(result.lost)}; {result.memory:.0f} MiB of {MEMORY}; slowest /livez {result.slowest * 1000:.0f} ms;"
-            f" back after {result.back:.1f} s; disk {result.disk}",
+            f" back after {result.back:.1f} s; disk {result.disk};"
+            f" {result.used:.1f} s on a processor, {result.waited:.1f} s waiting for one",
             done,
             *(f"VIOLATED: {one}" for one in result.violations),
         )
