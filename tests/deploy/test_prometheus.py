@@ -90,6 +90,7 @@ CASES: Final = {
     "MedialedgerConnectionsRefused": one('medialedger_http_connections_refused_total{status="503"}', "0+5x60", "5x60"),
     "MedialedgerLoopBlocked": _slow("medialedger_event_loop_delay_seconds"),
     "MedialedgerRestarts": one("medialedger_process_restarts_total", "0+1x60", "4x60"),
+    "MedialedgerTaskFaults": one('medialedger_task_faults_total{task="webhooks"}', "0+1x60", "5x60"),
 }
 
 
