@@ -63,6 +63,14 @@ def publish(root: Path, made: Sequence[str], *, named: Sequence[str]) -> None:
         _take_over(target, name=named[-1], number=status.st_ino, group=_group(root, named))
 
 
+def finish_publishing(root: Path, named: Sequence[str]) -> None:
+    """Take over a file that an earlier `publish` moved: its worker may have died before it did so. Raises `OSError`."""
+    with folder(root, named[:-1]) as target:
+        status = os.stat(named[-1], dir_fd=target, follow_symlinks=False)
+        if status.st_uid in _owners(root):
+            _take_over(target, name=named[-1], number=status.st_ino, group=_group(root, named))
+
+
 def sync(root: Path, parts: Sequence[str]) -> None:
     """A rename is durable when its folder is synced."""
     with folder(root, parts) as opened:

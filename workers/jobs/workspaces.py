@@ -94,6 +94,7 @@ class Workspaces:
             except FileNotFoundError:
                 if not named.exists() or named.stat().st_size != output.size:
                     raise OutputMissing(f"{output.name} is neither in its workspace nor in its place") from None
+                folders.finish_publishing(root, named.relative_to(root).parts)
             changed.add(named.parent)
         for folder in changed:
             folders.sync(root, folder.relative_to(root).parts)

@@ -170,6 +170,26 @@ async def test_below_a_root_of_another_group_a_step_reads_what_the_one_before_ha
 
 
 @needs_root
+async def test_a_file_that_a_dead_worker_has_moved_is_taken_over(
+    tmp_path: Path, account: tuple[pwd.struct_passwd | None, Sequence[int]]
+) -> None:
+    user = account[0]
+    assert user is not None
+    media = tmp_path / "media"
+    place = media / "film" / "a"
+    place.parent.mkdir(parents=True)
+    (media / JOBS / "17" / "1" / "1").mkdir(parents=True)
+    os.chown(media / JOBS, user.pw_uid, user.pw_gid)
+    place.write_text("x")
+    place.chmod(0o600)
+    os.chown(place, user.pw_uid, user.pw_gid)
+    output = Output(path="a", name="film/a", size=1, sha256="0")
+    await Workspaces(media).publish(Run(17, 1, 1), [output], client="admin")
+    status = place.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, user.pw_gid, 0o640)
+
+
+@needs_root
 @pytest.mark.parametrize(
     "planted", ["the file", "its folder", "the folder of the task", "a pipe", "a file of another user", "a file of root"]
 )
