@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from math import isfinite
 from typing import Any, Final
 from uuid import UUID
@@ -17,6 +17,7 @@ from domain.kernel.clock import Clock, iso
 from domain.kernel.command import Command
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.stream_name import StreamName
+from domain.kernel.stream_time import stream_point
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import EndVodJob, MoveVodJob, ResumeVodJob, StartVodJob
 from domain.media_event.ports import EventLookup
@@ -27,6 +28,7 @@ from domain.records.ports import RecordLookup
 _WORKFLOWS: Final = {workflow.value: workflow for workflow in VodWorkflow}
 _CAPTURED_FROM: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
 """Which streams a capture can read, the preferred one first."""
+_MOST_SOURCES: Final = 8
 _ORIGINS: Final = (StreamPlace.ORIGIN_PRIMARY, StreamPlace.ORIGIN_SECONDARY)
 _ENDS: Final = {
     OutcomeKind.COMPLETED: VodJobEnd.COMPLETED,
@@ -74,15 +76,19 @@ class VodJobOwners:
         """What the client left out, from the Event. Raises `Malformed` for all that the Event does not know."""
         found: dict[str, Any] = {}
         errors: list[FieldError] = []
-        if parameters.get("sources") is None:
-            found["sources"] = await self._origins(details.channel_id)
+        if not parameters.get("sources"):
+            found["sources"] = (await self._origins(details.channel_id))[:_MOST_SOURCES]
             if not found["sources"]:
                 errors.append(FieldError("parameters.sources", "is required: the Event has no channel with live origin URLs"))
         ended = None if details.state in STREAMING else details.actual_live_end
-        for name, time, missing in (("start", details.actual_live_start, "was never live"), ("end", ended, "has not ended")):
+        known = {"start": (details.actual_live_start, "was never live"), "end": (ended, "has not ended")}
+        for name, other in (("start", "end"), ("end", "start")):
+            time, missing = known[name]
             if parameters.get(name) is not None:
                 continue
-            if time is None:
+            if parameters.get(other) is not None and _time(parameters[other]) is None:
+                errors.append(FieldError(f"parameters.{name}", f"is required: the {other} is no date-time"))
+            elif time is None:
                 errors.append(FieldError(f"parameters.{name}", f"is required: the Event {missing}"))
             else:
                 found[name] = iso(time)
@@ -146,11 +152,8 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _time(value: object) -> datetime | None:
-    """A time of the parameters, in UTC. The workflow has checked them."""
+    """A date-time of the parameters, in UTC; None for a time from the start of the stream. The workflow has checked them."""
     try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+        return stream_point(value, field="").date_time if isinstance(value, str) else None
+    except Malformed:
         return None
-    if moment is None:
-        return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -257,6 +257,28 @@ class TestCapture:
         with pytest.raises(Malformed, match=r"^parameters\.end: is required: the Event has not ended$"):
             await handlers.submit_job(job(), invocation=ME)
 
+    async def test_no_sources_are_left_out_ones(self, memory: Memory, handlers: JobHandlers) -> None:
+        await a_live_event(memory)
+        accepted = (await handlers.submit_job(job(sources=[]), invocation=ME)).aggregate
+        assert accepted.submission.parameters["sources"] == ORIGINS
+
+    async def test_a_capture_has_at_most_eight_sources(self, memory: Memory, handlers: JobHandlers) -> None:
+        encoders = [[outputs("HLS", f"https://{number}.test/a", f"https://{number}.test/b")] for number in range(5)]
+        await a_live_event(memory, configuration=channel(*encoders))
+        accepted = (await handlers.submit_job(job(), invocation=ME)).aggregate
+        assert len(accepted.submission.parameters["sources"]) == 8
+
+    @pytest.mark.parametrize(("sent", "missing"), [("start", "end"), ("end", "start")])
+    async def test_times_from_the_start_of_the_stream_come_together(
+        self, memory: Memory, handlers: JobHandlers, sent: str, missing: str
+    ) -> None:
+        await a_live_event(memory)
+        given: dict[str, Any] = {sent: "00:01:00"}
+        with pytest.raises(Malformed, match=rf"^parameters\.{missing}: is required: the {sent} is no date-time$"):
+            await handlers.submit_job(job(**given), invocation=ME)
+        accepted = (await handlers.submit_job(job(start="00:00:00", end="00:01:00"), invocation=ME)).aggregate
+        assert (accepted.state, event_of(memory).details.capture_vod_start) == (JobState.QUEUED, None)
+
     @pytest.mark.parametrize(
         ("encoders", "expected"),
         [
