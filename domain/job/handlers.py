@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
 from domain.job.commands import AcceptJob, BreakJob, UpdateJob
-from domain.job.ports import JobNumbers, JobOwners, LoadAggregate, Workflows
+from domain.job.ports import CheckedJob, JobNumbers, JobOwners, LoadAggregate, Workflows
 from domain.job.secrets import JobSecrets
 from domain.job.values import DEFAULT_PRIORITY, JobState, Submission
 from domain.kernel.command import Command
@@ -143,10 +143,13 @@ class JobHandlers:
             return await self._executor.execute(command, invocation=invocation)
 
         async def plan() -> Plan:
-            """A job that ended long ago may go on: its callbacks are told of it, and may have been removed."""
+            """A job that ended long ago may go on: its callbacks are told of it, and may have been removed, and its owner may have
+            another job by now."""
             job = await self._load(Job.stream(number))
-            named = () if not isinstance(job, Job) else await self._named_again(job.submission)
-            return Plan((*named, command))
+            if not isinstance(job, Job):
+                return Plan((command,))
+            resumed = changes.state is JobState.QUEUED and job.state is JobState.PAUSED
+            return Plan((*await self._named_again(job.submission), *(self._resumed(job) if resumed else ()), command))
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -177,6 +180,14 @@ class JobHandlers:
             return Plan((accept, *of_owner, *await self._named_again(old.submission), BreakJob(number, rerun_as=new_number)))
 
         return await self._executor.execute(plan, invocation=invocation)
+
+    def _resumed(self, job: Job) -> Sequence[Command[Any]]:
+        """The commands of its owner."""
+        of = job.submission
+        if of.owner is None:
+            return ()
+        checked = CheckedJob(of.workflow, of.content_id, of.parameters, (), of.tasks)
+        return self._owners.accepted(checked, job.number, owner=of.owner, version=job.version + 1)
 
     async def _parameters(self, number: int, submission: Submission) -> Any:
         """As they were submitted, with secrets."""

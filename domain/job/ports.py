@@ -57,6 +57,9 @@ class JobOwners(Protocol):
         """None: the job has no owner. Raises `Malformed` where the owner, or what the job needs of it, does not exist."""
         ...
 
-    def accepted(self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None) -> Sequence[Command[Any]]:
-        """The commands for a new job. None for owners that others make commands for."""
+    def accepted(
+        self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None, version: int = 0
+    ) -> Sequence[Command[Any]]:
+        """The commands for a new job, or for one that is resumed: `version` is then that of the job afterwards. Empty for owners
+        that others make commands for."""
         ...

@@ -138,18 +138,20 @@ class ChangeEventProtection(_EventCommand):
 
 @dataclass(frozen=True)
 class StartVodJob(_EventCommand):
-    """A job that makes files for playback on demand is accepted. In the append that accepts the job. `captured` holds
-    `capture_vod_start` and `capture_vod_end` of a capture; `rerun_of` is the job that this one repeats."""
+    """A job that makes files for playback on demand is accepted or resumed, in the same append. `captured` holds the facts
+    `capture_vod_start` and `capture_vod_end` of a capture. `rerun_of` is the job that this one repeats. `version` is that of a job
+    which is resumed."""
 
     job: int
     workflow: VodWorkflow
     publish: bool | None = None
     captured: Mapping[str, datetime] = field(default_factory=dict)
     rerun_of: int | None = None
+    version: int = 0
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
-        given = {} if self.publish is None else {"publish": self.publish}
-        job = VodJob(number=self.job, workflow=self.workflow, **given)
+        facts = {"version": self.version or None, "publish": self.publish}
+        job = VodJob(number=self.job, workflow=self.workflow, **{name: fact for name, fact in facts.items() if fact is not None})
         root.start_vod_job(job, captured=self.captured, rerun_of=self.rerun_of, at=at)
 
 

@@ -62,7 +62,9 @@ class VodJobOwners:
                 run_at = end if run_at is None else max(run_at, end)
         return OwnedJob(MediaEvent.stream(event.id), parameters, run_at)
 
-    def accepted(self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None) -> Sequence[Command[Any]]:
+    def accepted(
+        self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None, version: int = 0
+    ) -> Sequence[Command[Any]]:
         workflow, name = _WORKFLOWS.get(job.workflow), StreamName.read(owner)
         if workflow is None or name.kind != MediaEvent.KIND:
             return ()
@@ -70,7 +72,8 @@ class VodJobOwners:
         times = {"capture_vod_start": _time(job.parameters.get("start")), "capture_vod_end": _time(job.parameters.get("end"))}
         captured = {fact: time for fact, time in times.items() if time is not None and workflow is VodWorkflow.CAPTURE}
         asked = publish if isinstance(publish, bool) else None
-        return (StartVodJob(UUID(name.key), number, workflow, asked, captured=captured, rerun_of=rerun_of),)
+        key = UUID(name.key)
+        return (StartVodJob(key, number, workflow, asked, captured=captured, rerun_of=rerun_of, version=version),)
 
     async def _missing(self, parameters: Mapping[str, Any], details: EventDetails) -> dict[str, Any]:
         """What the client left out, from the Event. Raises `Malformed` for all that the Event does not know."""

@@ -14,13 +14,13 @@ import pytest
 from domain.configuration.playback import channel_configuration
 from domain.job.callbacks import JobCallbacks
 from domain.job.commands import BreakJob
-from domain.job.handlers import JobHandlers, NewJob
+from domain.job.handlers import JobChanges, JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob
 from domain.job.values import JobState, Output, TaskPlan
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
-from domain.kernel.errors import Conflict, Malformed, NotFound
+from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import (
@@ -198,6 +198,46 @@ class TestRerun:
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
         with pytest.raises(Conflict, match="the job 18"):
             await handlers.rerun_job(17, invocation=ME)
+
+
+class TestResume:
+    async def broken_and_paused(self, memory: Memory, handlers: JobHandlers) -> None:
+        await an_event(memory)
+        await handlers.submit_job(job("vod_ingest"), invocation=ME)
+        await memory.given(BreakJob(17), EndVodJob(EVENT, 17, VodJobEnd.BROKEN, 2))
+        await handlers.update_job(17, JobChanges(state=JobState.PAUSED), invocation=ME)
+
+    async def test_the_event_goes_on_with_the_job_in_the_same_append(self, memory: Memory, handlers: JobHandlers) -> None:
+        await self.broken_and_paused(memory, handlers)
+        before = memory.log.head
+        await handlers.update_job(17, JobChanges(state=JobState.QUEUED), invocation=ME)
+        appended = [one.event.TOPIC for one in memory.log.entries[before:]]
+        assert appended == ["event.vod_job_started", "event.mp4_state_changed", "job.queued"]
+        await memory.given(vod_command(str(EVENT), JobOutcome(kind=OutcomeKind.RESUMED, job=17, version=4)))
+        await memory.given(vod_command(str(EVENT), JobOutcome(kind=OutcomeKind.BROKEN, job=17, version=2)))
+        present = event_of(memory).details.vod_job
+        assert present is not None
+        assert (present.version, present.ended) == (4, None), "what is told later is known"
+
+    async def test_beside_another_job_it_is_refused(self, memory: Memory, handlers: JobHandlers) -> None:
+        await self.broken_and_paused(memory, handlers)
+        await handlers.submit_job(job("vod_ingest"), invocation=ME)
+        with pytest.raises(Conflict, match="the job 18"):
+            await handlers.update_job(17, JobChanges(state=JobState.QUEUED), invocation=ME)
+
+    async def test_a_job_that_was_only_paused_is_under_way_all_the_time(self, memory: Memory, handlers: JobHandlers) -> None:
+        await an_event(memory)
+        await handlers.submit_job(job("vod_ingest"), invocation=ME)
+        await handlers.update_job(17, JobChanges(state=JobState.PAUSED), invocation=ME)
+        before = memory.log.head
+        await handlers.update_job(17, JobChanges(state=JobState.QUEUED), invocation=ME)
+        assert [one.event.TOPIC for one in memory.log.entries[before:]] == ["job.queued"]
+
+    async def test_a_job_that_is_not_paused_cannot_be_resumed(self, memory: Memory, handlers: JobHandlers) -> None:
+        await self.broken_and_paused(memory, handlers)
+        await handlers.submit_job(job("vod_ingest"), invocation=ME)
+        with pytest.raises(Refused, match="only a paused job"):
+            await handlers.update_job(18, JobChanges(state=JobState.QUEUED), invocation=ME)
 
 
 class TestCapture:
