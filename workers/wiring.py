@@ -27,7 +27,7 @@ from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import DownloadLimits, Outbound
 
 if TYPE_CHECKING:
-    from workers.outcomes.order_worker import OwnerCommand
+    from workers.outcomes.order_worker import Followup, OwnerCommand
     from workers.webhooks.policy import Notified
 
 S = TypeVar("S")
@@ -68,6 +68,8 @@ class WorkerContext:
     home: Path
     owners: Callable[[], Mapping[str, OwnerCommand]]
     """The commands that outcomes of jobs are to their owners, by the kinds of the owners."""
+    followups: Callable[[WorkerContext], Mapping[str, Followup]]
+    """What is done after an owner was told of an outcome, by the kinds of the owners."""
     media_root: Path
     outbound_allow: Sequence[Network]
     downloads: DownloadLimits

@@ -16,9 +16,10 @@ from projections.kernel.view import View, Views
 from projections.records.view import record_view
 
 if TYPE_CHECKING:
-    from workers.outcomes.order_worker import OwnerCommand
+    from workers.outcomes.order_worker import Followup, OwnerCommand
     from workers.retention import Removal
     from workers.webhooks.policy import Notified
+    from workers.wiring import WorkerContext
 
 AGGREGATES: tuple[type[AggregateRoot], ...] = tuple(kind for room in ROOMS for kind in room.aggregates)
 RECORDS: tuple[type[Record], ...] = tuple(kind for kind in AGGREGATES if issubclass(kind, Record))
@@ -55,6 +56,11 @@ def notified() -> dict[str, Notified]:
 def owners() -> dict[str, OwnerCommand]:
     """The commands that outcomes of jobs are to their owners, by the kinds of the owners."""
     return {kind: command for room in ROOMS for kind, command in room.owners().items()}
+
+
+def followups(context: WorkerContext) -> dict[str, Followup]:
+    """What is done after an owner was told of an outcome, by the kinds of the owners."""
+    return {kind: followup for room in ROOMS for kind, followup in room.followups(context).items()}
 
 
 def catalogue() -> Catalogue:

@@ -1,7 +1,8 @@
 """Room: one part of the product, with everything that it brings, in one place.
 
-A process imports only what it needs: `routes`, `services`, `past_states`, `notified`, `owners` and the `make` of a worker role are
-functions that import inside. What every process needs (aggregates, views, migrations) is imported at the top of the room's module.
+A process imports only what it needs: `routes`, `services`, `past_states`, `notified`, `owners`, `followups` and the `make` of a
+worker role are functions that import inside. What every process needs (aggregates, views, migrations) is imported at the top of the
+room's module.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from api.audit.past_states import Renderer
     from api.http.router import Router
     from api.wiring.container import Providers, Services
-    from workers.outcomes.order_worker import OwnerCommand
+    from workers.outcomes.order_worker import Followup, OwnerCommand
     from workers.retention import Removal
     from workers.webhooks.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
@@ -51,6 +52,8 @@ class Room:
     """What the domain events of the room's aggregates mean to the webhooks of an Event, by the kinds of the aggregates."""
     owners: Callable[[], Mapping[str, OwnerCommand]] = dict
     """The command that an outcome of a job is to its owner, by the kinds of the room's aggregates that own jobs."""
+    followups: Callable[[WorkerContext], Mapping[str, Followup]] = lambda context: {}
+    """What is done after an owner was told of an outcome, by the kinds of the owners."""
     worker_roles: Sequence[WorkerRole] = ()
     day_tables: Sequence[DayTable] = ()
     removals: Callable[[], Sequence[Removal]] = tuple

@@ -8,7 +8,7 @@ from socket import gethostname
 from urllib.parse import urlsplit
 
 from api.kernel.version import product_version
-from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, notified, owners, removals
+from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, followups, notified, owners, removals
 from api.wiring.core import Core, core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -66,6 +66,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         notified=notified,
         home=settings.home,
         owners=owners,
+        followups=followups,
         media_root=settings.media_root,
         outbound_allow=settings.outbound_allow,
         downloads=settings.download_limits,

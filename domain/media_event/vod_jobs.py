@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import Any, Final
@@ -16,9 +16,11 @@ from domain.job.ports import CheckedJob, OwnedJob
 from domain.kernel.clock import Clock, iso
 from domain.kernel.command import Command
 from domain.kernel.errors import FieldError, Malformed
+from domain.kernel.ports import Invocation
 from domain.kernel.stream_name import StreamName
 from domain.kernel.stream_time import stream_point
 from domain.media_event.aggregate import MediaEvent
+from domain.media_event.asset_sync import AssetSync
 from domain.media_event.commands import EndVodJob, MoveVodJob, ResumeVodJob, StartVodJob
 from domain.media_event.ports import EventLookup
 from domain.media_event.values import STREAMING, EventDetails, VodJobEnd, VodResult, VodWorkflow
@@ -126,6 +128,16 @@ def vod_command(key: str, outcome: JobOutcome) -> Command[Any]:
         return ResumeVodJob(event, outcome.job, outcome.version)
     result = _result(key, outcome) if end is VodJobEnd.COMPLETED else None
     return EndVodJob(event, outcome.job, end, outcome.version, reason=outcome.reason, result=result)
+
+
+def assets_follow(assets: AssetSync) -> Callable[[str, JobOutcome, Invocation], Awaitable[None]]:
+    """After the Event was told that its job completed, the files of the job become assets."""
+
+    async def follow(key: str, outcome: JobOutcome, invocation: Invocation) -> None:
+        if outcome.kind is OutcomeKind.COMPLETED:
+            await assets.run(UUID(key), invocation=invocation)
+
+    return follow
 
 
 def _result(key: str, outcome: JobOutcome) -> VodResult | None:

@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import UUID
 
 from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.kernel.media_files import MediaFiles
-from domain.kernel.ports import Executor, Invocation, Outcome, ServiceNotes
+from domain.kernel.ports import Executor, Invocation, Outcome
 from domain.kernel.strict_json import NotStrict, strict_json
 from domain.media_event.aggregate import MediaEvent, check_has_metadata
+from domain.media_event.asset_sync import AssetSync
 from domain.media_event.commands import SyncVodMetadata
 from domain.media_event.ports import EventLookup
 from domain.media_event.values import VodFile
 
 NAME: Final = "metadata.json"
 LARGEST: Final = 1_048_576
-
-
-class SyncAssets(Protocol):
-    """Makes the assets of an Event agree with the files of its content. Raises `Refused` where that cannot be done."""
-
-    async def __call__(self, event_id: UUID, *, invocation: Invocation) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +39,13 @@ class BrokenMetadata(Refused):
 
 
 class VodMetadataHandlers:
-    """Without `sync_assets` there are no assets."""
+    """Reads the metadata of an Event's files, and takes them over."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        events: EventLookup,
-        *,
-        files: MediaFiles,
-        notes: ServiceNotes,
-        sync_assets: SyncAssets | None = None,
-    ) -> None:
+    def __init__(self, executor: Executor, events: EventLookup, *, files: MediaFiles, assets: AssetSync) -> None:
         self._executor = executor
         self._events = events
         self._files = files
-        self._notes = notes
-        self._sync_assets = sync_assets
+        self._assets = assets
 
     async def sync_metadata(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
         """Take over what the file says. Raises `Malformed` for an unknown Event and for a state without metadata, `Refused` where
@@ -76,7 +62,7 @@ class VodMetadataHandlers:
         file = VodFile(duration=metadata.duration, size=size, modified=modified)
         available = mp4 is not None or f"{key}.mp4" in metadata.names
         outcome = await self._executor.execute(SyncVodMetadata(key, file, available=available), invocation=invocation)
-        await self._sync(key, invocation)
+        await self._assets.run(key, invocation=invocation)
         return outcome
 
     async def metadata(self, key: UUID) -> bytes:
@@ -88,15 +74,6 @@ class VodMetadataHandlers:
         if metadata is None:
             raise NotFound("metadata", str(key), sentence=f"The Event {key} has no {NAME}.")
         return metadata.text
-
-    async def _sync(self, key: UUID, invocation: Invocation) -> None:
-        """What refuses it, such as a folder with too many files, is noted: the metadata are taken over."""
-        if self._sync_assets is None:
-            return
-        try:
-            await self._sync_assets(key, invocation=Invocation(invocation.cause))
-        except Refused as refused:
-            await self._notes.warn(f"The assets were not synchronised: {refused.rule}", subject=str(key))
 
     async def _read(self, key: UUID) -> Metadata | None:
         """None: there is no file."""

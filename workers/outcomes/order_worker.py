@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from domain.job.outcome import JobOutcome
@@ -24,6 +25,10 @@ from workers.kernel.wakeups import Waker
 OwnerCommand = Callable[[str, JobOutcome], Command[Any]]
 """Makes the command that an outcome is to the owner with this key. The owner keeps quiet when it is repeated."""
 
+Followup = Callable[[str, JobOutcome, Invocation], Awaitable[None]]
+"""What is done after the owner with this key was told of an outcome. It is done again where the order is repeated."""
+
+NO_FOLLOWUPS: Final[Mapping[str, Followup]] = MappingProxyType({})
 _FIRST_RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 300.0
 
@@ -31,14 +36,24 @@ _log = logging.getLogger(__name__)
 
 
 class OrderWorker(BackgroundTask):
-    """`owners` are by the kinds of the aggregates. An order for another kind waits for a process that knows it."""
+    """`owners` and `followups` are by the kinds of the aggregates. An order for a kind without an owner here waits for a process
+    that knows it."""
 
     WHAT: ClassVar[str] = "orders of outcomes"
 
-    def __init__(self, orders: Orders, executor: Executor, *, owners: Mapping[str, OwnerCommand], waker: Waker) -> None:
+    def __init__(
+        self,
+        orders: Orders,
+        executor: Executor,
+        *,
+        owners: Mapping[str, OwnerCommand],
+        followups: Mapping[str, Followup] = NO_FOLLOWUPS,
+        waker: Waker,
+    ) -> None:
         self._orders = orders
         self._executor = executor
         self._owners = owners
+        self._followups = followups
         self._waker = waker
 
     async def _turn(self) -> None:
@@ -69,6 +84,9 @@ class OrderWorker(BackgroundTask):
 
     async def _execute(self, order: Order) -> None:
         owner = StreamName.read(order.target)
-        command = self._owners[owner.kind](owner.key, JobOutcome.model_validate_json(order.body))
-        cause = Cause.by("system", correlation_id=order.correlation_id or None, causation_id=order.event_id)
-        await self._executor.execute(command, invocation=Invocation(cause))
+        outcome = JobOutcome.model_validate_json(order.body)
+        command = self._owners[owner.kind](owner.key, outcome)
+        invocation = Invocation(Cause.by("system", correlation_id=order.correlation_id or None, causation_id=order.event_id))
+        await self._executor.execute(command, invocation=invocation)
+        if owner.kind in self._followups:
+            await self._followups[owner.kind](owner.key, outcome, invocation)

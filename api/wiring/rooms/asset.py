@@ -56,8 +56,9 @@ def _services(services: Services) -> Providers:
 
 
 def vod_facts(event: EventRow) -> VodFacts:
-    """Nothing is recorded of VOD files yet."""
-    return VodFacts()
+    """What the last job or the metadata of the files said."""
+    file = event.details.vod_file
+    return VodFacts(duration=None if file is None else file.duration, capture_start=event.details.capture_vod_start)
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:

@@ -11,6 +11,7 @@ from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from domain.kernel.event import DomainEvent
 from domain.media_event.aggregate import MediaEvent
+from domain.media_event.asset_sync import AssetSync
 from domain.media_event.handlers import EventHandlers
 from domain.media_event.row import EventRow
 from domain.media_event.vod_metadata import VodMetadataHandlers
@@ -25,8 +26,9 @@ from projections.records.queries import RecordQueries
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
-    from workers.outcomes.order_worker import OwnerCommand
+    from workers.outcomes.order_worker import Followup, OwnerCommand
     from workers.webhooks.policy import Notified
+    from workers.wiring import WorkerContext
 
 
 def _routes() -> Sequence[Router]:
@@ -38,6 +40,7 @@ def _routes() -> Sequence[Router]:
 
 def _services(services: Services) -> Providers:
     from api.media.event.presenter import EventPresenter
+    from domain.asset.handlers import AssetHandlers
 
     get = services.get
     return {
@@ -47,7 +50,10 @@ def _services(services: Services) -> Providers:
             get(CommandExecutor), get(RecordQueries), events=get(EventQueries), notes=get(Logbook)
         ),
         VodMetadataHandlers: lambda: VodMetadataHandlers(
-            get(CommandExecutor), get(EventQueries), files=services.surroundings.files, notes=get(Logbook)
+            get(CommandExecutor),
+            get(EventQueries),
+            files=services.surroundings.files,
+            assets=AssetSync(get(AssetHandlers).sync, get(Logbook)),
         ),
     }
 
@@ -100,6 +106,33 @@ def _owners() -> Mapping[str, OwnerCommand]:
     return {MediaEvent.KIND: vod_command}
 
 
+def _followups(context: WorkerContext) -> Mapping[str, Followup]:
+    from api.wiring.job_handlers import job_handlers
+    from api.wiring.rooms.asset import vod_facts
+    from domain.asset.handlers import AssetHandlers
+    from domain.media_event.vod_jobs import assets_follow
+    from projections.asset.queries import AssetQueries
+    from workers.adapters.media_directory import MediaDirectory
+
+    jobs = job_handlers(
+        context.database,
+        context.executor,
+        streams=context.streams,
+        records=context.records,
+        vault=context.vault,
+        clock=context.clock,
+    )
+    assets = AssetHandlers(
+        context.executor,
+        AssetQueries(context.database),
+        events=EventQueries(context.database),
+        files=MediaDirectory(context.media_root),
+        jobs=jobs,
+        vod_facts=vod_facts,
+    )
+    return {MediaEvent.KIND: assets_follow(AssetSync(assets.sync, context.logbook))}
+
+
 EVENT = Room(
     name="event",
     aggregates=(MediaEvent,),
@@ -109,4 +142,5 @@ EVENT = Room(
     past_states=_past_states,
     notified=_notified,
     owners=_owners,
+    followups=_followups,
 )

@@ -150,7 +150,8 @@ def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     handler = OutcomeOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
     consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
-    return [consumer, OrderWorker(Orders(context.database, CONSUMER), context.executor, owners=context.owners(), waker=waker)]
+    orders, followups = Orders(context.database, CONSUMER), context.followups(context)
+    return [consumer, OrderWorker(orders, context.executor, owners=context.owners(), followups=followups, waker=waker)]
 
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

@@ -12,9 +12,7 @@ import pytest
 from api.wiring.core import Core
 from domain.media_event.values import WITH_METADATA, EventState
 from domain.media_event.vod_metadata import LARGEST
-from tests.api.asking import UNKNOWN, add, assert_problem, event, fields_of, last, of_event
-
-FOUND = ["vod_file_changed", "mp4_state_changed"]
+from tests.api.asking import UNKNOWN, add, assert_problem, event, fields_of, last, logged
 
 
 async def an_event(http: httpx.AsyncClient, state: str = "VOD_PUBLIC") -> str:
@@ -45,8 +43,10 @@ async def test_the_event_takes_over_what_the_file_says(
     answer = await sync(http, key)
     assert (answer.status_code, answer.content) == (200, text)
     assert answer.headers["content-type"] == "application/json"
-    assert (await of_event(inner, key))[-2:] == FOUND
-    assert await last(inner) == before + 2
+    appended = [one.topic for one in await logged(inner) if one.position > before]
+    assert appended == ["event.vod_file_changed", "event.mp4_state_changed", "asset.discovered", "asset.discovered"]
+    listed = (await http.get("/api/asset/", params={"eventId": key})).json()
+    assert sorted(one["path"] for one in listed) == sorted([f"{key}/metadata.json", f"{key}/{key}.mp4"])
     shown = await event(http, key)
     assert (shown["mp4StateString"], shown["stateString"]) == ("AVAILABLE", state.name)
     read = await http.get(f"/api/vod/{key}/metadata/")
@@ -122,3 +122,13 @@ async def test_a_link_that_leads_out_is_no_file(http: httpx.AsyncClient, media_r
     (media_root / key / "metadata.json").symlink_to(tmp_path / "outside.json")
     assert_problem(await sync(http, key), 409)
     assert_problem(await http.get(f"/api/vod/{key}/metadata"), 404)
+
+
+async def test_a_picture_past_the_end_is_refused_once_the_length_is_known(http: httpx.AsyncClient, media_root: Path) -> None:
+    key = await an_event(http)
+    put_file(media_root, key)
+    wanted = {"eventId": key, "name": "goal", "time": "00:01:02"}
+    assert (await http.post("/api/asset/image/", json={**wanted, "name": "before"})).status_code == 200
+    await sync(http, key)
+    assert_problem(await http.post("/api/asset/image/", json=wanted), 409)
+    assert (await http.post("/api/asset/image/", json={**wanted, "time": "00:01:01"})).status_code == 200

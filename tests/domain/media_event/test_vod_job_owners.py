@@ -23,6 +23,7 @@ from domain.kernel.command import Command
 from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
+from domain.media_event.asset_sync import AssetSync
 from domain.media_event.commands import (
     AddOrUpdateEvent,
     ChangeEventState,
@@ -32,7 +33,7 @@ from domain.media_event.commands import (
     ResumeVodJob,
 )
 from domain.media_event.values import EventState, Mp4State, VodJobEnd, VodResult, VodWorkflow
-from domain.media_event.vod_jobs import VodJobOwners, live_origins, vod_command
+from domain.media_event.vod_jobs import VodJobOwners, assets_follow, live_origins, vod_command
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.channel import Channel
 from domain.records.record import RegisterRecord
@@ -346,6 +347,18 @@ class TestOutcome:
         assert command(OutcomeKind.BROKEN, reason="x") == EndVodJob(EVENT, 17, VodJobEnd.BROKEN, 9, "x")
         failed = command(OutcomeKind.FAILED, reason="x", metadata={"duration": 3})
         assert failed == EndVodJob(EVENT, 17, VodJobEnd.FAILED, 9, "x")
+
+    @pytest.mark.parametrize("kind", OutcomeKind)
+    async def test_assets_follow_a_completed_job(self, memory: Memory, kind: OutcomeKind) -> None:
+        synchronised: list[UUID] = []
+
+        async def sync(event_id: UUID, *, invocation: Invocation) -> None:
+            assert invocation == ME
+            synchronised.append(event_id)
+
+        follow = assets_follow(AssetSync(sync, memory.notes))
+        await follow(str(EVENT), JobOutcome(kind=kind, job=17), ME)
+        assert synchronised == ([EVENT] if kind is OutcomeKind.COMPLETED else [])
 
     @pytest.mark.parametrize(
         ("metadata", "expected"),

@@ -12,6 +12,7 @@ from domain.kernel.errors import DomainError, Malformed, NotFound, Refused
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation
 from domain.media_event import events
+from domain.media_event.asset_sync import AssetSync
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
 from domain.media_event.values import EventState, Mp4State, VodFile
 from domain.media_event.vod_metadata import LARGEST, BrokenMetadata, VodMetadataHandlers, parsed
@@ -59,7 +60,7 @@ def files() -> MemoryMediaFiles:
 
 
 def handlers(memory: Memory, files: MemoryMediaFiles, assets: Assets | None = None) -> VodMetadataHandlers:
-    return VodMetadataHandlers(memory.executor, memory.events, files=files, notes=memory.notes, sync_assets=assets)
+    return VodMetadataHandlers(memory.executor, memory.events, files=files, assets=AssetSync(assets or Assets(), memory.notes))
 
 
 async def an_event(memory: Memory, state: EventState = EventState.VOD_PRIVATE) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from api.wiring.catalogue import RECORDS, WORKER_ROLES, notified, owners
+from api.wiring.catalogue import RECORDS, WORKER_ROLES, followups, notified, owners
 from api.wiring.core import Core, core
 from domain.job.aggregate import Job
 from domain.job.commands import AcceptJob, JobCommand, UpdateJob
@@ -136,6 +136,7 @@ async def process(
         metrics=WorkerMetrics(inner.registry),
         notified=notified,
         owners=owners,
+        followups=followups,
         records=RecordQueries(inner.database, RECORDS),
         vault=Vault(inner.database, SecretCipher(bytes(32))),
         logbook=Logbook(inner.database, inner.clock, machine="here"),

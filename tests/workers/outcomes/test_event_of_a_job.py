@@ -1,26 +1,33 @@
-"""An Event and its job in the whole engine: how the job ends is shown by the Event."""
+"""An Event and its job in the whole engine, from the submission to what the Event and its assets show."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from domain.job.commands import AcceptJob
-from domain.job.values import Submission
-from domain.kernel.ports import Invocation, Plan
+from api.wiring.catalogue import RECORDS
+from api.wiring.job_handlers import job_handlers
+from domain.asset.values import AssetState, AssetType
+from domain.job.handlers import NewJob
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, StartVodJob
-from domain.media_event.values import EventState, Mp4State, VodJobEnd, VodWorkflow
+from domain.media_event.commands import AddOrUpdateEvent
+from domain.media_event.values import EventState, Mp4State, VodJobEnd
+from projections.asset.queries import AssetQueries
 from projections.job.numbers import JobNumbers
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
 from tests.workers.jobs.counted import film
 from tests.workers.jobs.engine import ENGINE, Engine, once, process
-from workers.jobs.registry import installed
 
 Migrated = tuple[str, str | None]
 EVENT = UUID(int=1)
+ME = Invocation.by("admin")
 
 
 @pytest.fixture
@@ -29,51 +36,61 @@ async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> Async
         yield Engine(inner, JobNumbers(inner.database))
 
 
-async def owned(engine: Engine) -> int:
-    """A job that makes a picture, with an Event as its owner. Any job will do: the Event only hears how it ends."""
-    number = await engine.numbers.draw()
-    parameters = {"content_id": str(EVENT), "source": "source.mp4", "name": "poster.jpg", "time": "00:00:00.500"}
-    workflow, _ = installed().checked("asset_image", parameters)
-    submission = Submission(
-        client="admin",
-        workflow="asset_image",
-        content_id=str(EVENT),
-        parameters=parameters,
-        tasks=workflow.graph(),
-        owner=MediaEvent.stream(EVENT),
+async def ingested(engine: Engine, **parameters: Any) -> None:
+    """An Event, and the job that ingests a file for it."""
+    inner = engine.inner
+    await inner.executor.execute(AddOrUpdateEvent(EVENT, {"title": "Final"}, state=EventState.PRE_VOD, new=True), invocation=ME)
+    handlers = job_handlers(
+        inner.database,
+        inner.executor,
+        streams=inner.streams,
+        records=RecordQueries(inner.database, RECORDS),
+        vault=Vault(inner.database, SecretCipher(bytes(32))),
+        clock=inner.clock,
     )
+    given = {"content_id": str(EVENT), "file": "film.mp4", **parameters}
+    await handlers.submit_job(NewJob(client="admin", workflow="vod_ingest", parameters=given), invocation=ME)
+    assert (await event(engine)).details.state is EventState.VOD_INGESTING
 
-    async def plan() -> Plan:
-        return Plan((StartVodJob(EVENT, number, VodWorkflow.INGEST, publish=True), AcceptJob(number, submission)))
 
-    added = AddOrUpdateEvent(EVENT, {"title": "Final"}, state=EventState.PRE_VOD, new=True)
-    await engine.inner.executor.execute(added, invocation=Invocation.by("admin"))
-    await engine.inner.executor.execute(plan, invocation=Invocation.by("admin"))
-    return number
+async def event(engine: Engine) -> MediaEvent:
+    found = await engine.inner.streams.load(MediaEvent.stream(EVENT))
+    assert isinstance(found, MediaEvent)
+    return found
 
 
 async def event_once(engine: Engine, end: VodJobEnd) -> MediaEvent:
     async def ask() -> MediaEvent | None:
-        found = await engine.inner.streams.load(MediaEvent.stream(EVENT))
-        assert isinstance(found, MediaEvent)
+        found = await event(engine)
         job = found.details.vod_job
         return found if job is not None and job.ended is end else None
 
     return await once(ask)
 
 
-async def test_an_event_whose_job_completed_is_video_on_demand(engine: Engine, tmp_path: Path) -> None:
-    (tmp_path / str(EVENT)).mkdir()
-    film(tmp_path / str(EVENT) / "source.mp4", frames=25)
-    await owned(engine)
-    event = await event_once(engine, VodJobEnd.COMPLETED)
-    assert (tmp_path / str(EVENT) / "poster.jpg").is_file()
-    assert (event.details.state, event.details.mp4_state) == (EventState.VOD_PUBLIC, Mp4State.AVAILABLE)
+async def test_an_event_whose_job_completed_is_video_on_demand_and_has_its_files_as_assets(engine: Engine, tmp_path: Path) -> None:
+    film(tmp_path / "film.mp4", frames=25)
+    await ingested(engine, publish=True)
+    details = (await event_once(engine, VodJobEnd.COMPLETED)).details
+    mp4 = tmp_path / str(EVENT) / f"{EVENT}.mp4"
+    assert (details.state, details.mp4_state) == (EventState.VOD_PUBLIC, Mp4State.AVAILABLE)
+    assert details.vod_file is not None
+    assert (details.vod_file.duration, details.vod_file.size) == (1.0, mp4.stat().st_size)
+    assert details.thumbnail
+    assert (tmp_path / str(EVENT) / details.thumbnail).is_file()
+
+    async def names() -> set[str] | None:
+        found = await AssetQueries(engine.inner.database).of_event(EVENT)
+        assert {(one.type, one.state) for one in found} <= {(AssetType.SYSTEM, AssetState.COMPLETED)}
+        return {one.path for one in found} or None
+
+    published = {path.relative_to(tmp_path).as_posix() for path in mp4.parent.rglob("*") if path.is_file()}
+    assert await once(names) == published
 
 
 async def test_an_event_whose_job_failed_shows_an_error(engine: Engine) -> None:
-    await owned(engine)
-    event = await event_once(engine, VodJobEnd.FAILED)
-    assert (event.details.state, event.details.mp4_state) == (EventState.VOD_ERROR, Mp4State.FAILED)
-    assert event.details.vod_job is not None
-    assert event.details.vod_job.reason == f"the task make failed: There is no file {EVENT}/source.mp4."
+    await ingested(engine)
+    details = (await event_once(engine, VodJobEnd.FAILED)).details
+    assert (details.state, details.mp4_state) == (EventState.VOD_ERROR, Mp4State.FAILED)
+    assert details.vod_job is not None
+    assert details.vod_job.reason == "the task fetch failed: There is no file film.mp4."
