@@ -80,6 +80,7 @@ def error_responses(spec: RouteSpec) -> dict[int | str, dict[str, Any]]:
     responses: dict[int | str, dict[str, Any]] = {
         status: {"description": text, **(content if status >= 400 else {})} for status, text in found.items()
     }
+    responses.update({status: {"description": text, "model": spec.response_model} for status, text in spec.answers.items()})
     if spec.absent == 204:
         responses[204] = {"description": "Nothing was found"}
     responses["default"] = {"description": "A fault of the server: 500", **content}

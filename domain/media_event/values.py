@@ -303,6 +303,13 @@ class EventDetails(Particulars, Capture):
         return self.published_start or self.scheduled_start or self.actual_live_start
 
     @property
+    def vod_due_at(self) -> datetime | None:
+        """When it was to become video on demand: the scheduled end of an Event that was live and has a flow. None for others, and
+        for those that are video on demand, or become it now."""
+        converted = self.state in WITH_METADATA or self.state is EventState.VOD_INGESTING
+        return self.scheduled_end if self.actual_live_start and self.flow_id and not converted else None
+
+    @property
     def display_end(self) -> datetime | None:
         return self.published_end or self.scheduled_end or self.actual_live_end
 

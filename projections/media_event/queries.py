@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -19,6 +20,9 @@ from projections.media_event.totals import tallied
 _COLUMNS = "SELECT id, shown_version, document, date_created, date_modified FROM event_view "
 _TESTED = 20_000
 _TESTED_BESIDE_OTHERS = 1_000
+_WITHOUT_VOD = """
+SELECT id, vod_due_at FROM event_view WHERE NOT deleted AND vod_due_at < %s ORDER BY vod_due_at, id LIMIT %s
+"""
 _LATEST = " ORDER BY date_created DESC, id DESC LIMIT 1"
 
 
@@ -47,6 +51,11 @@ class EventQueries:
     async def _latest(self, column: LiteralString, value: str) -> EventRow | None:
         row = await self._database.row(_COLUMNS + f"WHERE {column} = %s AND NOT deleted" + _LATEST, (value,))
         return _row(row) if row else None
+
+    async def without_vod(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
+        """Events that were to become video on demand before this time and did not, with that time; the longest due first."""
+        rows = await self._database.lists.rows(_WITHOUT_VOD, (before, limit))
+        return [(key, due) for key, due in rows]
 
     async def page(self, filter_: EventFilter) -> Page[EventRow]:
         """One page of the Events that match. Names are looked up first: with ids PostgreSQL estimates the number of rows well."""

@@ -33,6 +33,7 @@ _COLUMNS = (
     Column("date_created", "timestamptz"),
     Column("date_modified", "timestamptz"),
     Column("shown_version", "bigint"),
+    Column("vod_due_at", "timestamptz"),
     Column("search_text", "text"),
     Column("document", "text"),
 )
@@ -61,6 +62,7 @@ def row(event: MediaEvent) -> tuple[Any, ...]:
         event.created_on,
         event.shown_on,
         event.shown_version,
+        details.vod_due_at,
         search_text(event.key, details),
         document(details),
     )
@@ -104,6 +106,7 @@ EVENT_VIEW = View(
         "categories": "{table} USING gin (category_ids) WHERE category_ids IS NOT NULL",
         "modified": "{table} (date_modified, id) WHERE NOT deleted",
         "deleted": "{table} (scheduled_start, id) WHERE deleted",
+        "vod_due": "{table} (vod_due_at, id) WHERE NOT deleted AND vod_due_at IS NOT NULL",
     },
     tallies=(
         Tally("all"),

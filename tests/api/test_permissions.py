@@ -172,6 +172,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/log/useraudit/": AUDIT,
     "GET /api/log/usermanagement/": AUDIT,
     "GET /api/log/{id}": READ,
+    "GET /api/health/live/stream/notlive2vod/": READ,
     "GET /api/health/": READ,
     "GET /api/health/version": READ,
     "GET /api/audit/events/": AUDIT,

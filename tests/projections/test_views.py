@@ -83,6 +83,7 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
         "date_created": NOON,
         "date_modified": LATER,
         "shown_version": 2,
+        "vod_due_at": LATER + timedelta(hours=2),
         "search_text": f"grüße\x1fr/1\x1fx\x1f{key}\x1flong",
     }
     details = EventDetails.model_validate_json(document)
