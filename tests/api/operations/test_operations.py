@@ -82,7 +82,7 @@ async def test_metrics_are_prometheus_text(anyone: httpx.AsyncClient) -> None:
 async def test_the_documentation_lists_every_declared_route(anyone: httpx.AsyncClient) -> None:
     document = (await anyone.get("/openapi.json")).json()
     documented = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
-    assert documented == {(one.method, one.path) for routes in ROUTES for one in routes.specs}
+    assert documented == {(one.method, one.documented_path) for routes in ROUTES for one in routes.specs if one.documented}
     operations = [operation for item in document["paths"].values() for operation in item.values()]
     assert len({operation["operationId"] for operation in operations}) == len(operations)
     assert all(operation["summary"].endswith(".") for operation in operations)
