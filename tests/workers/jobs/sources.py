@@ -123,6 +123,7 @@ SOURCES: Mapping[str, Foreign] = {
     ),
     "pixels that are not square": Foreign("wide.mp4", _film(*BOTH, "-vf", "setsar=4/3", *H264, "-c:a", "aac"), size=(170, 96)),
     "picture after sound": Foreign("late.mkv", _late),
+    "one picture": Foreign("one.mp4", lambda path: film(path, *H264, frames=1), sounds=0, numbers=(0,)),
     "two sounds": Foreign(
         "two.mkv",
         _film("-map", "0:v", "-map", "1:a", "-map", "1:a", *H264, "-c:a", "aac", "-metadata:s:a:0", "language=ger", "-shortest"),

@@ -12,6 +12,8 @@ LONGEST: Final = 12 * 3600.0
 STALLED: Final = 120.0
 """Seconds without a new frame and a new byte."""
 _QUIET: Final = ("-hide_banner", "-nostdin", "-nostats", "-v", "error", "-progress", "pipe:1", "-y")
+_THREADS: Final = ("-filter_threads", "4", "-filter_complex_threads", "4", "-threads", "4")
+"""Of filters, and of the decoder of the first input. More threads hold more pictures, and the memory of a process is limited."""
 _NO_SPACE: Final = 1_048_576
 _MOVES: Final = frozenset({"frame", "out_time_us", "total_size"})
 
@@ -33,7 +35,7 @@ def encode(
         seen[name] = value
         return moved
 
-    ended = context.run("ffmpeg", *_QUIET, *arguments, seconds=LONGEST, stall=STALLED, on_line=follow)
+    ended = context.run("ffmpeg", *_QUIET, *_THREADS, *arguments, seconds=LONGEST, stall=STALLED, on_line=follow)
     if ended.status != 0:
         fail_for_space(context)
         raise StepFailed(complaint(ended, source.path, name=source.name, program="ffmpeg"), final=ended.status > 0)

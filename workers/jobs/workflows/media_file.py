@@ -196,6 +196,8 @@ def seconds(time: float) -> str:
 
 def _asked(context: StepContext[Any], path: Path, *arguments: str, name: str) -> dict[str, Any]:
     ended = context.run("ffprobe", "-v", "error", *_LIMITS, *arguments, "-i", f"file:{path}", seconds=SECONDS)
+    if b"whitelist" in ended.errors:
+        raise StepFailed(f"{name} is of a format that is not read.", final=True)
     if ended.status != 0:
         raise StepFailed(complaint(ended, path, name=name, program="ffprobe"), final=ended.status > 0)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from workers.jobs.workflows.media_file import seconds
@@ -15,8 +14,9 @@ _KEYS: Final = ("-force_key_frames", f"expr:gte(t,n_forced*{KEY_SECONDS})", "-fo
 _TIMES: Final = ("-fps_mode", "vfr", "-enc_time_base", "demux")
 _BT709: Final = "out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv"
 _SDR: Final = f"scale={_BT709}:intent=perceptual:flags=bicubic,format=yuv420p"
-_MOST_THREADS: Final = 4
-"""Of each encoder. Each holds pictures, and the memory of the process is limited."""
+_THREADS: Final = 4
+_LARGE: Final = 1080
+"""Lines. Encoders hold the pictures that they look ahead at, and the memory of the process is limited."""
 _LAYOUTS: Final = {1: ("mono", "96k"), 2: ("stereo", "160k"), 6: ("5.1", "384k")}
 
 
@@ -29,13 +29,13 @@ def progressive_sdr(picture: Picture) -> tuple[str, ...]:
     )
 
 
-def h264(bit_rate: int, *, quality: int) -> tuple[str, ...]:
+def h264(lines: int, *, bit_rate: int, quality: int) -> tuple[str, ...]:
     """With a key frame every two seconds, at the same times whatever the size. `quality` is the rate factor, lower is better, and
     `bit_rate` the most that is used for it. Frames keep their times."""
     limits = ("-maxrate", str(bit_rate), "-bufsize", str(2 * bit_rate))
-    threads = ("-threads", str(min(os.cpu_count() or 1, _MOST_THREADS)))
+    memory = ("-threads", str(_THREADS), *(("-rc-lookahead", "10") if lines > _LARGE else ()))
     coded = ("-c:v", "libx264", "-preset", "fast", "-crf", str(quality), *limits, "-pix_fmt", "yuv420p")
-    return (*coded, *threads, *_KEYS, *_TIMES)
+    return (*coded, *memory, *_KEYS, *_TIMES)
 
 
 def aac(sound: Sound, place: int = 0, *, start: float | None) -> tuple[str, ...]:

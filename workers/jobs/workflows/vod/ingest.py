@@ -66,9 +66,8 @@ def convert(context: StepContext[VodIngest]) -> StepResult:
     sounds = (
         option for place, sound in enumerate(found.sounds) for option in _sound(sound, place, None if copied else found.picture)
     )
-    encode(
-        context, found.file, *found.file.input(), *tracks, *sounds, *PLAIN, "-movflags", "+faststart", CONVERTED, lasts=found.lasts
-    )
+    made = (*PLAIN, "-movflags", "+faststart", CONVERTED)
+    encode(context, found.file, *found.file.input(), *tracks, *sounds, *made, lasts=found.lasts)
     found.check_length(length_of(context, CONVERTED))
     context.keep(context.workspace / CONVERTED, CONVERTED)
     how = "copied" if copied else "encoded again"
@@ -104,7 +103,7 @@ def _picture_copied(picture: Picture) -> tuple[str, ...]:
 def _picture_encoded(picture: Picture) -> tuple[str, ...]:
     size = f"scale={picture.width // 2 * 2}:{picture.height // 2 * 2}:flags=bicubic:out_range=tv,format=yuv420p,setsar=1"
     filters = ("-filter:v", ",".join((*progressive_sdr(picture), size)))
-    return ("-map", f"0:{picture.index}", *filters, *h264(_BIT_RATE, quality=17))
+    return ("-map", f"0:{picture.index}", *filters, *h264(picture.lines, bit_rate=_BIT_RATE, quality=17))
 
 
 def _sound(sound: Sound, place: int, picture: Picture | None) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def _filters(found: Source, renditions: tuple[Rendition, ...]) -> str:
 
 
 def _video(one: Rendition, number: int) -> tuple[str, ...]:
-    return ("-map", f"[v{number}]", *h264(one.bit_rate, quality=_QUALITY), *PLAIN, one.file)
+    return ("-map", f"[v{number}]", *h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY), *PLAIN, one.file)
 
 
 def _audio(sound: Sound, picture: Picture, name: str) -> tuple[str, ...]:

@@ -76,13 +76,14 @@ def _rendition(context: StepContext[Any], video: Mapping[str, Any]) -> MediaFile
 
 
 def _poster(context: StepContext[Any], file: MediaFile, video: Mapping[str, Any], duration: float) -> None:
-    """A typical picture after a tenth of the film: the first ones are often black."""
+    """A typical picture after a tenth of the film, if one begins there: the first ones are often black."""
     width = min(int(video["width"]), _WIDEST_POSTER)
-    chosen = f"scale={width}:-2:flags=lanczos,thumbnail=50"
-    picture = (*file.input(duration / 10), "-map", "0:v", "-vf", chosen, "-frames:v", "1", *_JPEG, "-update", "1", POSTER)
-    encode(context, file, *picture, lasts=0.0)
-    if not (context.workspace / POSTER).is_file():
-        raise StepFailed("No picture of the film can be decoded.", final=True)
+    chosen = ("-vf", f"scale={width}:-2:flags=lanczos,thumbnail=50", "-frames:v", "1", *_JPEG, "-update", "1", POSTER)
+    for at in (duration / 10, 0.0):
+        encode(context, file, *file.input(at), "-map", "0:v", *chosen, lasts=0.0)
+        if (context.workspace / POSTER).is_file():
+            return
+    raise StepFailed("No picture of the film can be decoded.", final=True)
 
 
 def _sprites(
