@@ -17,6 +17,7 @@ import pytest
 from domain.drm import pssh, widevine
 from domain.drm.settings import DrmSettings
 from domain.drm.systems import Scheme
+from domain.media_event.published_files import is_withheld
 from tests.workers.jobs.counted import BITS, film, numbers, probed, tool
 from tests.workers.jobs.packaging import Results, published, run, shown_by_packager
 from workers.jobs.protocol import Failed, Protection
@@ -50,7 +51,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for content in ("film", "secret"):
         (root / content).mkdir(parents=True)
     film(root / "film/film.mp4", *TRACKS, *H264, inputs=TONES)
+    (root / "film/metadata.json").write_text('{"contentId": "film", "startTime": "2031-01-02T19:00:00.000Z"}')
     (root / "secret/secret.mp4").write_bytes((root / "film/film.mp4").read_bytes())
+    (root / "secret/metadata.json").write_text("{")
     return root
 
 
@@ -127,7 +130,7 @@ def test_sprites_show_the_frames_of_their_times(clear: Results, root: Path) -> N
 def test_the_metadata_file_lists_what_is_published(clear: Results, root: Path) -> None:
     folder = root / "film"
     found = json.loads((folder / "metadata.json").read_text())
-    assert (found["contentId"], found["duration"]) == ("film", 4.0)
+    assert (found["contentId"], found["duration"], found["startTime"]) == ("film", 4.0, "2031-01-02T19:00:00.000Z")
     assert {one["name"] for one in found["files"]} == published(root) - {"metadata.json"}
     assert all((folder / one["name"]).stat().st_size == one["size"] for one in found["files"])
     server = ElementTree.parse(folder / "film.ism").getroot()
@@ -166,7 +169,8 @@ def test_protected_content_is_shown_with_its_key_only(encrypted: Results, root: 
 
 def test_nothing_of_protected_content_is_published_in_clear_and_no_key(encrypted: Results, root: Path) -> None:
     names = published(root, "secret")
-    assert {name.partition("/")[0] for name in names if "/" in name} == {"cenc", "cbcs"}
+    assert {name.rpartition("/")[0] for name in names} == {"", "cenc", "cbcs"}
+    assert all(name in ("secret.mp4", "secret.ism", "metadata.json") or not is_withheld(name) for name in names)
     assert encrypted["package"]["drm"] == DRM
     assert all(form not in str(encrypted) for form in (KEY.hex(), b64encode(KEY).decode()))
     for name in names:

@@ -15,6 +15,7 @@ from pathlib import Path
 from re import compile as regex
 from typing import Any, Final
 
+from domain.kernel.strict_json import NotStrict, strict_json
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.protocol import Protection
 from workers.jobs.workflow import Step, Workflow
@@ -29,6 +30,7 @@ METADATA: Final = "metadata.json"
 CLEAR: Final = "clear"
 PLAYLIST: Final = "master.m3u8"
 MANIFEST: Final = "manifest.mpd"
+_LONGEST_METADATA: Final = 1_048_576
 _SECONDS: Final = 6 * 3600.0
 _FAIRPLAY_SCHEME: Final = "cbcs"
 _ROLES: Final = ("main", "alternate", "supplementary", "commentary", "dub", "description", "caption", "subtitle")
@@ -41,22 +43,18 @@ _DIGITS: Final = regex(r"[0-9A-Fa-f]{16,}")
 def package(context: StepContext[PackageParameters]) -> StepResult:
     made: Mapping[str, Any] = context.results["renditions"]
     protection = context.protection()
-    sets = [CLEAR] if protection is None else list(protection.boxes)
-    for number, name in enumerate(sets, 1):
-        _packaged(context, name, made, protection)
-        context.progress(number / (len(sets) + 1), name)
+    schemes = [CLEAR] if protection is None else list(protection.boxes)
+    for number, scheme in enumerate(schemes, 1):
+        _packaged(context, scheme, made, *((), b"") if protection is None else _encryption(scheme, protection))
+        context.progress(number / (len(schemes) + 1), scheme)
     content_id = context.job.content_id
     files: dict[str, Path] = {}
     if "convert" in context.results:
         files[f"{content_id}.mp4"] = _taken(context, CONVERTED)
     files |= {name: _taken(context, name) for name in context.results["thumbnails"]["files"]}
-    files |= {f"{name}/{path.name}": path for name in sets for path in _in_order(context.workspace / name)}
-    files[f"{content_id}.ism"] = _written(context, "renditions.ism", smil(made, folder=sets[0]))
-    sizes = [{"name": name, "size": path.stat().st_size} for name, path in files.items()]
-    if f"{content_id}.mp4" not in files:
-        sizes.insert(0, {"name": f"{content_id}.mp4", "size": context.path(f"{content_id}/{content_id}.mp4").stat().st_size})
-    described = {"contentId": content_id, "duration": made["duration"], "files": sizes}
-    files[METADATA] = _written(context, METADATA, json.dumps(described, ensure_ascii=False, indent=1))
+    files |= {f"{folder}/{path.name}": path for folder in schemes for path in _in_order(context.workspace / folder)}
+    files[f"{content_id}.ism"] = _written(context, "renditions.ism", smil(made, folder=schemes[0]))
+    files[METADATA] = _written(context, METADATA, json.dumps(_described(context, made, files), ensure_ascii=False, indent=1))
     for name, path in files.items():
         context.publish(path, name)
     return StepResult(
@@ -64,20 +62,42 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
         metadata={
             "duration": made["duration"],
             "thumbnail": POSTER,
-            "playlists": [f"{name}/{file}" for name in sets for file in (PLAYLIST, MANIFEST)],
+            "playlists": [f"{folder}/{file}" for folder in schemes for file in (PLAYLIST, MANIFEST)],
             "drm": None if protection is None else dict(protection.drm_json),
         },
     )
 
 
-def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], protection: Protection | None) -> None:
-    """One set of segments. The packager reads its key from its standard input."""
+def _described(context: StepContext[PackageParameters], made: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
+    """What `metadata.json` says. When the first picture was captured stays true of a file that is packaged again."""
+    content_id = context.job.content_id
+    source = f"{content_id}.mp4"
+    sizes = {name: path.stat().st_size for name, path in files.items()}
+    began = {}
+    if source not in files:
+        sizes = {source: context.path(f"{content_id}/{source}").stat().st_size} | sizes
+        began = _began(context.path(f"{content_id}/{METADATA}"))
+    listed = [{"name": name, "size": size} for name, size in sizes.items()]
+    return {"contentId": content_id, "duration": made["duration"], **began, "files": listed}
+
+
+def _began(earlier: Path) -> dict[str, str]:
+    try:
+        with earlier.open("rb") as file:
+            found = strict_json(file.read(_LONGEST_METADATA))
+    except (OSError, NotStrict):
+        return {}
+    start = found.get("startTime") if isinstance(found, dict) else None
+    return {"startTime": start} if isinstance(start, str) else {}
+
+
+def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], flags: Sequence[str], secret: bytes) -> None:
+    """One set of segments. The packager reads `secret`, further flags, from its standard input."""
     (context.workspace / folder).mkdir()
     audios: Sequence[Mapping[str, Any]] = made["audios"]
     default = ("--default_language", audios[0]["language"]) if audios and audios[0]["language"] else ()
     manifests = ("--hls_master_playlist_output", f"{folder}/{PLAYLIST}", "--mpd_output", f"{folder}/{MANIFEST}")
     segments = ("--segment_duration", str(2 * KEY_SECONDS), "--temp_dir", ".", "--quiet")
-    flags, secret = ((), b"") if protection is None else _encryption(folder, protection)
     tracks = [*_videos(context, folder, made["videos"]), *_audios(context, folder, audios)]
     ended = context.run("packager", *tracks, *manifests, *default, *segments, *flags, seconds=_SECONDS, given=secret)
     if ended.status != 0:
