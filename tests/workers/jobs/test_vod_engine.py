@@ -1,58 +1,98 @@
-"""A protected package by the whole engine: the key goes from the key provider to the packager, and into nothing that is stored."""
+"""A protected film by the whole engine: its Event says what was made, and the key is in nothing that is stored."""
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
 
-from domain.job.commands import AcceptJob
-from domain.job.values import Submission
+import pytest
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.job_handlers import job_handlers
+from domain.job.handlers import NewJob
+from domain.kernel.encryption import SecretCipher
 from domain.kernel.ports import Invocation
+from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent
+from domain.media_event.values import EventState, Mp4State
 from projections.job.numbers import JobNumbers
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
 from tests.projections.content_keys.issuing import handlers_on, issue_one, key_request
 from tests.workers.jobs.counted import film, numbers, tool
-from tests.workers.jobs.engine import Engine, process
+from tests.workers.jobs.engine import ENGINE, Engine, once, process
 from tests.workers.jobs.packaging import published
 from tests.workers.jobs.sources import BOTH, FRAMES, H264, TONE
-from workers.jobs.registry import builtin
 
 Migrated = tuple[str, str | None]
+EVENT = uuid4()
 ADMIN = Invocation.by("admin")
 
 
-async def test_an_event_with_drm_is_ingested_encrypted(database_url: str, migrated: Migrated, tmp_path: Path) -> None:
-    event = uuid4()
-    content_id = str(event)
+@pytest.fixture
+async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> AsyncIterator[Engine]:
+    async with process(database_url, migrated[1], media_root=tmp_path / "media", roles=(*ENGINE, "outcomes")) as inner:
+        yield Engine(inner, JobNumbers(inner.database))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Open to the account of steps."""
     root = tmp_path / "media"
     (root / "in").mkdir(parents=True)
     film(root / "in/film.mkv", *BOTH, *H264, "-c:a", "aac", frames=FRAMES, inputs=TONE)
     for path in (root, root / "in", root / "in/film.mkv"):
-        path.chmod(0o755)  # for the account of steps
-    parameters = {"content_id": content_id, "file": "in/film.mkv"}
-    graph = builtin().checked("vod_ingest", parameters)[0].graph()
-    submission = Submission(client="studio", workflow="vod_ingest", content_id=content_id, parameters=parameters, tasks=graph)
-    async with process(database_url, migrated[1], media_root=root) as inner:
-        engine = Engine(inner, JobNumbers(inner.database))
-        await inner.executor.execute(AddOrUpdateEvent(event, {"vod_drm": True}, new=True), invocation=ADMIN)
-        number = await engine.numbers.draw()
-        await engine.do(AcceptJob(number, submission))
-        job = await engine.ended(number, seconds=120)
-        assert not job.failed, job.reason
-        found = job.tasks[5].result
-        assert found is not None
-        key = await issue_one(handlers_on(inner), key_request(content_id, "studio"))
-        assert found.metadata["drm"]["drm_data"][0]["key_id"] == str(key.kid)
-        texts = await inner.database.rows("SELECT convert_from(state, 'UTF8') FROM events")
-        lines = await inner.database.rows("SELECT message FROM job_log_lines")
+        path.chmod(0o755)
+    return root
+
+
+async def submit(engine: Engine) -> int:
+    """As a client does."""
+    inner = engine.inner
+    records, vault = RecordQueries(inner.database, RECORDS), Vault(inner.database, SecretCipher(bytes(32)))
+    handlers = job_handlers(inner.database, inner.executor, streams=inner.streams, records=records, vault=vault, clock=inner.clock)
+    parameters = {"content_id": str(EVENT), "file": "in/film.mkv", "publish": True}
+    return (
+        await handlers.submit_job(NewJob(client="studio", workflow="vod_ingest", parameters=parameters), invocation=ADMIN)
+    ).aggregate.number
+
+
+async def public(engine: Engine) -> MediaEvent:
+    async def ask() -> MediaEvent | None:
+        event = await engine.inner.streams.load(MediaEvent.stream(EVENT))
+        assert isinstance(event, MediaEvent)
+        return event if event.details.state is EventState.VOD_PUBLIC else None
+
+    return await once(ask)
+
+
+async def test_an_event_with_drm_is_ingested_encrypted(root: Path, engine: Engine, tmp_path: Path) -> None:
+    inner = engine.inner
+    changes = {"vod_drm": True}
+    await inner.executor.execute(AddOrUpdateEvent(EVENT, changes, state=EventState.PRE_VOD, new=True), invocation=ADMIN)
+    number = await submit(engine)
+    job = await engine.ended(number, seconds=120)
+    assert not job.failed, job.reason
+    event = await public(engine)
+    key = await issue_one(handlers_on(inner), key_request(str(EVENT), "studio"))
+    assert (event.details.mp4_state, event.details.thumbnail) == (Mp4State.AVAILABLE, "thumbnail.jpg")
+    drm = json.loads(event.details.drm_json or "")
+    assert [(entry["name"], entry["key_id"]) for entry in drm["drm_data"]] == [("CENC", str(key.kid)), ("FAIRPLAY", str(key.kid))]
+    texts = await inner.database.rows("SELECT convert_from(state, 'UTF8') FROM events")
+    lines = await inner.database.rows("SELECT message FROM job_log_lines")
     assert str(key.kid) in str(texts)
     assert key.key.hex() not in f"{texts}{lines}"
-    names = published(root, content_id)
+    names = published(root, str(EVENT))
     assert {name.rpartition("/")[0] for name in names} == {"", "cenc", "cbcs"}
-    assert f"{content_id}.mp4" in names
-    plain = tmp_path / "plain.mp4"
-    given = ["-decryption_key", key.key.hex(), "-i", str(root / content_id / "cbcs/video-96.mp4")]
-    subprocess.run([tool("ffmpeg"), "-v", "error", *given, "-c", "copy", str(plain)], check=True)  # noqa: ASYNC221
-    assert numbers(plain) == list(range(FRAMES))
+    assert f"{EVENT}.mp4" in names
+    assert decrypted(root / str(EVENT) / "cbcs/video-96.mp4", key.key, tmp_path / "plain.mp4") == list(range(FRAMES))
     assert not (root / ".jobs" / str(number)).exists()
+
+
+def decrypted(path: Path, key: bytes, plain: Path) -> list[int]:
+    given = ["-decryption_key", key.hex(), "-i", str(path), "-c", "copy", str(plain)]
+    subprocess.run([tool("ffmpeg"), "-v", "error", *given], check=True)
+    return numbers(plain)
