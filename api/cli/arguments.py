@@ -98,6 +98,18 @@ def _jobs(parser: ArgumentParser) -> None:
         one.add_argument("id", metavar="ID", type=_positive)
 
 
+def _media(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    ingest = actions.add_parser("ingest", help="make an Event of a file, package it for players, and follow that")
+    ingest.add_argument("file", metavar="FILE", type=Path, help="any container and codec that ffmpeg reads")
+    ingest.add_argument("--title", type=_text, required=True, metavar="TEXT", help="the title of the Event")
+    ingest.add_argument("--drm", action="store_true", help="encrypt the packages with a key of the key provider")
+    ingest.add_argument("--publish", action="store_true", help="make the Event public when it is packaged")
+    ingest.add_argument(
+        "--client", type=_text, default="admin", metavar="NAME", help="whose job and content key it is (default: %(default)s)"
+    )
+
+
 def _client(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="create a client and show its key, once")
@@ -294,6 +306,13 @@ JOBS = Command(
     "  medialedger jobs show 17\n  medialedger jobs logs 17 --follow\n  medialedger jobs watch\n  medialedger jobs watch 17 18\n"
     "  medialedger jobs pause 17\n  medialedger jobs resume 17\n  medialedger jobs break 17\n  medialedger jobs rerun 17",
     _jobs,
+)
+MEDIA = Command(
+    "bring media into the product",
+    "Makes an Event of a file, has it packaged for HLS and DASH by the running workers, and follows the job. A file outside of the "
+    "media root is copied there for as long as the job lasts.",
+    "medialedger media ingest film.mov --title 'The film' --publish\n  medialedger media ingest film.mov --title 'The film' --drm",
+    _media,
 )
 MIGRATE = Command(
     "bring the database's schema up to date",

@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, Command] = {
     "restore": arguments.RESTORE,
     "restored": arguments.RESTORED,
     "jobs": arguments.JOBS,
+    "media": arguments.MEDIA,
     "load-sample": arguments.LOAD_SAMPLE,
 }
 

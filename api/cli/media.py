@@ -1,0 +1,108 @@
+"""`medialedger media`: brings a file of this machine into the product, as a film of a new Event."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from argparse import Namespace
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from api.cli import shell
+from api.cli.job_progress import watch
+from api.cli.open_vault import open_vault
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.job_handlers import job_handlers
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.job.aggregate import Job
+from domain.job.handlers import NewJob
+from domain.job.values import JobState
+from domain.kernel.errors import DomainError
+from domain.media_event.changes import EventChanges
+from domain.media_event.handlers import EventHandlers
+from domain.media_event.values import EventState
+from projections.job.board import BoardQueries
+from projections.job.queries import JobQueries
+from projections.logbook.logbook import Logbook
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.jobs import folders
+from workers.jobs.media_paths import segment_fault
+
+_INCOMING: Final = "incoming"
+"""The folder below the media root for copies of sources."""
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    if not await asyncio.to_thread(args.file.is_file):
+        raise StartError(f"there is no file {args.file}")
+    try:
+        async with open_vault(settings) as (wired, vault):
+            return await _ingest(wired, vault, args, settings)
+    except DomainError as refusal:
+        raise StartError(str(refusal)) from None
+
+
+async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings) -> int:
+    """Interrupted, it leaves the job with its source to the workers."""
+    event = await _add_event(wired, args)
+    print(f"Event {event}", flush=True)
+    source = await asyncio.to_thread(_source, args.file, settings.media_root, event)
+    number = await _submit(wired, vault, event, args, file=str(source))
+    await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[number], client=None)
+    await asyncio.to_thread(folders.remove, settings.media_root, (_INCOMING, str(event)))
+    job = await wired.streams.load(Job.stream(number))
+    assert isinstance(job, Job)
+    if job.failed or job.state is not JobState.COMPLETED:
+        raise StartError(job.reason or "the job was broken off")
+    playlist = f"{event}/{'cbcs' if args.drm else 'clear'}/master.m3u8"
+    print(settings.media_root / playlist)
+    if args.publish and settings.media_serve != "off":
+        print(f"{_address(settings)}/media/{playlist}")
+    return 0
+
+
+async def _add_event(wired: Core, args: Namespace) -> UUID:
+    handlers = EventHandlers(
+        wired.executor,
+        RecordQueries(wired.database, RECORDS),
+        events=EventQueries(wired.database),
+        notes=Logbook(wired.database, wired.clock, machine=os.uname().nodename),
+    )
+    changes = EventChanges({"title": args.title, "vod_drm": args.drm, "state": EventState.PRE_VOD})
+    outcome = await handlers.add_or_update_event(None, changes, invocation=shell.invocation())
+    return UUID(outcome.aggregate.key)
+
+
+async def _submit(wired: Core, vault: Vault, event: UUID, args: Namespace, *, file: str) -> int:
+    records = RecordQueries(wired.database, RECORDS)
+    handlers = job_handlers(wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock)
+    parameters = {"content_id": str(event), "file": file, "publish": args.publish}
+    wanted = NewJob(client=args.client, workflow="vod_ingest", parameters=parameters)
+    return (await handlers.submit_job(wanted, invocation=shell.invocation())).aggregate.number
+
+
+def _source(file: Path, root: Path, event: UUID) -> Path:
+    """Below the media root, where steps can read it: as it is if it lies there, else a copy for as long as the job lasts."""
+    inside = file.resolve()
+    if inside.is_relative_to(root.resolve()):
+        return inside.relative_to(root.resolve())
+    name = file.name if segment_fault(file.name) is None else "source"
+    with folders.folder(root, (_INCOMING, str(event)), make=True) as place:
+        copy = os.open(name, folders.NEW_FILE, 0o600, dir_fd=place)
+        with file.open("rb") as original, open(copy, "wb") as made:
+            shutil.copyfileobj(original, made, 1_048_576)
+            if os.geteuid() == 0:
+                os.fchown(copy, -1, os.stat(root).st_gid)
+            os.fchmod(copy, folders.FILE_MODE)
+    return Path(_INCOMING, str(event), name)
+
+
+def _address(settings: Settings) -> str:
+    host = "localhost" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 - compared, not listened at
+    return settings.public_url or f"http://{host}:{settings.port}"

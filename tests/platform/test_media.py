@@ -1,0 +1,79 @@
+"""`medialedger media ingest`, as a person calls it, with the workers of another process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from api.cli.main import main
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import EventState
+from projections.job.numbers import JobNumbers
+from tests.workers.jobs.counted import film, numbers
+from tests.workers.jobs.engine import ENGINE, Engine, once, process
+
+Migrated = tuple[str, str | None]
+Said = tuple[int, str, str]
+Call = Callable[..., Awaitable[Said]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "media"
+    root.mkdir()
+    root.chmod(0o755)  # for the account of steps
+    return root
+
+
+@pytest.fixture
+async def engine(database_url: str, migrated: Migrated, root: Path) -> AsyncIterator[Engine]:
+    async with process(database_url, migrated[1], media_root=root, roles=(*ENGINE, "outcomes")) as inner:
+        yield Engine(inner, JobNumbers(inner.database))
+
+
+@pytest.fixture
+def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path))
+
+    async def called(*words: object) -> Said:
+        code = await asyncio.to_thread(main, ["media", *map(str, words)])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return called
+
+
+async def test_a_file_becomes_a_public_film(call: Call, engine: Engine, root: Path, tmp_path: Path) -> None:
+    film(tmp_path / "final cut.mkv", frames=50)
+    code, said, error = await call("ingest", tmp_path / "final cut.mkv", "--title", "The film", "--publish")
+    assert (code, error) == (0, "")
+    event_id = said.splitlines()[0].removeprefix("Event ")
+    assert "vod_ingest" in said
+    assert said.splitlines()[-2:] == [
+        f"{root}/{event_id}/clear/master.m3u8",
+        f"http://127.0.0.1:8080/media/{event_id}/clear/master.m3u8",
+    ]
+    assert numbers(root / event_id / "clear/master.m3u8") == list(range(50))
+    assert not (root / "incoming" / event_id).exists()
+
+    async def public() -> MediaEvent | None:
+        event = await engine.inner.streams.load(MediaEvent.stream(event_id))
+        assert isinstance(event, MediaEvent)
+        return event if event.details.state is EventState.VOD_PUBLIC else None
+
+    assert (await once(public)).details.title == "The film"
+
+
+async def test_what_cannot_be_packaged_is_said_in_one_line(call: Call, engine: Engine, root: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "none.mp4"
+    assert await call("ingest", missing, "--title", "x") == (1, "", f"medialedger: there is no file {missing}\n")
+    (root / "empty.mp4").write_bytes(b"")
+    (root / "empty.mp4").chmod(0o644)
+    code, _, error = await call("ingest", root / "empty.mp4", "--title", "x")
+    assert code == 1
+    assert error.startswith("medialedger: the task convert failed: ffprobe: empty.mp4")
+    assert (root / "empty.mp4").exists(), "it was there before"
