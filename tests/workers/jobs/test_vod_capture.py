@@ -7,7 +7,7 @@ import pytest
 from tests.workers.jobs.capturing import Studio, studio
 from tests.workers.jobs.counted import numbers, probed
 from tests.workers.jobs.origin import Origin
-from tests.workers.jobs.streamed import moment, playlist
+from tests.workers.jobs.streamed import SYNC, heard, moment, playlist
 
 __all__ = ["studio"]
 
@@ -69,7 +69,7 @@ async def test_the_highest_rendition_with_its_audio_is_taken(studio: Studio) -> 
     async with Origin(files, moved={"redirected": "/master.m3u8"}) as origin:
         made = await studio.captured([f"{origin.url}/redirected"], "00:00:01.200", "00:00:05", frame_accurate=True)
     assert numbers(made) == list(range(30, 125))
-    assert [one["codec_type"] for one in probed(made)["streams"]] == ["video", "audio"]
+    assert heard(made) == pytest.approx([0.8, 1.8, 2.8], abs=SYNC)
     assert float(probed(made)["format"]["duration"]) == pytest.approx(3.8, abs=0.05)
 
 
@@ -84,6 +84,8 @@ async def test_two_origins_with_different_gaps_give_one_whole_file(studio: Studi
         assert numbers(made) == list(range(200))
         copied = await studio.captured(urls, moment(0), moment(8))
     assert numbers(copied) == list(range(200))
+    assert heard(made) == pytest.approx(range(1, 8), abs=SYNC)
+    assert heard(copied) == pytest.approx(range(1, 8), abs=SYNC)
     assert studio.result.metadata["gaps"]
     assert all(gap["filledBy"] for gap in studio.result.metadata["gaps"])
     assert "taken from source" in studio.told
@@ -95,13 +97,36 @@ async def test_what_nobody_has_is_left_out_and_told(studio: Studio, accurate: bo
         made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(2), moment(5), frame_accurate=accurate)
     assert numbers(made)[:50] == [*range(50, 75), *range(100, 125)]
     assert studio.described["duration"] == pytest.approx(2.0, abs=0.03)
+    assert heard(made) == [], "the second with the tone is missing"
     told = {"track": "main", "from": "2026-01-01T12:00:03.000Z", "to": "2026-01-01T12:00:04.000Z", "filledBy": None}
     assert studio.result.metadata["gaps"] == [told]
     assert "from 2026-01-01T12:00:03.000Z to 2026-01-01T12:00:04.000Z: no source has it" in studio.told
 
 
-async def test_dash_with_a_timeline_is_cut_to_the_frame(studio: Studio) -> None:
-    async with Origin(studio.files("dash")) as origin:
-        made = await studio.captured([f"{origin.url}/dash/i.mpd"], "00:00:01.400", "00:00:03.200", frame_accurate=True)
-    assert numbers(made) == list(range(35, 80))
-    assert [one["codec_type"] for one in probed(made)["streams"]] == ["video", "audio"]
+async def test_time_stamps_that_begin_again_are_counted_on(studio: Studio) -> None:
+    """They do so within the third of the segments."""
+    async with Origin(studio.files("wrapped") | {"wrapped/i.m3u8": playlist(range(8), tags={6: "#EXT-X-GAP"})}) as origin:
+        url = f"{origin.url}/wrapped/i.m3u8"
+        made = await studio.captured([url], moment(1.4), moment(5.2), frame_accurate=True)
+        assert numbers(made) == list(range(35, 130))
+        made = await studio.captured([url], moment(3.4), moment(8), frame_accurate=True)
+    assert numbers(made) == [*range(85, 150), *range(175, 200)]
+    assert heard(made)[:2] == pytest.approx([0.6, 1.6], abs=SYNC)
+    assert heard(made)[2:] == pytest.approx([2.54, 2.6], abs=SYNC), "the last audio before a gap is in the segment that is missing"
+
+
+@pytest.mark.parametrize("accurate", [True, False])
+async def test_sources_of_other_encoders_fill_a_gap(studio: Studio, accurate: bool) -> None:
+    """Their segments begin at other moments: the first source is left where a segment of the other begins."""
+    other = [f"#EXT-X-PROGRAM-DATE-TIME:{moment(0)}", "#EXTINF:1.52,", "s0.ts"]
+    for number in range(1, 7):
+        other += [f"#EXT-X-PROGRAM-DATE-TIME:{moment(number + 0.52)}", "#EXTINF:1,", f"s{number}.ts"]
+    listed = "\n".join(["#EXTM3U", "#EXT-X-TARGETDURATION:1", *other, "#EXT-X-ENDLIST"]).encode()
+    first_files = studio.files("ts") | {"ts/i.m3u8": playlist(range(8), tags={3: "#EXT-X-GAP"})}
+    async with Origin(first_files) as first, Origin(studio.files("other") | {"other/i.m3u8": listed}) as second:
+        urls = [f"{first.url}/ts/i.m3u8", f"{second.url}/other/i.m3u8"]
+        made = await studio.captured(urls, moment(1), moment(6), frame_accurate=accurate)
+    shown = numbers(made)
+    assert len(set(range(25, 150)) - set(shown)) <= 3
+    assert len(shown) - len(set(shown)) <= 3
+    assert heard(made)[-4:] == pytest.approx([1, 2, 3, 4], abs=SYNC)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from workers.jobs.workflows.capture.dash import Listed
-from workers.jobs.workflows.capture.segments import Kind, Resource, Segment
+from workers.jobs.workflows.capture.segments import LONGEST, Kind, Resource, Segment, SourceFault
 
 _APART = 0.5
 
@@ -37,6 +37,8 @@ class DashTrack:
         return len(self.segments) > before
 
     def _add(self, one: Listed) -> None:
+        if one.lasts > LONGEST:
+            raise SourceFault(f"A segment lasts more than {LONGEST:g} s.", final=True)
         last = self.segments[-1] if self.segments else None
         made = Segment(self._source, self._kind, one.epoch, 0, one.resource, one.at, one.lasts, one.init)
         if last is not None:

@@ -11,13 +11,12 @@ from datetime import UTC, datetime
 from re import compile as regex
 from typing import Final
 
-from workers.jobs.workflows.capture.segments import MOST_ENTRIES, Part, Resource, SourceFault, joined
+from workers.jobs.workflows.capture.segments import LONGEST, MOST_ENTRIES, Part, Resource, SourceFault, joined
 
 _ATTRIBUTE: Final = regex(r'([A-Z0-9-]+)=("[^"]*"|[^",\s]*)(?:,|$)')
 _NUMBER: Final = regex(r"\d{1,18}")
 _SECONDS: Final = regex(r"\d{1,9}(?:\.\d{1,18})?")
 _RANGE: Final = regex(r"(\d{1,18})(?:@(\d{1,18}))?")
-_LONGEST: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +215,8 @@ def _whole(text: str) -> int:
 
 def _duration(text: str) -> float:
     found = float(text) if _SECONDS.fullmatch(text.strip()) else -1.0
-    if not 0 <= found <= _LONGEST:
-        raise SourceFault("A duration of the playlist is no number of seconds, or more than an hour.", final=True)
+    if not 0 <= found <= LONGEST:
+        raise SourceFault(f"A duration of the playlist is no number of seconds, or more than {LONGEST:g}.", final=True)
     return found
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Any, Final
 
+from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.capture.pieces import WRAP, Packet, Piece, Run, Workbench, placed, runs
+from workers.jobs.workflows.capture.pieces import ADJOINING, WRAP, Packet, Piece, Run, Workbench, placed, runs
 from workers.jobs.workflows.capture.recorder import SHARE, Recorded
 from workers.jobs.workflows.capture.shelf import Shelf
 from workers.jobs.workflows.encode import encode
@@ -18,8 +21,11 @@ _HALF: Final = 0.0005
 _FRAME: Final = 0.001
 _ROOM: Final = 10.0
 """Where the first frame lies in a file that is put together from pieces: time stamps of MPEG-TS are not negative."""
+_EARLY: Final = 0.5
 _ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "192k")
 _EVEN: Final = "scale='2*ceil(iw/2)':'2*ceil(ih/2)'"
+_FORWARD: Final = "select='isnan(prev_selected_t)+gt(t,prev_selected_t)'"
+"""Where sources with other key frames adjoin, the last frames of one may be those that others were predicted from."""
 _SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
 
 
@@ -49,12 +55,15 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of a track: a run, how far its time stamps are moved, and between which places it is used."""
+    """A piece of a track: what of a run is used, how far its time stamps are moved, and between which places: `begin` to `end`.
+    `sound` is the place where its audio begins."""
 
     run: Run
+    used: tuple[float, float]
     shift: float
     begin: float
     end: float
+    sound: float | None
 
 
 def join(context: StepContext[Any], recorded: Recorded, *, shelf: Shelf, accurate: bool, copy_ts: bool) -> Joined:
@@ -65,7 +74,10 @@ def join(context: StepContext[Any], recorded: Recorded, *, shelf: Shelf, accurat
         raise StepFailed(f"The recording has more than {MOST_PIECES} pieces.", final=True)
     pieces = placed(main, workbench, keep_gaps=copy_ts, wraps=wraps)
     cut = _cut(pieces, recorded, accurate=accurate)
-    parts = [_Part(one.run, one.shift, one.begins, one.place(one.run.end)) for one in pieces]
+    parts = [
+        _Part(one.run, (one.run.begin, one.run.end), one.shift, one.begins, one.place(one.run.end), _moved(one.sound, one.shift))
+        for one in pieces
+    ]
     tracks = [parts, *_audio(recorded, workbench, pieces)]
     raw = all(len(one) == 1 and one[0].shift == 0 for one in tracks)
     origin = 0.0 if raw else pieces[0].begins - _ROOM
@@ -108,6 +120,22 @@ def _last(piece: Piece, end: float) -> tuple[Packet, float]:
     return found, found.pts + piece.shift
 
 
+def _moved(time: float | None, shift: float) -> float | None:
+    return None if time is None else time + shift
+
+
+def _heard(track: list[_Part]) -> list[tuple[float, float]]:
+    """Between which places the audio of each part is used. A muxer writes audio some time before or after the video of its time, so
+    where parts adjoin it goes over from one to the other where that of the other begins."""
+    adjoins = [False, *(abs(b.used[0] - a.used[1]) <= ADJOINING for a, b in pairwise(track))]
+    begins = [
+        one.sound if met and one.sound is not None and one.begin - _EARLY < one.sound < one.begin else one.begin
+        for one, met in zip(track, adjoins, strict=True)
+    ]
+    ends = [begin if met else one.end for one, begin, met in zip(track, begins[1:], adjoins[1:], strict=False)]
+    return list(zip(begins, [*ends, track[-1].end], strict=True))
+
+
 def _audio(recorded: Recorded, workbench: Workbench, pieces: list[Piece]) -> list[list[_Part]]:
     """Separate audio, moved as the video of the same time was, and left out where there is no video."""
     plan = recorded.plans.get("audio")
@@ -121,13 +149,23 @@ def _audio(recorded: Recorded, workbench: Workbench, pieces: list[Piece]) -> lis
             begin, end = max(run.begin, piece.run.begin), min(run.end, piece.run.end)
             if end - begin <= _FRAME:
                 continue
-            expected = piece.place(run.segments[0].at)
-            same = run.segments[0].source == piece.run.segments[0].source and abs(origin + piece.shift - expected) < 1.0
-            shift = piece.shift if same else expected - origin
+            shift = _alongside(run, origin, piece, pieces=pieces)
             if recorded.container == "mpegts":
-                shift += round((expected - origin - shift) / WRAP) * WRAP
-            found.append(_Part(run, shift, piece.place(begin), piece.place(end)))
+                shift += round((piece.place(run.segments[0].at) - origin - shift) / WRAP) * WRAP
+            sound = origin + shift if begin == run.begin else None
+            found.append(_Part(run, (begin, end), shift, piece.place(begin), piece.place(end), sound))
     return [found]
+
+
+def _alongside(run: Run, origin: float, piece: Piece, *, pieces: list[Piece]) -> float:
+    """How far audio is moved beside a piece of video: as the video of its own source is, else to where it is expected."""
+    expected = piece.place(run.segments[0].at)
+    shifts = [
+        one.shift + one.left_out - piece.left_out
+        for one in (piece, *pieces)
+        if one.run.segments[0].source == run.segments[0].source
+    ]
+    return next((shift for shift in shifts if abs(origin + shift - expected) < 1.0), expected - origin)
 
 
 def _file(context: StepContext[Any], workbench: Workbench, track: list[_Part], *, raw: bool, origin: float, name: str) -> Path:
@@ -138,25 +176,20 @@ def _file(context: StepContext[Any], workbench: Workbench, track: list[_Part], *
         return made
     piece, moved = context.workspace / f"{name}-piece", context.workspace / f"{name}-moved.ts"
     with made.open("wb") as file:
-        for part in track:
+        for part, sound in zip(track, _heard(track), strict=True):
             workbench.write(part.run, piece)
-            _move(context, piece, moved, part=part, origin=origin)
-            file.write(moved.read_bytes()) if moved.stat().st_size < 1_048_576 else _append(moved, file)
+            _move(context, piece, moved, part=part, sound=sound, origin=origin)
+            with moved.open("rb") as source:
+                copyfileobj(source, file, MIB)
             moved.unlink()
     piece.unlink()
     return made
 
 
-def _append(moved: Path, file: Any) -> None:
-    with moved.open("rb") as source:
-        while data := source.read(1_048_576):
-            file.write(data)
-
-
-def _move(context: StepContext[Any], piece: Path, moved: Path, *, part: _Part, origin: float) -> None:
-    begin, end = seconds(part.begin - part.shift - _FRAME), seconds(part.end - part.shift - _FRAME)
+def _move(context: StepContext[Any], piece: Path, moved: Path, *, part: _Part, sound: tuple[float, float], origin: float) -> None:
+    begin, until, end = (seconds(place - part.shift - _FRAME) for place in (*sound, part.end))
     source = MediaFile(context, piece, "a piece of the recording", {})
-    drops = ("-bsf:v", f"noise=drop=gte(dts*tb\\,{end})", "-bsf:a", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end})")
+    drops = ("-bsf:v", f"noise=drop=gte(dts*tb\\,{end})", "-bsf:a", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{until})")
     times = ("-output_ts_offset", seconds(part.shift - origin), "-muxdelay", "0", "-muxpreload", "0")
     output = ("-mpegts_flags", "+initial_discontinuity", "-f", "mpegts", moved.name)
     tracks = ("-map", "0:v?", "-map", "0:a?", "-c", "copy")
@@ -189,5 +222,5 @@ def _accurate(cut: Cut, origin: float, *, copy_ts: bool) -> tuple[str, ...]:
     video = f"trim=start={seconds(begin - origin)}:end={seconds(middle - origin)}"
     audio = f"atrim=start={seconds(cut.first - origin)}:end={seconds(cut.end - origin)}"
     moved = seconds(cut.first - origin if not copy_ts else -origin)
-    filters = ("-filter:v", f"{video},setpts=PTS-{moved}/TB,{_EVEN}", "-filter:a", f"{audio},asetpts=PTS-{moved}/TB")
+    filters = ("-filter:v", f"{video},{_FORWARD},setpts=PTS-{moved}/TB,{_EVEN}", "-filter:a", f"{audio},asetpts=PTS-{moved}/TB")
     return (*filters, *_ENCODED, *_SAME_TIMES)

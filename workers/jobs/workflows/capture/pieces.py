@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Any, Final
 
+from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.plan import Gap, Plan, Used
 from workers.jobs.workflows.capture.segments import Resource, Segment
@@ -18,7 +19,7 @@ from workers.jobs.workflows.media_file import SECONDS, MediaFile, complaint
 WRAP: Final = 2**33 / 90_000
 """Seconds after which time stamps of MPEG-TS begin again."""
 _SAME: Final = 0.1
-_ADJOINING: Final = 0.25
+ADJOINING: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,15 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A run on the line of time stamps of the file. What its packets say plus `shift` is their place there; `first` are the
-    packets of its first segment, `last` those of its last one, by their own time stamps. `gap` is how long nobody had anything
-    before it."""
+    packets of its first segment, `last` those of its last one, by their own time stamps; `sound` is when its audio begins, where
+    that is in the same segments. `left_out` is how much of the time before it is not in the file, since no source has it."""
 
     run: Run
     first: tuple[Packet, ...]
     last: tuple[Packet, ...]
-    shift: float
-    gap: float
+    sound: float | None
+    shift: float = 0.0
+    left_out: float = 0.0
 
     @property
     def origin(self) -> float:
@@ -112,7 +114,7 @@ class Workbench:
         with to.open("wb") as file:
             for name in ([run.init.digest] if run.init is not None else []) + names:
                 with self._shelf.path(name).open("rb") as part:
-                    shutil.copyfileobj(part, file, 1_048_576)
+                    copyfileobj(part, file, MIB)
 
     def packets(self, run: Run, segment: Segment, *, stream: str) -> tuple[Packet, ...]:
         """Of one segment, in the order in which they are decoded."""
@@ -123,7 +125,7 @@ class Workbench:
         ended = self._context.run("ffprobe", "-v", "error", *show, *media.input(), seconds=SECONDS)
         found = [one for line in ended.output.decode(errors="replace").splitlines() if (one := _packet(line)) is not None]
         made.unlink(missing_ok=True)
-        if not found:
+        if not found and (ended.status or stream.startswith("v")):
             reason = complaint(ended, made, name=media.name, program="ffprobe") if ended.status else "it has no such track"
             raise StepFailed(f"A segment cannot be read: {media.name}: {reason}.", final=True)
         return _lasting(found)
@@ -135,14 +137,15 @@ def placed(found: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps
     for run in found:
         first = workbench.packets(run, run.segments[0], stream="v:0")
         last = first if len(run.segments) == 1 else workbench.packets(run, run.segments[-1], stream="v:0")
-        piece = Piece(run, first, last, 0.0, 0.0)
+        sound = min((one.pts for one in workbench.packets(run, run.segments[0], stream="a:0")), default=None)
+        piece = Piece(run, first, last, sound)
         if pieces:
             before = pieces[-1]
             gap = max(run.begin - before.run.end, 0.0)
-            gap = gap if gap > _ADJOINING else 0.0
-            left_out = 0.0 if keep_gaps else gap
-            expected = before.place(run.segments[0].at) - left_out
-            piece = replace(piece, shift=_shift(piece, before, expected, gap=gap, wraps=wraps), gap=gap)
+            gap = gap if gap > ADJOINING else 0.0
+            left_out = before.left_out + (0.0 if keep_gaps else gap)
+            expected = before.place(run.segments[0].at) - (left_out - before.left_out)
+            piece = replace(piece, shift=_shift(piece, before, expected, gap=gap, wraps=wraps), left_out=left_out)
         last_expected = piece.origin + run.segments[-1].at - run.segments[0].at
         if wraps:
             turns = round((last_expected - min(one.pts for one in last)) / WRAP) * WRAP
@@ -157,7 +160,7 @@ def _shift(piece: Piece, before: Piece, expected: float, *, gap: float, wraps: b
     turns = round((expected - own) / WRAP) * WRAP if wraps else 0.0
     if abs(own + turns - expected) <= _SAME:
         return before.shift + turns
-    if not gap and abs(expected - before.ends) <= _ADJOINING:
+    if not gap and abs(expected - before.ends) <= ADJOINING:
         expected = before.ends
     return expected - piece.origin
 

@@ -10,6 +10,8 @@ from urllib.parse import urljoin
 Kind = Literal["main", "audio"]
 """`main` has the video, and the audio too where they are not separate."""
 
+LONGEST: Final = 600.0
+"""Seconds of a segment."""
 MOST_ENTRIES: Final = 100_000
 """Of one playlist."""
 
