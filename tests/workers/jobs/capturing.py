@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from tests.workers.jobs.hosting import Listener, order
 from tests.workers.jobs.streamed import Streamed
+from workers.jobs.media_paths import MediaPaths
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
 
@@ -42,20 +42,26 @@ class Studio:
         if previous_run is None:
             shutil.rmtree(self.root / ".jobs", ignore_errors=True)
         self.listener = Listener()
-        given |= {"sources": list(sources), "start": start, "end": end}
-        ordered = order("capture", run=run, previous_run=previous_run, workflow="vod_capture", **given)
+        self.given = given | {"sources": list(sources), "start": start, "end": end}
+        ordered = order("record", run=run, previous_run=previous_run, workflow="vod_capture", **self.given)
         return await self.hosts.run(ordered, self.listener)
 
     async def captured(self, sources: Sequence[str], start: str, end: str, **given: Any) -> Path:
         """The file that was made, in its workspace."""
-        result = await self.ended(sources, start, end, **given)
-        assert isinstance(result, Finished), (result, self.told)
-        self.result = result.result
-        film, metadata = result.outputs
-        assert (film.name, metadata.name) == ("film/film.mp4", "film/metadata.json")
-        workspace = self.root / f".jobs/17/2/{given.get('run', 1)}"
-        self.described = json.loads((workspace / metadata.path).read_text())
-        return workspace / film.path
+        ended = await self.ended(sources, start, end, **given)
+        assert isinstance(ended, Finished), (ended, self.told)
+        self.gaps = ended.result.metadata["gaps"]
+        places = MediaPaths(self.root, 17)
+        for output in ended.outputs:
+            kept = self.root / output.name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            (places.workspace(2, given.get("run", 1)) / output.path).replace(kept)
+        joining = replace(order("join", workflow="vod_capture", **self.given), task=3)
+        made = await self.hosts.run(joining, self.listener)
+        assert isinstance(made, Finished), (made, self.told)
+        [output] = made.outputs
+        self.made = made.result.metadata
+        return places.workspace(3, 1) / output.path
 
     @property
     def told(self) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from tests.workers.jobs.capturing import Studio, studio
 from tests.workers.jobs.counted import numbers, probed
 from tests.workers.jobs.origin import Origin
+from tests.workers.jobs.packaging import published, run
 from tests.workers.jobs.streamed import SYNC, heard, moment, playlist
+from workers.jobs.protocol import Failed
 
 __all__ = ["studio"]
 
@@ -26,9 +31,8 @@ async def test_a_copy_begins_at_the_key_frame_before(studio: Studio, name: str, 
         made = await studio.captured([f"{origin.url}/{name}/i.m3u8"], moment(1.4), moment(4))
     assert numbers(made)[:75] == list(range(25, 100))
     assert set(numbers(made)[75:]) <= {100, 101, 102, 103}, "the few that the last ones were predicted from"
-    assert studio.described["startTime"] == "2026-01-01T12:00:01.000Z"
-    assert studio.described["duration"] == 3.0
-    assert studio.described["files"] == [{"name": "film.mp4", "size": made.stat().st_size}]
+    assert studio.made["startTime"] == "2026-01-01T12:00:01.000Z"
+    assert studio.made["duration"] == 3.0
     kinds = {one["codec_type"]: float(one["duration"]) for one in probed(made)["streams"]}
     assert kinds == {"video": pytest.approx(3, abs=0.09), "audio": pytest.approx(3, abs=0.05)}
 
@@ -40,7 +44,7 @@ async def test_times_may_count_from_the_start_and_time_stamps_be_kept(studio: St
     assert numbers(made) == list(range(50, 75))
     packets = probed(made, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
     assert min(float(one["pts_time"]) for one in packets) == pytest.approx(2 + 1.48, abs=0.02)
-    assert "startTime" not in studio.described
+    assert studio.made["startTime"] is None
 
 
 async def test_the_highest_rendition_with_its_audio_is_taken(studio: Studio) -> None:
@@ -86,8 +90,8 @@ async def test_two_origins_with_different_gaps_give_one_whole_file(studio: Studi
     assert numbers(copied) == list(range(200))
     assert heard(made) == pytest.approx(range(1, 8), abs=SYNC)
     assert heard(copied) == pytest.approx(range(1, 8), abs=SYNC)
-    assert studio.result.metadata["gaps"]
-    assert all(gap["filledBy"] for gap in studio.result.metadata["gaps"])
+    assert studio.gaps
+    assert all(gap["filledBy"] for gap in studio.gaps)
     assert "taken from source" in studio.told
 
 
@@ -96,10 +100,10 @@ async def test_what_nobody_has_is_left_out_and_told(studio: Studio, accurate: bo
     async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8), tags={3: "#EXT-X-GAP"})}) as origin:
         made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(2), moment(5), frame_accurate=accurate)
     assert numbers(made)[:50] == [*range(50, 75), *range(100, 125)]
-    assert studio.described["duration"] == pytest.approx(2.0, abs=0.03)
+    assert studio.made["duration"] == pytest.approx(2.0, abs=0.03)
     assert heard(made) == [], "the second with the tone is missing"
     told = {"track": "main", "from": "2026-01-01T12:00:03.000Z", "to": "2026-01-01T12:00:04.000Z", "filledBy": None}
-    assert studio.result.metadata["gaps"] == [told]
+    assert studio.gaps == [told]
     assert "from 2026-01-01T12:00:03.000Z to 2026-01-01T12:00:04.000Z: no source has it" in studio.told
 
 
@@ -130,3 +134,23 @@ async def test_sources_of_other_encoders_fill_a_gap(studio: Studio, accurate: bo
     assert len(set(range(25, 150)) - set(shown)) <= 3
     assert len(shown) - len(set(shown)) <= 3
     assert heard(made)[-4:] == pytest.approx([1, 2, 3, 4], abs=SYNC)
+
+
+async def test_what_was_captured_is_packaged(studio: Studio) -> None:
+    """In a run of all steps, as the engine does it; a query of the source is in none of its results."""
+    async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8), tags={5: "#EXT-X-GAP"})}) as origin:
+        source = f"{origin.url}/ts/i.m3u8?token=S3cret"
+        given: dict[str, Any] = {"sources": [source], "start": moment(2), "end": moment(4), "frame_accurate": True, "publish": True}
+        results = await run(studio.hosts, studio.root, "vod_capture", content_id="match", **given)
+    assert not isinstance(results, Failed), results
+    assert results["join"]["startTime"] == "2026-01-01T12:00:02.000Z"
+    assert "S3cret" not in str(results)
+    assert {"match.mp4", "match.ism", "metadata.json", "clear/master.m3u8", "clear/manifest.mpd"} <= published(studio.root, "match")
+    film = studio.root / "match/match.mp4"
+    assert numbers(film) == list(range(50, 100))
+    boxes = film.read_bytes()
+    assert boxes.find(b"moov") < boxes.find(b"mdat"), "a player begins before it has all of it"
+    described = json.loads((studio.root / "match/metadata.json").read_text())
+    assert (described["contentId"], described["duration"]) == ("match", 2.0)
+    assert described["startTime"] == "2026-01-01T12:00:02.000Z"
+    assert described["files"][0] == {"name": "match.mp4", "size": film.stat().st_size}

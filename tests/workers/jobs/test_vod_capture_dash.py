@@ -122,7 +122,7 @@ async def test_a_live_manifest_is_followed_by_the_time_of_day(studio: Studio) ->
     async with Origin(studio.files("dash") | {"i.mpd": window}) as origin:
         made = await studio.captured([f"{origin.url}/i.mpd"], start, end, frame_accurate=True)
     assert numbers(made) == list(range(13, 155))
-    assert studio.described["startTime"] == (began + timedelta(seconds=0.52)).isoformat(timespec="milliseconds")[:-6] + "Z"
+    assert studio.made["startTime"] == (began + timedelta(seconds=0.52)).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 async def test_live_segments_with_numbers_are_there_when_they_have_ended(studio: Studio) -> None:
@@ -135,8 +135,8 @@ async def test_live_segments_with_numbers_are_there_when_they_have_ended(studio:
     async with Origin(files, statuses=missing[0]) as first, Origin(dict(files), statuses=missing[1]) as second:
         made = await studio.captured([f"{one.url}/i.mpd" for one in (first, second)], start, end, frame_accurate=True)
     assert numbers(made) == list(range(35, 130))
-    assert [gap["filledBy"] for gap in studio.result.metadata["gaps"]]
-    assert None not in [gap["filledBy"] for gap in studio.result.metadata["gaps"]]
+    assert [gap["filledBy"] for gap in studio.gaps]
+    assert None not in [gap["filledBy"] for gap in studio.gaps]
     assert heard(made) == pytest.approx([0.6, 1.6, 2.6, 3.6], abs=SYNC)
 
 

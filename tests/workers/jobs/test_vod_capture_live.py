@@ -51,7 +51,7 @@ async def test_a_live_stream_is_followed_until_an_end_that_lies_ahead(studio: St
         url = f"{origin.url}/ts/i.m3u8"
         made = await studio.captured([url], start.isoformat(), end.isoformat(), frame_accurate=True)
     assert numbers(made) == list(range(25, 165))
-    assert studio.result.metadata["gaps"] == []
+    assert studio.gaps == []
     assert max(origin.times(f"ts/s{number}.ts") for number in range(8)) == 1
 
 
@@ -63,7 +63,7 @@ async def test_an_origin_that_stops_is_replaced_by_the_other(studio: Studio) -> 
         urls = [f"{one.url}/ts/i.m3u8" for one in (first, second)]
         made = await studio.captured(urls, moment(1), moment(7), frame_accurate=True)
     assert numbers(made) == list(range(25, 175))
-    assert [(gap["from"][-6:], gap["filledBy"]) for gap in studio.result.metadata["gaps"]] == [("5.000Z", 2)]
+    assert [(gap["from"][-6:], gap["filledBy"]) for gap in studio.gaps] == [("5.000Z", 2)]
 
 
 async def test_an_encoder_that_begins_to_count_again_goes_on(studio: Studio) -> None:
@@ -78,14 +78,14 @@ async def test_an_encoder_that_begins_to_count_again_goes_on(studio: Studio) -> 
         origin.files["ts/i.m3u8"] = lambda: bodies.pop(0) if len(bodies) > 1 else bodies[0]
         made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(0), moment(6), frame_accurate=True)
     assert numbers(made) == list(range(150))
-    assert studio.result.metadata["gaps"] == []
+    assert studio.gaps == []
 
 
 async def test_a_playlist_that_never_changes_ends_the_capture_with_a_gap(studio: Studio) -> None:
     async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(3), ended=False, target=TARGET)}) as origin:
         made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(1), moment(5), frame_accurate=True)
     assert numbers(made) == list(range(25, 75))
-    assert [gap["filledBy"] for gap in studio.result.metadata["gaps"]] == [None]
+    assert [gap["filledBy"] for gap in studio.gaps] == [None]
 
 
 async def test_a_later_run_goes_on_with_the_segments_that_it_has(studio: Studio) -> None:

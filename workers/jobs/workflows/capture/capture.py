@@ -1,31 +1,33 @@
-"""`vod_capture`: turns what was live into a file. Playlists and segments come through the guarded client, never through ffmpeg."""
+"""`vod_capture`: turns what was live into the MP4 file of its content, which is packaged as by `vod_package`.
+
+Playlists and segments come through the guarded client in the first step, the only one that has the network. ADR 0049.
+"""
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from domain.job.values import Severity
 from domain.kernel.clock import iso
 from workers.jobs.context import StepContext, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.capture.downloads import Downloads
-from workers.jobs.workflows.capture.join import Joined, join
+from workers.jobs.workflows.capture.join import join_pieces
 from workers.jobs.workflows.capture.parameters import VodCapture, wanted
 from workers.jobs.workflows.capture.recorder import Recorded, Recorder
+from workers.jobs.workflows.capture.recording import keep_recording, kept_recording
 from workers.jobs.workflows.capture.report import report
 from workers.jobs.workflows.capture.shelf import Shelf
+from workers.jobs.workflows.vod.package import PACKAGING
+from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
 
-METADATA: Final = "metadata.json"
 
-
-def capture(context: StepContext[VodCapture]) -> StepResult:
-    given = context.parameters
-    what = wanted(given)
+def record(context: StepContext[VodCapture]) -> StepResult:
+    what = wanted(context.parameters)
     shelf = Shelf(context.workspace)
 
-    async def record() -> Recorded:
+    async def follow() -> Recorded:
         client = context.environment.download()
         try:
             downloads = Downloads(client, context.workspace, limits=context.environment.limits)
@@ -33,27 +35,39 @@ def capture(context: StepContext[VodCapture]) -> StepResult:
         finally:
             await client.close()
 
-    recorded = context.cancellation.wait_for(record())
+    recorded = context.cancellation.wait_for(follow())
     found = report(recorded)
     for line in found.lines:
         context.log(line, Severity.WARN)
-    joined = join(context, recorded, shelf=shelf, accurate=given.frame_accurate, copy_ts=given.copy_ts)
-    return _published(context, recorded, joined, said=found.metadata)
-
-
-def _published(context: StepContext[VodCapture], recorded: Recorded, joined: Joined, *, said: dict[str, Any]) -> StepResult:
-    name = f"{context.job.content_id}.mp4"
-    lasts = round(joined.cut.lasts, 3)
-    began = iso(datetime.fromtimestamp(joined.cut.moment, UTC)) if recorded.clocked else None
-    context.publish(joined.path, name)
-    described = {"contentId": context.job.content_id, "duration": lasts, **({"startTime": began} if began else {})}
-    described["files"] = [{"name": name, "size": joined.path.stat().st_size}]
-    metadata = context.workspace / METADATA
-    metadata.write_text(json.dumps(described, ensure_ascii=False) + "\n", encoding="utf-8")
-    context.publish(metadata, METADATA)
+    keep_recording(
+        context,
+        recorded.plans,
+        shelf=shelf,
+        bounds=(recorded.start, recorded.end),
+        clocked=recorded.clocked,
+        container=recorded.container,
+    )
     context.progress(1)
-    told = {"duration": lasts, "startTime": began, "pieces": joined.pieces, **said}
-    return StepResult(message=f"Captured {lasts:.3f} s", metadata=told)
+    return StepResult(message=f"Recorded {found.seconds:.3f} s", metadata=found.metadata)
 
 
-VOD_CAPTURE: Final = Workflow("vod_capture", VodCapture, (Step("capture", capture, needs_network=True),))
+def join(context: StepContext[VodCapture]) -> StepResult:
+    given = context.parameters
+    recording = kept_recording(context)
+    joined = join_pieces(context, recording, accurate=given.frame_accurate, copy_ts=given.copy_ts)
+    lasts = round(joined.cut.lasts, 3)
+    began = iso(datetime.fromtimestamp(joined.cut.moment, UTC)) if recording.clocked else None
+    context.keep(joined.path, CONVERTED)
+    return StepResult(message=f"Captured {lasts:.3f} s", metadata={"duration": lasts, "startTime": began, "pieces": joined.pieces})
+
+
+VOD_CAPTURE: Final = Workflow(
+    "vod_capture",
+    VodCapture,
+    (
+        Step("record", record, needs_network=True),
+        Step("join", join, after=("record",)),
+        Step("renditions", make_renditions, after=("join",)),
+        *PACKAGING,
+    ),
+)

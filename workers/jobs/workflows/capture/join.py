@@ -11,10 +11,10 @@ from typing import Any, Final
 from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.pieces import ADJOINING, WRAP, Packet, Piece, Run, Workbench, placed, runs
-from workers.jobs.workflows.capture.recorder import SHARE, Recorded
-from workers.jobs.workflows.capture.shelf import Shelf
+from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.media_file import MediaFile, seconds
+from workers.jobs.workflows.vod.renditions import CONVERTED
 
 MOST_PIECES: Final = 500
 _HALF: Final = 0.0005
@@ -66,8 +66,8 @@ class _Part:
     sound: float | None
 
 
-def join(context: StepContext[Any], recorded: Recorded, *, shelf: Shelf, accurate: bool, copy_ts: bool) -> Joined:
-    workbench = Workbench(context, shelf)
+def join_pieces(context: StepContext[Any], recorded: Recording, *, accurate: bool, copy_ts: bool) -> Joined:
+    workbench = Workbench(context, recorded)
     wraps = recorded.container == "mpegts"
     main = list(runs(recorded.plans["main"]))
     if len(main) > MOST_PIECES:
@@ -82,14 +82,14 @@ def join(context: StepContext[Any], recorded: Recorded, *, shelf: Shelf, accurat
     raw = all(len(one) == 1 and one[0].shift == 0 for one in tracks)
     origin = 0.0 if raw else pieces[0].begins - _ROOM
     files = [_file(context, workbench, track, raw=raw, origin=origin, name=f"track-{n}") for n, track in enumerate(tracks)]
-    made = context.workspace / "capture.mp4"
+    made = context.workspace / CONVERTED
     _mux(context, files, made, cut=cut, origin=origin, accurate=accurate, copy_ts=copy_ts)
     for file in files:
         file.unlink()
     return Joined(made, cut, len(pieces))
 
 
-def _cut(pieces: list[Piece], recorded: Recorded, *, accurate: bool) -> Cut:
+def _cut(pieces: list[Piece], recorded: Recording, *, accurate: bool) -> Cut:
     """From the frame that is shown at the start, or the key frame before it, until the last one that begins before the end."""
     piece, final = pieces[0], pieces[-1]
     at = piece.run.segments[0].at
@@ -136,7 +136,7 @@ def _heard(track: list[_Part]) -> list[tuple[float, float]]:
     return list(zip(begins, [*ends, track[-1].end], strict=True))
 
 
-def _audio(recorded: Recorded, workbench: Workbench, pieces: list[Piece]) -> list[list[_Part]]:
+def _audio(recorded: Recording, workbench: Workbench, pieces: list[Piece]) -> list[list[_Part]]:
     """Separate audio, moved as the video of the same time was, and left out where there is no video."""
     plan = recorded.plans.get("audio")
     if plan is None or not plan.used:
@@ -204,7 +204,7 @@ def _mux(
     tracks = ("-map", "0:v:0", "-map", "0:a?" if len(files) == 1 else "1:a?")
     coded = (_accurate if accurate else _copied)(cut, origin, copy_ts=copy_ts)
     output = ("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", made.name)
-    encode(context, sources[0], "-copyts", *inputs, *tracks, *coded, *output, lasts=cut.lasts, part=(SHARE, 1.0))
+    encode(context, sources[0], "-copyts", *inputs, *tracks, *coded, *output, lasts=cut.lasts, part=(0.2, 1.0))
 
 
 def _copied(cut: Cut, origin: float, *, copy_ts: bool) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from pydantic_core import PydanticCustomError
 from domain.kernel.errors import Malformed
 from domain.kernel.stream_time import stream_point
 from workers.jobs.context import StepFailed
-from workers.jobs.workflow import JobParameters, WebUrl
+from workers.jobs.workflow import WebUrl
+from workers.jobs.workflows.vod.parameters import PackageParameters
 
 MOST_SOURCES: Final = 8
 
@@ -27,7 +28,7 @@ def _point(text: str) -> str:
 Point = Annotated[str, AfterValidator(_point)]
 
 
-class VodCapture(JobParameters):
+class VodCapture(PackageParameters):
     """`sources` are copies of one stream; from `start` until before `end`. The three are required when the step runs: whoever
     submits the job for an Event may leave them to be filled in."""
 
@@ -36,7 +37,6 @@ class VodCapture(JobParameters):
     end: Point | None = None
     frame_accurate: bool = False
     copy_ts: bool = False
-    publish: bool = False
 
 
 @dataclass(frozen=True, slots=True)

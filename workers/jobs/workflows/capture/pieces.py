@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from shutil import copyfileobj
 from typing import Any, Final
 
-from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.plan import Gap, Plan, Used
+from workers.jobs.workflows.capture.recording import Recording
 from workers.jobs.workflows.capture.segments import Resource, Segment
-from workers.jobs.workflows.capture.shelf import Shelf
 from workers.jobs.workflows.media_file import SECONDS, MediaFile, complaint
 
 WRAP: Final = 2**33 / 90_000
@@ -103,18 +101,17 @@ def _run(group: Sequence[Used]) -> Run:
 class Workbench:
     """Puts segments together to files, and asks ffprobe about them."""
 
-    def __init__(self, context: StepContext[Any], shelf: Shelf) -> None:
+    def __init__(self, context: StepContext[Any], recording: Recording) -> None:
         self._context = context
-        self._shelf = shelf
+        self._recording = recording
 
     def write(self, run: Run, to: Path, *, segments: Sequence[Segment] | None = None) -> None:
         """The bytes of its segments one after another, after their initialization section."""
         whole = [*run.segments, *([run.tail] if run.tail is not None else [])]
         names = [one.name for one in (whole if segments is None else segments)]
         with to.open("wb") as file:
-            for name in ([run.init.digest] if run.init is not None else []) + names:
-                with self._shelf.path(name).open("rb") as part:
-                    copyfileobj(part, file, MIB)
+            for name in ([run.init.url] if run.init is not None else []) + names:
+                self._recording.copy(name, file)
 
     def packets(self, run: Run, segment: Segment, *, stream: str) -> tuple[Packet, ...]:
         """Of one segment, in the order in which they are decoded."""

@@ -28,8 +28,6 @@ from workers.jobs.workflows.capture.streams import DashStream, HlsStream, opened
 
 LONGEST: Final = 24 * 3600.0
 MOST_SEGMENTS: Final = 50_000
-SHARE: Final = 0.8
-"""Of the step's progress."""
 _LOOK: Final = 0.25
 _TAIL: Final = 0.5
 """Seconds after the end in which audio may come that belongs before it."""
@@ -244,7 +242,7 @@ class Recorder:
 
     def _fetched(self, segment: Segment) -> None:
         self._have += segment.lasts
-        self._context.progress(SHARE * min(self._have / self._whole, 1.0), f"{self._have:.0f} s")
+        self._context.progress(min(self._have / self._whole, 1.0), f"{self._have:.0f} s")
         if self._fetcher.idle:
             self._changed.set()
 

@@ -21,6 +21,7 @@ _MOST: Final = 1000
 class Report:
     metadata: dict[str, Any]
     lines: tuple[str, ...]
+    seconds: float
 
 
 def report(recorded: Recorded) -> Report:
@@ -41,7 +42,8 @@ def report(recorded: Recorded) -> Report:
         {"source": one.number, "host": urlsplit(one.url).hostname, "seconds": round(given[one.number], 3), "fault": one.fault}
         for one in recorded.sources
     ]
-    return Report({"sources": sources, "gaps": gaps[:_MOST]}, tuple(lines))
+    seconds = sum(one.until - one.segment.at for one in recorded.plans["main"].used)
+    return Report({"sources": sources, "gaps": gaps[:_MOST]}, tuple(lines), seconds)
 
 
 def _not_of(leading: int, plan: Plan) -> list[tuple[float, float, int | None]]:

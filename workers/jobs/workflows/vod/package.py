@@ -22,7 +22,7 @@ from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.encode import fail_for_space
 from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.jobs.workflows.vod.parameters import PackageParameters
-from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
+from workers.jobs.workflows.vod.renditions import CONVERTED, has_source, make_renditions
 from workers.jobs.workflows.vod.smil import smil
 from workers.jobs.workflows.vod.thumbnails import POSTER, make_thumbnails
 
@@ -49,7 +49,7 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
         context.progress(number / (len(schemes) + 1), scheme)
     content_id = context.job.content_id
     files: dict[str, Path] = {}
-    if "convert" in context.results:
+    if has_source(context):
         files[f"{content_id}.mp4"] = _taken(context, CONVERTED)
     files |= {name: _taken(context, name) for name in context.results["thumbnails"]["files"]}
     files |= {f"{folder}/{path.name}": path for folder in schemes for path in _in_order(context.workspace / folder)}
@@ -69,11 +69,12 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
 
 
 def _described(context: StepContext[PackageParameters], made: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
-    """What `metadata.json` says. When the first picture was captured stays true of a file that is packaged again."""
+    """What `metadata.json` says. When the first picture was captured is told by the step that captured it, and stays true of a file
+    that is packaged again."""
     content_id = context.job.content_id
     source = f"{content_id}.mp4"
     sizes = {name: path.stat().st_size for name, path in files.items()}
-    began = {}
+    began = _start_time(context.results.get("join", {}))
     if source not in files:
         sizes = {source: context.path(f"{content_id}/{source}").stat().st_size} | sizes
         began = _began(context.path(f"{content_id}/{METADATA}"))
@@ -87,7 +88,11 @@ def _began(earlier: Path) -> dict[str, str]:
             found = strict_json(file.read(_LONGEST_METADATA))
     except (OSError, NotStrict):
         return {}
-    start = found.get("startTime") if isinstance(found, dict) else None
+    return _start_time(found)
+
+
+def _start_time(told: Any) -> dict[str, str]:
+    start = told.get("startTime") if isinstance(told, dict) else None
     return {"startTime": start} if isinstance(start, str) else {}
 
 

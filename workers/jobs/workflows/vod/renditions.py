@@ -49,9 +49,14 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
     )
 
 
+def has_source(context: StepContext[PackageParameters]) -> bool:
+    """Whether an earlier step has made the source."""
+    return not {"convert", "join"}.isdisjoint(context.results)
+
+
 def source_file(context: StepContext[PackageParameters]) -> MediaFile:
     """What an earlier step converted, else the file that is published."""
-    if "convert" in context.results:
+    if has_source(context):
         return probe_at(context, context.job_file(CONVERTED), name="the source")
     return probe(context, f"{context.job.content_id}.mp4")
 
