@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers
-from domain.job.ports import Workflows
 from domain.kernel.clock import Clock
 from domain.media_event.vod_jobs import VodJobOwners
 from projections.job.numbers import JobNumbers
@@ -19,22 +18,15 @@ from workers.jobs.registry import installed
 
 
 def job_handlers(
-    database: Database,
-    executor: CommandExecutor,
-    *,
-    streams: Streams,
-    records: RecordQueries,
-    vault: Vault,
-    clock: Clock,
-    workflows: Workflows | None = None,
+    database: Database, executor: CommandExecutor, *, streams: Streams, records: RecordQueries, vault: Vault, clock: Clock
 ) -> JobHandlers:
-    """For the API and for `medialedger jobs`: both submit jobs in the same way. `workflows` are the installed ones unless given."""
+    """For the API, for workers and for `medialedger jobs`: all submit jobs in the same way."""
     events = EventQueries(database)
     return JobHandlers(
         executor,
         streams.load,
         numbers=JobNumbers(database),
-        workflows=workflows or installed(),
+        workflows=installed(),
         vault=vault,
         callbacks=JobCallbacks(vault, events, records, clock=clock, new_signing_secret=new_signing_secret),
         owners=VodJobOwners(events, records, clock=clock),

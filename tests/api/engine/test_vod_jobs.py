@@ -11,22 +11,13 @@ import httpx
 import pytest
 from pydantic_core import from_json
 
-from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.job_handlers import job_handlers
-from domain.job.handlers import JobHandlers
-from domain.kernel.encryption import SecretCipher
 from domain.media_event.commands import EndVodJob
 from domain.media_event.values import VodJobEnd, VodResult, VodWorkflow
-from projections.records.queries import RecordQueries
-from projections.vault.vault import Vault
 from tests.api.asking import add, add_channel, add_webhook, engine_error, event, last, logged, new_id, of_event
 from tests.api.engine.jobs_given import request, single
 from tests.projections.feeding import do
 from tests.workers.webhooks.feeding import fed
-from workers.jobs.context import StepContext
-from workers.jobs.registry import Registry
-from workers.jobs.workflow import JobParameters, Step, Workflow
 
 LIVE = {
     "streamProtocol": "HLS",
@@ -34,31 +25,6 @@ LIVE = {
     "liveOriginSecondaryUrl": "https://b.test/live.m3u8",
 }
 CHANNEL = {"encoders": [{"name": "enc", "outputUrls": [LIVE]}]}
-
-
-class Parameters(JobParameters):
-    """Those of capture, ingest and packaging that matter here."""
-
-    sources: tuple[str, ...] | None = None
-    start: str | None = None
-    end: str | None = None
-    publish: bool = False
-
-
-def nothing(context: StepContext[Any]) -> None:
-    pass
-
-
-@pytest.fixture
-def known(known: dict[Any, Any], inner: Core) -> dict[Any, Any]:
-    """With workflows that do nothing: no step runs here."""
-    workflows = Registry([Workflow(name.value, Parameters, [Step("make", nothing)]) for name in VodWorkflow])
-    vault = Vault(inner.database, SecretCipher(bytes(32)))
-    records = RecordQueries(inner.database, RECORDS)
-    handlers = job_handlers(
-        inner.database, inner.executor, streams=inner.streams, records=records, vault=vault, clock=inner.clock, workflows=workflows
-    )
-    return {**known, JobHandlers: handlers}
 
 
 @pytest.fixture
@@ -72,7 +38,8 @@ async def captured(http: httpx.AsyncClient) -> str:
 
 
 async def submit(engine: httpx.AsyncClient, workflow: str, content_id: str, **parameters: Any) -> httpx.Response:
-    return await engine.post("/engine/job", json=request({"content_id": content_id, **parameters}, workflow))
+    source = {"file": "film.mp4"} if workflow == "vod_ingest" else {}
+    return await engine.post("/engine/job", json=request({"content_id": content_id, **source, **parameters}, workflow))
 
 
 async def test_a_capture_is_accepted_with_what_the_event_knows_in_one_append(
