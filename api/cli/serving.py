@@ -14,7 +14,6 @@ from typing import Protocol
 
 import uvicorn
 
-from api.cli.allocator import return_freed_memory
 from api.cli.database import OpenDatabase, warn_of_rights
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.garbage import collect_seldom
@@ -75,7 +74,6 @@ class Server(LimitedServer):
 async def serve(settings: Settings, *, database: OpenDatabase, build: Build) -> int:
     """Serve until a stop signal. What was opened is closed in reverse order, also after an error."""
     raise_descriptor_limit()
-    return_freed_memory()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
         key = master_key(settings.master_key_file)
         try:
