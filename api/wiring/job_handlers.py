@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from domain.asset.handlers import AssetJobOwners
 from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers
+from domain.job.owners import OwnersOfRooms
 from domain.kernel.clock import Clock
 from domain.media_event.vod_jobs import VodJobOwners
 from projections.job.numbers import JobNumbers
@@ -29,5 +31,5 @@ def job_handlers(
         workflows=installed(),
         vault=vault,
         callbacks=JobCallbacks(vault, events, records, clock=clock, new_signing_secret=new_signing_secret),
-        owners=VodJobOwners(events, records, clock=clock),
+        owners=OwnersOfRooms(VodJobOwners(events, records, clock=clock), AssetJobOwners()),
     )

@@ -78,9 +78,18 @@ class Asset(AggregateRoot):
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
 
     def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
-        """Another job repeats the present one, and is the present one from now on."""
+        """Another job repeats the present one, and is the present one from now on. The append that accepts it says so already."""
         if not self.removed and rerun_of is not None and rerun_of == self.job:
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
+
+    def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+        """A client has the job resumed, or repeated. Refuses what would make a second file, or one that nobody deletes."""
+        if self.removed or self.job != (job if rerun_of is None else rerun_of):
+            raise Refused("the asset of the job was deleted, or another job makes it")
+        if rerun_of is None:
+            self.resume(job, job_version=job_version, at=at)
+        else:
+            self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
 
     def rename(self, name: str, *, at: datetime) -> None:
         self._must_exist()

@@ -107,6 +107,18 @@ class RestartAsset(_AssetCommand):
             root.rerun(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GoOnWithAsset(_AssetCommand):
+    """A client has the job resumed, or repeated by `job`: in the same append. `job_version` is that of the job afterwards."""
+
+    job: int
+    job_version: int
+    rerun_of: int | None = None
+
+    def act(self, root: Asset, *, at: datetime) -> None:
+        root.go_on(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+
+
 @dataclass(frozen=True)
 class RenameAsset(_AssetCommand):
     name: str

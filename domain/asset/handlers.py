@@ -19,6 +19,7 @@ from domain.asset.commands import (
     DiscoverAsset,
     FailAsset,
     ForgetAsset,
+    GoOnWithAsset,
     RemoveAsset,
     RenameAsset,
     RequestAsset,
@@ -31,12 +32,14 @@ from domain.asset.values import AssetState, AssetType
 from domain.job.commands import EndJob
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
+from domain.job.ports import CheckedJob, OwnedJob
 from domain.job.values import DEFAULT_PRIORITY
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.kernel.ids import new_id
 from domain.kernel.media_files import MediaFile, MediaFiles
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
+from domain.kernel.stream_name import StreamName
 from domain.kernel.stream_time import StreamPoint, stream_point
 from domain.kernel.strict_json import NotStrict, strict_json
 from domain.media_event.aggregate import MediaEvent
@@ -210,6 +213,21 @@ class AssetHandlers:
             return stream_point(start, field="startTime").date_time if isinstance(start, str) else None
         except (ValueError, NotStrict, Malformed):
             return None
+
+
+class AssetJobOwners:
+    """The port `domain.job.ports.JobOwners`. An asset names its first job itself."""
+
+    async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
+        return None
+
+    def accepted(
+        self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None, version: int = 0
+    ) -> Sequence[Command[Any]]:
+        name = StreamName.read(owner)
+        if name.kind != Asset.KIND or not (rerun_of or version):
+            return ()
+        return (GoOnWithAsset(UUID(name.key), job=number, job_version=version or 1, rerun_of=rerun_of),)
 
 
 def command_of(key: str, outcome: JobOutcome) -> Command[Any]:

@@ -72,6 +72,15 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
         {"owner_id": UUID(int=1), "category": "a", "key": "b"},
         Change.CHAPTER_POINTS,
     ),
+    ("asset.requested", {"event_id": UUID(int=1), "type": 1, "name": "a", "path": "a", "job": 1}, Change.ASSETS),
+    ("asset.discovered", {"event_id": UUID(int=1), "name": "a", "path": "a", "size": 1, "modified": AT}, Change.ASSETS),
+    ("asset.completed", {"job_version": 1, "size": 1}, Change.ASSETS),
+    ("asset.failed", {"job_version": 1, "reason": "no"}, Change.ASSETS),
+    ("asset.restarted", {"job": 1, "job_version": 1}, Change.ASSETS),
+    ("asset.renamed", {"name": "b"}, Change.ASSETS),
+    ("asset.file_changed", {"size": 1, "modified": AT}, Change.ASSETS),
+    ("asset.removed", {"file_left": True}, Change.ASSETS),
+    ("asset.file_deleted", {}, NOTHING),
 ]
 
 

@@ -1,0 +1,103 @@
+"""The API and the engine in one process, on real files: requests over HTTP, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+from prometheus_client import CollectorRegistry
+
+from api.kernel.log import RequestLog
+from api.wiring.core import Core
+from api.wiring.services import services
+from domain.kernel.encryption import SecretCipher
+from tests.api.asking import add, topics
+from tests.conftest import assembled, introduce
+from tests.workers.jobs.engine import ENGINE, once, process
+from workers.adapters.media_directory import MediaDirectory
+from workers.adapters.outbound_http import GuardedClient
+
+ROLES = (*ENGINE, "outcomes", "assets")
+
+
+@dataclass(frozen=True)
+class Production:
+    """Methods for tests."""
+
+    http: httpx.AsyncClient
+    inner: Core
+    root: Path
+
+    async def event(self) -> str:
+        """A new Event with a folder for its content."""
+        key = str((await add(self.http, Title="Final"))["id"])
+        (self.root / key).mkdir()
+        return key
+
+    def source(self, event: str) -> Path:
+        return self.root / event / f"{event}.mp4"
+
+    async def request(self, kind: str, **body: Any) -> dict[str, Any]:
+        answer = await self.http.post(f"/api/asset/{kind}/", json=body)
+        assert answer.status_code == 200, answer.text
+        shown: dict[str, Any] = answer.json()
+        return shown
+
+    async def shown(self, key: str) -> dict[str, Any]:
+        found: dict[str, Any] = (await self.http.get(f"/api/asset/{key}")).json()
+        return found
+
+    async def until(self, key: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The asset, once it is so."""
+
+        async def ask() -> dict[str, Any] | None:
+            asset = await self.shown(key)
+            return asset if condition(asset) else None
+
+        return await once(ask)
+
+    async def ended(self, key: str) -> dict[str, Any]:
+        return await self.until(key, lambda asset: asset["stateString"] != "GENERATING")
+
+    async def file_deleted(self, key: str) -> None:
+        """Until the file of the removed asset is."""
+
+        async def ask() -> bool:
+            return (await topics(self.inner, f"asset:{key}"))[-1] == "asset.file_deleted"
+
+        await once(ask)
+
+    async def made(self, kind: str, **body: Any) -> Path:
+        """The file of a requested asset, which is completed."""
+        asset = await self.ended((await self.request(kind, **body))["id"])
+        assert asset["stateString"] == "COMPLETED", asset
+        return self.root / str(asset["path"])
+
+    def published(self, event: str) -> list[str]:
+        """The files of requested assets."""
+        return sorted(path.name for path in (self.root / event / "assets").glob("**/*"))
+
+    def temporaries(self) -> list[Path]:
+        return [path for path in (self.root / ".jobs").glob("*/**/*") if path.is_file()]
+
+
+@asynccontextmanager
+async def production(
+    conninfo: str, role: str | None, root: Path, *, roles: tuple[str, ...] = ROLES, key: str | None = None
+) -> AsyncIterator[Production]:
+    """`key` is that of the client of an earlier production on the same log."""
+    outbound = GuardedClient()
+    async with process(conninfo, role, media_root=root, roles=roles) as inner:
+        known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(root))
+        quiet = RequestLog(StringIO(), clock=inner.clock)
+        app = assembled(inner, known, request_log=quiet, registry=CollectorRegistry())
+        headers = {"API-KEY": key or await introduce(inner, "admin", "admin"), "client": "admin"}
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://media.test", headers=headers) as client:
+            yield Production(client, inner, root)
+    await outbound.close()

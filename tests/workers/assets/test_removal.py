@@ -1,0 +1,117 @@
+"""The files of removed assets: deleted once no run of the job can publish them any more, by whoever comes to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from api.wiring.core import Core
+from domain.asset.aggregate import Asset
+from domain.asset.commands import CompleteAsset, ForgetAsset, ReleaseAssetPath, RemoveAsset, RequestAsset
+from domain.asset.values import AssetType
+from domain.job.values import Output
+from domain.kernel.errors import Unavailable
+from domain.kernel.ports import Executor, Invocation, Outcome
+from projections.asset.queries import AssetQueries
+from projections.job.queue import Run
+from tests.api.asking import topics
+from tests.projections.feeding import do
+from workers.adapters.media_directory import MediaDirectory
+from workers.assets.removal import AssetFileRemoval
+from workers.jobs.workspaces import OutputMissing, Workspaces
+from workers.kernel.wakeups import Waker
+
+EVENT, KEY, OTHER = UUID(int=1), UUID(int=7), UUID(int=8)
+PATH = f"{EVENT}/assets/goal.jpg"
+OUTPUT = Output(path="image.jpg", name=PATH, size=4, sha256="00")
+RUN = Run(17, 1, 1)
+
+
+class Interrupted:
+    """An executor whose process dies before it releases the path."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._dead = True
+
+    async def execute(self, wanted: Any, *, invocation: Invocation) -> Outcome[Any]:
+        if self._dead and isinstance(wanted, ReleaseAssetPath):
+            self._dead = False
+            raise Unavailable("gone")
+        return await self._executor.execute(wanted, invocation=invocation)
+
+
+def removal(inner: Core, root: Path, *, executor: Executor | None = None) -> AssetFileRemoval:
+    return AssetFileRemoval(
+        AssetQueries(inner.database),
+        executor or inner.executor,
+        streams=inner.streams,
+        files=MediaDirectory(root),
+        remove_folders=Workspaces(root).remove,
+        waker=Waker(),
+    )
+
+
+async def requested(inner: Core, key: UUID = KEY, path: str = PATH) -> Asset:
+    return await do(inner, RequestAsset(key, event_id=EVENT, type=AssetType.IMAGE, name="Goal", path=path, job=17))
+
+
+async def is_there(root: Path) -> bool:
+    return await MediaDirectory(root).find(PATH) is not None
+
+
+@pytest.fixture
+def _file(media_root: Path) -> None:
+    file = media_root / PATH
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"goal")
+
+
+@pytest.mark.usefixtures("_file")
+async def test_the_file_goes_and_the_path_is_free(inner: Core, media_root: Path) -> None:
+    await requested(inner)
+    await do(inner, RemoveAsset(KEY, running_job=17))
+    assert await AssetQueries(inner.database).is_taken(PATH)
+    assert await removal(inner, media_root).remove() == 1
+    assert not await is_there(media_root)
+    assert not await AssetQueries(inner.database).is_taken(PATH)
+    assert await topics(inner, f"asset:{KEY}") == ["asset.requested", "asset.removed", "asset.file_deleted"]
+    assert await removal(inner, media_root).remove() == 0
+
+
+@pytest.mark.usefixtures("_file")
+async def test_files_of_others_stay(inner: Core, media_root: Path) -> None:
+    await requested(inner)
+    await requested(inner, OTHER, f"{EVENT}/assets/other.jpg")
+    await do(inner, CompleteAsset(OTHER, job=17, job_version=5, sizes={f"{EVENT}/assets/other.jpg": 4}))
+    await do(inner, ForgetAsset(OTHER))
+    assert await removal(inner, media_root).remove() == 0
+    assert await is_there(media_root)
+
+
+@pytest.mark.usefixtures("_file")
+async def test_who_dies_on_the_way_leaves_the_rest_to_the_next(inner: Core, media_root: Path) -> None:
+    await requested(inner)
+    await do(inner, RemoveAsset(KEY, running_job=17))
+    dying = removal(inner, media_root, executor=Interrupted(inner.executor))
+    with pytest.raises(Unavailable):
+        await dying.remove()
+    assert not await is_there(media_root)
+    assert await AssetQueries(inner.database).is_taken(PATH)
+    assert await dying.remove() == 1
+    assert not await AssetQueries(inner.database).is_taken(PATH)
+
+
+async def test_a_run_that_was_frozen_before_it_published_publishes_nothing(inner: Core, media_root: Path) -> None:
+    folder = media_root / ".jobs/17/1/1"
+    folder.mkdir(parents=True)
+    (folder / "image.jpg").write_bytes(b"goal")
+    await requested(inner)
+    await do(inner, RemoveAsset(KEY, running_job=17))
+    await removal(inner, media_root).remove()
+    with pytest.raises(OutputMissing):
+        await Workspaces(media_root).publish(RUN, [OUTPUT], client="studio")
+    assert not await is_there(media_root)
