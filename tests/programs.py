@@ -4,7 +4,7 @@ last lines of the run say so."""
 from __future__ import annotations
 
 from shutil import which
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
 
@@ -17,8 +17,13 @@ def program(name: str) -> str:
     """Its path. Ends the test where it is not installed."""
     found = which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin") or which(name)
     if found is None:
-        pytest.skip(f"{_MISSING}{name} (apt-get install {_PACKAGES.get(name, name)})")
+        not_run(name, f"apt-get install {_PACKAGES.get(name, name)}")
     return found
+
+
+def not_run(name: str, remedy: str) -> NoReturn:
+    """End a test for which something is missing."""
+    pytest.skip(f"{_MISSING}{name} ({remedy})")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,7 +10,13 @@ import pytest
 
 from domain.kernel.media_files import MediaFiles
 from tests.domain.media_files import MemoryMediaFiles
+from tests.s3 import client, new_bucket
+from tests.s3 import moto_endpoint as moto_endpoint
+from tests.s3 import versity_endpoint as versity_endpoint
+from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.media_directory import MediaDirectory
+from workers.adapters.s3_bucket import S3Bucket
+from workers.ports import BucketAddress
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,23 @@ def in_memory() -> Stage:
     return Stage(files, files.put)
 
 
-@pytest.fixture(params=["memory", "directory"])
+def in_bucket(address: BucketAddress) -> Stage:
+    store = client(address)
+
+    def put(path: str, content: bytes) -> None:
+        store.put_object(Bucket=address.bucket, Key=f"{address.prefix}/{path}", Body=content)
+
+    return Stage(MediaBucket(S3Bucket(address)), put)
+
+
+@pytest.fixture(params=["memory", "directory", "moto", "versitygw"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
-    return in_memory() if request.param == "memory" else in_directory(tmp_path)
+    match request.param:
+        case "memory":
+            return in_memory()
+        case "directory":
+            return in_directory(tmp_path)
+        case "moto":
+            return in_bucket(new_bucket(request.getfixturevalue("moto_endpoint")))
+        case _:
+            return in_bucket(new_bucket(request.getfixturevalue("versity_endpoint")))

@@ -1,0 +1,86 @@
+"""S3 servers for tests: moto's, and versitygw where it can be built from its Go module. Each test gets a bucket of its own."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from time import monotonic, sleep
+from uuid import uuid4
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from tests.programs import not_run
+from workers.ports import BucketAddress
+
+KEY, SECRET = "test-key", "test-secret-0123456789"
+_MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+_BUILD_SECONDS = 1200
+
+
+@pytest.fixture(scope="session")
+def moto_endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+def versitygw() -> Path:
+    """Built once for a machine, in Go's own folder for programs. Ends the test where there is no Go, or no module to be had."""
+    go = which("go") or which("/usr/local/go/bin/go")
+    if go is None:
+        not_run("go", "apt-get install golang-go: builds the S3 server versitygw")
+    folder = Path(subprocess.run([go, "env", "GOPATH"], capture_output=True, text=True, check=True).stdout.strip()) / "bin"
+    built = folder / "versitygw"
+    if not built.exists():
+        made = subprocess.run([go, "install", _MODULE], capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False)
+        if made.returncode:
+            not_run("versitygw", f"go install {_MODULE} failed")
+    return built
+
+
+@pytest.fixture(scope="session")
+def versity_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    program, root = versitygw(), tmp_path_factory.mktemp("versitygw")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(program), "--access", KEY, "--secret", SECRET, "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            _wait(port, server)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.kill()
+
+
+def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
+    until = monotonic() + 60
+    while monotonic() < until and server.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        sleep(0.02)
+    raise AssertionError("the S3 server does not listen")
+
+
+def new_bucket(endpoint: str, *, prefix: str = "media/root") -> BucketAddress:
+    address = BucketAddress(f"media-{uuid4().hex}", prefix, endpoint, access_key=KEY, secret_key=SECRET)
+    client(address).create_bucket(Bucket=address.bucket)
+    return address
+
+
+def client(address: BucketAddress):  # type: ignore[no-untyped-def]
+    return boto3.session.Session().client(
+        "s3",
+        endpoint_url=address.endpoint,
+        region_name=address.region,
+        aws_access_key_id=KEY,
+        aws_secret_access_key=SECRET,
+    )

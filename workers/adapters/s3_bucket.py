@@ -1,0 +1,245 @@
+"""A bucket of an S3 server, behind the port `ObjectStore`.
+
+The client blocks; its calls are made in threads of their own. It repeats what fails by itself, so an error that is left means that
+the server is away, or that it refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from errno import EACCES
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError, ResponseStreamingError
+
+from domain.kernel.errors import Unavailable
+from workers.ports import BucketAddress, StoredObject
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+    from types_boto3_s3.type_defs import CompletedPartTypeDef
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_THREADS: Final = 16
+_CONNECT_SECONDS: Final = 5
+_READ_SECONDS: Final = 30
+_ATTEMPTS: Final = 4
+_ABSENT: Final = frozenset({"NoSuchKey", "404", "NotFound"})
+_NO_UPLOAD: Final = frozenset({"NoSuchUpload"})
+_CHANGED: Final = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict"})
+_DELETED_AT_ONCE: Final = 1000
+PIECE: Final = 256 * 1024
+"""Bytes of an object that are in memory at a time, for each reader."""
+
+
+class S3Bucket:
+    """The objects below the prefix of one bucket. Keys are relative to it."""
+
+    def __init__(self, address: BucketAddress) -> None:
+        self._bucket = address.bucket
+        self._prefix = f"{address.prefix}/" if address.prefix else ""
+        self._client = _client(address)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="bucket")
+
+    async def head(self, key: str) -> StoredObject | None:
+        try:
+            found = await self._call(self._client.head_object, Bucket=self._bucket, Key=self._key(key))
+        except _Absent:
+            return None
+        return _stored(key, found["ContentLength"], found["LastModified"], found["ETag"], found["Metadata"].get("sha256", ""))
+
+    async def list(self, prefix: str, *, limit: int, after: str = "") -> Sequence[StoredObject]:
+        """By key; `prefix` and `after` are texts, not folders."""
+        page = await self._call(
+            self._client.list_objects_v2,
+            Bucket=self._bucket,
+            Prefix=self._key(prefix),
+            StartAfter=self._key(after) if after else "",
+            MaxKeys=min(limit, 1000),
+        )
+        return [
+            _stored(each["Key"].removeprefix(self._prefix), each["Size"], each["LastModified"], each["ETag"], "")
+            for each in page.get("Contents", ())
+        ]
+
+    async def folders(self, prefix: str) -> Sequence[str]:
+        """The names that follow the prefix, up to the next slash."""
+        found: list[str] = []
+        after: dict[str, Any] = {}
+        while True:
+            page = await self._call(
+                self._client.list_objects_v2, Bucket=self._bucket, Prefix=self._key(prefix), Delimiter="/", **after
+            )
+            found += [each["Prefix"].removeprefix(self._key(prefix)).rstrip("/") for each in page.get("CommonPrefixes", ())]
+            if not page["IsTruncated"]:
+                return found
+            after = {"ContinuationToken": page["NextContinuationToken"]}
+
+    async def get(self, key: str, *, limit: int) -> tuple[bytes, str] | None:
+        """Content and entity tag. Raises `ValueError` when it has more than `limit` bytes."""
+        try:
+            return await self._call(self._get, key, limit)
+        except _Absent:
+            return None
+
+    def _get(self, key: str, limit: int) -> tuple[bytes, str]:
+        found = self._client.get_object(Bucket=self._bucket, Key=self._key(key))
+        with found["Body"] as body:
+            if found["ContentLength"] > limit:
+                raise ValueError(f"{key} has more than {limit} bytes")
+            return body.read(), found["ETag"]
+
+    async def pieces(self, key: str, *, etag: str, start: int, size: int) -> AsyncGenerator[bytes, None]:
+        """A part of this version. Raises `Unavailable` when it is not the present one any more."""
+        if not size:
+            return
+        wanted = f"bytes={start}-{start + size - 1}"
+        get = partial(self._client.get_object, Bucket=self._bucket, Key=self._key(key), Range=wanted, IfMatch=etag)
+        try:
+            body = (await self._call(get))["Body"]
+        except (_Absent, _Changed):
+            raise Unavailable("The file was replaced while it was read.") from None
+        try:
+            while size:
+                piece = await self._call(body.read, min(PIECE, size))
+                if not piece:
+                    raise Unavailable(_AWAY)
+                size -= len(piece)
+                yield piece
+        finally:
+            body.close()
+
+    async def put(self, key: str, content: bytes, *, instead_of: str | None = None) -> bool:
+        """`instead_of` is the entity tag of what it replaces, empty where nothing may be there. False: that was not so."""
+        condition: dict[str, Any] = {} if instead_of is None else {"IfMatch": instead_of} if instead_of else {"IfNoneMatch": "*"}
+        try:
+            await self._call(self._client.put_object, Bucket=self._bucket, Key=self._key(key), Body=content, **condition)
+        except (_Changed, _Absent):
+            return False
+        return True
+
+    async def delete(self, keys: Collection[str]) -> None:
+        """Those that are not there do no harm."""
+        chosen = list(keys)
+        for at in range(0, len(chosen), _DELETED_AT_ONCE):
+            for key in chosen[at : at + _DELETED_AT_ONCE]:
+                await self._call(self._client.delete_object, Bucket=self._bucket, Key=self._key(key))
+
+    # --- uploads in parts, which nobody sees until they are completed
+
+    async def begin_upload(self, key: str, *, sha256: str) -> str:
+        begun = await self._call(
+            self._client.create_multipart_upload, Bucket=self._bucket, Key=self._key(key), Metadata={"sha256": sha256}
+        )
+        return begun["UploadId"]
+
+    async def upload_part(self, key: str, upload: str, *, number: int, content: bytes) -> str:
+        """Its entity tag. Raises `OSError` when the upload was ended."""
+        put = self._client.upload_part
+        try:
+            part = await self._call(put, Bucket=self._bucket, Key=self._key(key), UploadId=upload, PartNumber=number, Body=content)
+        except _Absent:
+            raise OSError(EACCES, "the upload was ended by another worker") from None
+        return part["ETag"]
+
+    async def complete_upload(self, key: str, upload: str, *, parts: Sequence[str]) -> bool:
+        """Now it is there. False: there is no such upload, since it is completed or was ended."""
+        numbered: list[CompletedPartTypeDef] = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(parts, 1)]
+        try:
+            await self._call(
+                self._client.complete_multipart_upload,
+                Bucket=self._bucket,
+                Key=self._key(key),
+                UploadId=upload,
+                MultipartUpload={"Parts": numbered},
+            )
+        except _Absent:
+            return False
+        return True
+
+    async def end_upload(self, key: str, upload: str) -> None:
+        """What was uploaded is deleted. Nothing happens to one that is completed."""
+        with suppress(_Absent):
+            await self._call(self._client.abort_multipart_upload, Bucket=self._bucket, Key=self._key(key), UploadId=upload)
+
+    async def uploads(self) -> Sequence[tuple[str, str, datetime]]:
+        """Key, id and beginning of up to a thousand uploads that are neither completed nor ended."""
+        page = await self._call(self._client.list_multipart_uploads, Bucket=self._bucket, Prefix=self._prefix)
+        return [(each["Key"].removeprefix(self._prefix), each["UploadId"], each["Initiated"]) for each in page.get("Uploads", ())]
+
+    def _key(self, key: str) -> str:
+        return self._prefix + key
+
+    async def _call(self, act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with _translated():
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(act, *args, **kwargs))
+
+
+class _Absent(Exception):
+    """There is no such object or upload."""
+
+
+class _Changed(Exception):
+    """A condition was not met."""
+
+
+_AWAY: Final = "The media store does not answer."
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Errors in our words; those of the client may quote the request."""
+    try:
+        yield
+    except ClientError as error:
+        raise _of_server(error) from None
+    except (HTTPClientError, IncompleteReadError, ResponseStreamingError):
+        raise Unavailable(_AWAY) from None
+    except BotoCoreError as error:
+        raise OSError(EACCES, f"the media store cannot be used: {type(error).__name__}") from None
+
+
+def _of_server(error: ClientError) -> Exception:
+    code = error.response.get("Error", {}).get("Code", "")
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in _ABSENT or code in _NO_UPLOAD:
+        return _Absent()
+    if code in _CHANGED:
+        return _Changed()
+    if status >= 500 or status in (0, 408, 429) or code in ("SlowDown", "RequestTimeout", "Throttling", "InternalError"):
+        return Unavailable(_AWAY)
+    return OSError(EACCES, f"the media store refuses: {code or status}")
+
+
+def _stored(key: str, size: int, modified: datetime, etag: str, sha256: str) -> StoredObject:
+    return StoredObject(key, size, modified, etag, sha256)
+
+
+def _client(address: BucketAddress) -> S3Client:
+    """Without a key it takes the credentials that the machine provides, as the vendor's programs do."""
+    config = Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+        max_pool_connections=2 * _THREADS,
+        retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+        s3={"addressing_style": "path" if address.path_style else "virtual"},
+        request_checksum_calculation="when_required",  # servers other than Amazon's know no other
+        response_checksum_validation="when_required",
+    )
+    return boto3.session.Session().client(
+        "s3",
+        endpoint_url=address.endpoint,
+        region_name=address.region,
+        aws_access_key_id=address.access_key,
+        aws_secret_access_key=address.secret_key,
+        config=config,
+    )
