@@ -21,18 +21,21 @@ from projections.log.reader import LoggedEvent
 from projections.log.transactions import command_id
 
 _PARK = """
-INSERT INTO parked_records (consumer, position, stream, topic, error, write_id, replay)
-SELECT %(consumer)s, p.*, EXISTS (
-    SELECT FROM parked_records q WHERE q.consumer = %(consumer)s AND q.stream = p.stream AND q.replay
-)
+INSERT INTO parked_records (consumer, position, stream, topic, error, write_id, replay, requested_at)
+SELECT %(consumer)s, p.*, coalesce(q.replay, false), q.requested_at
 FROM unnest(%(positions)s::bigint[], %(streams)s::text[], %(topics)s::text[], %(errors)s::text[], %(writes)s::text[])
      AS p (position, stream, topic, error, write_id)
+CROSS JOIN LATERAL (
+    SELECT bool_or(replay) AS replay, max(requested_at) AS requested_at FROM parked_records q
+    WHERE q.consumer = %(consumer)s AND q.stream = p.stream AND q.replay
+) AS q
 ON CONFLICT (consumer, position)
-DO UPDATE SET error = excluded.error, attempts = parked_records.attempts + 1, replay = false, parked_at = clock_timestamp()
+DO UPDATE SET error = excluded.error, attempts = parked_records.attempts + 1, parked_at = clock_timestamp(),
+    replay = coalesce(parked_records.replay AND parked_records.requested_at > %(requested)s, false)
 """
 _COLUMNS = "SELECT consumer, position, stream, topic, error, attempts, replay, parked_at FROM parked_records "
 _PAGE = _COLUMNS + "WHERE consumer = %s AND position > %s ORDER BY position LIMIT %s"
-_ASK_FOR_ALL = "UPDATE parked_records SET replay = true WHERE consumer = %s"
+_ASK_FOR_ALL = "UPDATE parked_records SET replay = true, requested_at = statement_timestamp() WHERE consumer = %s"
 _ASK = """
 WITH RECURSIVE together (stream) AS (
     SELECT %(stream)s::text COLLATE "C"
@@ -41,10 +44,18 @@ WITH RECURSIVE together (stream) AS (
     FROM together JOIN parked_records own ON own.consumer = %(consumer)s AND own.stream = together.stream
     JOIN parked_records other ON other.consumer = own.consumer AND other.write_id = own.write_id
 )
-UPDATE parked_records SET replay = true WHERE consumer = %(consumer)s AND stream IN (SELECT stream FROM together)
+UPDATE parked_records SET replay = true, requested_at = statement_timestamp()
+WHERE consumer = %(consumer)s AND stream IN (SELECT stream FROM together)
 """
 """With those of other aggregates that share a write with it: a write is tried as a whole."""
-_WANTED = "SELECT position, stream FROM parked_records WHERE consumer = %s AND replay AND position > %s ORDER BY position LIMIT %s"
+_WANTED = """
+SELECT position, stream, requested_at FROM parked_records
+WHERE consumer = %s AND replay AND position > %s ORDER BY position LIMIT %s
+"""
+_STOP = """
+UPDATE parked_records SET replay = false
+WHERE consumer = %s AND replay AND stream = ANY(%s::text[]) AND coalesce(requested_at <= %s, true)
+"""
 _LONGEST = 500
 
 
@@ -96,16 +107,23 @@ class ParkedRecords:
             )
         }
 
-    async def to_replay(self, consumer: str, *, after: int = 0, limit: int) -> Sequence[tuple[int, str]]:
-        """Positions and streams of the records after a position that are to be tried again, by position."""
-        return [(position, stream) for position, stream in await self._database.rows(_WANTED, (consumer, after, limit))]
+    async def to_replay(self, consumer: str, *, after: int = 0, limit: int) -> Sequence[tuple[int, str, datetime | None]]:
+        """Position, stream and time of the request, of the records after a position that are to be tried again, by position."""
+        found = await self._database.rows(_WANTED, (consumer, after, limit))
+        return [(position, stream, requested) for position, stream, requested in found]
 
 
 async def park(
-    connection: AsyncConnection[TupleRow], consumer: str, *, records: Sequence[LoggedEvent], errors: Sequence[str]
+    connection: AsyncConnection[TupleRow],
+    consumer: str,
+    *,
+    records: Sequence[LoggedEvent],
+    errors: Sequence[str],
+    requested: datetime | None = None,
 ) -> None:
-    """Park records, in the caller's transaction. A record that is parked already gets the new error; one behind records that are to
-    be tried again is tried with them."""
+    """Park records, in the caller's transaction. A record that is parked already gets the new error, and is not tried again, unless
+    that was asked for after `requested`, the request that it was tried for; one behind records that are to be tried again is tried
+    with them."""
     columns = {
         "consumer": consumer,
         "positions": bigints([record.position for record in records]),
@@ -113,6 +131,7 @@ async def park(
         "topics": texts([record.topic for record in records]),
         "errors": texts([error[:_LONGEST] for error in errors]),
         "writes": texts([command_id(record) for record in records]),
+        "requested": requested,
     }
     await connection.execute(_PARK, columns)
 
@@ -124,9 +143,9 @@ async def unpark(connection: AsyncConnection[TupleRow], consumer: str, *, positi
     )
 
 
-async def stop_replay(connection: AsyncConnection[TupleRow], consumer: str, *, streams: Collection[str]) -> None:
-    """Try no more records of these streams, in the caller's transaction: an earlier one has failed again."""
-    await connection.execute(
-        "UPDATE parked_records SET replay = false WHERE consumer = %s AND replay AND stream = ANY(%s::text[])",
-        (consumer, texts(list(streams))),
-    )
+async def stop_replay(
+    connection: AsyncConnection[TupleRow], consumer: str, *, streams: Collection[str], requested: datetime | None
+) -> None:
+    """Try no more records of these streams, in the caller's transaction: an earlier one has failed again. What was asked for after
+    `requested` is another request."""
+    await connection.execute(_STOP, (consumer, texts(list(streams)), requested))

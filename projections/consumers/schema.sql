@@ -32,6 +32,7 @@ CREATE TABLE parked_records (
     write_id  text        COLLATE "C" NOT NULL DEFAULT gen_random_uuid(),
     attempts  integer     NOT NULL DEFAULT 1,
     replay    boolean     NOT NULL DEFAULT false,
+    requested_at timestamptz,
     parked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (consumer, position)
 );

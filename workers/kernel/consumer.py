@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from psycopg import AsyncConnection
@@ -79,6 +80,7 @@ class Consumer(LeasedWorker, Generic[E]):
         self._behind: set[str] = set()
         self._positions: dict[int, int] = {}
         self._saved = float("-inf")
+        self._requested: datetime | None = None
         self._limit = LIMIT
         self._connection: AsyncConnection[TupleRow] | None = None
 
@@ -219,7 +221,7 @@ class Consumer(LeasedWorker, Generic[E]):
                     failed |= streams
         if after:
             async with self._transaction() as connection:
-                await stop_replay(connection, self.name, streams=failed)
+                await stop_replay(connection, self.name, streams=failed, requested=self._requested)
             self._behind = await self._parked.streams(self.name)
 
     async def _parked_writes(self, after: int) -> Sequence[Sequence[LoggedEvent]] | None:
@@ -227,7 +229,9 @@ class Consumer(LeasedWorker, Generic[E]):
         limit = _REPLAYED
         while True:
             wanted = await self._parked.to_replay(self.name, after=after, limit=limit)
-            held = [position for position, stream in wanted if self._is_ours(stream)]
+            if not after:
+                self._requested = max((requested for _, _, requested in wanted if requested is not None), default=None)
+            held = [position for position, stream, _ in wanted if self._is_ours(stream)]
             found = list(writes(await reader.at(self._database, held)))
             if len(wanted) < limit:
                 return found or None
@@ -248,7 +252,8 @@ class Consumer(LeasedWorker, Generic[E]):
             raise
         except Exception as fault:
             async with self._transaction() as connection:
-                await park(connection, self.name, records=write, errors=[_description(fault)] * len(write))
+                errors = [_description(fault)] * len(write)
+                await park(connection, self.name, records=write, errors=errors, requested=self._requested)
             await self._begin()
             return False
         if effects is not None:

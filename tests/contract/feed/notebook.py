@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ class Notebook:
         self.held_up = asyncio.Event()
         self.commit_waits: asyncio.Event | None = None
         self.begun: list[int] = []
+        self.before_it_fails: Callable[[], Awaitable[object]] | None = None
 
     async def begin(self, position: int) -> None:
         self.begun.append(position)
@@ -39,6 +40,9 @@ class Notebook:
             raise Unavailable("the handler's own dependency is down")
         for record in records:
             if record.stream in self.poison or record.position in self.poison_at:
+                act, self.before_it_fails = self.before_it_fails, None
+                if act is not None:
+                    await act()
                 raise ValueError("cannot be taken in")
         if self.writing_stops is not None:
             self.held_up.set()

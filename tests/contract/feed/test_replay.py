@@ -54,6 +54,20 @@ async def test_where_the_first_fails_again_the_later_ones_wait(inner: Core, note
     assert not rows(database_url, _PARKED)
 
 
+async def test_a_request_that_comes_while_an_earlier_one_fails_is_kept(inner: Core, notebook: Notebook, database_url: str) -> None:
+    """The fault is mended in that moment."""
+    await parked_writes(inner, notebook, 3)
+
+    async def mended() -> None:
+        notebook.poison = set()
+        await ParkedRecords(inner.database).request_replay("notebook")
+
+    notebook.before_it_fails = mended
+    await ParkedRecords(inner.database).request_replay("notebook")
+    await until(lambda: taken(database_url) == [1, 2, 3])
+    assert not rows(database_url, _PARKED)
+
+
 async def test_what_is_parked_after_the_request_is_tried_too(inner: Core, notebook: Notebook, database_url: str) -> None:
     """Somebody goes on writing to the aggregate all the time."""
     await parked_writes(inner, notebook, 2)
