@@ -34,6 +34,7 @@ from tests.conftest import HandClock
 from tests.postgres import empty
 from tests.projections.feeding import shown, table
 from tests.properties.histories import client_lives, event_commands, record_commands
+from tests.properties.test_assets import asset_commands
 from tests.properties.test_decisions import lived, replayed
 from tests.properties.test_jobs import job_lives
 
@@ -49,6 +50,7 @@ KEYS = [UUID(int=number) for number in (1, 2, 3, 4)]
 traffic = st.lists(
     st.one_of(
         st.sampled_from(EVENTS).flatmap(event_commands),
+        st.sampled_from(KEYS).flatmap(asset_commands),
         st.tuples(st.sampled_from(RECORDS), st.sampled_from(KEYS)).flatmap(lambda of: record_commands(*of)),
         st.tuples(st.sampled_from([Room, Tag, Category, CategoryProperty]), st.sampled_from(KEYS)).flatmap(
             lambda of: record_commands(*of)
@@ -56,7 +58,7 @@ traffic = st.lists(
     ),
     max_size=40,
 )
-"""A third is about Events, a third about what they mostly point at, with so few ids that links are often made and often refused."""
+"""About Events, assets, what they mostly point at, and all else, with so few ids that links are often made and often refused."""
 
 
 @pytest.fixture
