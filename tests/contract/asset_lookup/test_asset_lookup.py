@@ -1,0 +1,116 @@
+"""The look-ups of assets over the view, and their twin in memory: the same answers after the same history."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from api.wiring.core import Core
+from domain.asset.commands import (
+    CompleteAsset,
+    DiscoverAsset,
+    FailAsset,
+    ForgetAsset,
+    ReleaseAssetPath,
+    RemoveAsset,
+    RenameAsset,
+    RequestAsset,
+)
+from domain.asset.ports import AssetFilter, AssetLookup
+from domain.asset.values import AssetState, AssetType
+from domain.kernel.command import Command
+from domain.kernel.ports import Invocation
+from projections.asset.queries import AssetQueries
+from tests.conftest import NOON, HandClock
+from tests.domain.asset.memory_assets import MemoryAssets
+from tests.domain.memory import Memory
+
+FIRST, SECOND = UUID(int=1), UUID(int=2)
+IMAGE, VIDEO, FOUND, GONE, LEFT, LOST = (UUID(int=number) for number in range(11, 17))
+ALL = (IMAGE, VIDEO, FOUND)
+
+
+def requested(key: UUID, event: UUID, path: str, *, job: int, kind: AssetType = AssetType.IMAGE) -> RequestAsset:
+    return RequestAsset(key, event_id=event, type=kind, name="Goal", path=path, job=job)
+
+
+HISTORY: tuple[Command[Any], ...] = (
+    requested(IMAGE, FIRST, "1/a_Sprite.JPG", job=1),
+    CompleteAsset(IMAGE, job=1, job_version=5, sizes={"1/a_Sprite.JPG": 7}),
+    requested(VIDEO, SECOND, "2/a.mp4", job=2, kind=AssetType.VIDEO),
+    FailAsset(VIDEO, job=2, job_version=5, reason="no"),
+    DiscoverAsset(FOUND, event_id=FIRST, name="a", path="1/%.ism", size=3, modified=NOON),
+    RenameAsset(FOUND, "%"),
+    requested(GONE, FIRST, "1/gone.jpg", job=3),
+    RemoveAsset(GONE, running_job=3),
+    ReleaseAssetPath(GONE),
+    requested(LEFT, FIRST, "1/left.jpg", job=4),
+    RemoveAsset(LEFT, running_job=4),
+    DiscoverAsset(LOST, event_id=FIRST, name="lost", path="1/lost", size=3, modified=NOON),
+    ForgetAsset(LOST),
+)
+
+
+@pytest.fixture
+async def both(inner: Core, clock: HandClock) -> tuple[AssetLookup, AssetLookup]:
+    """The twin and the adapter, after a history of which each step took a second."""
+    memory = Memory()
+    for command in HISTORY:
+        clock.forward(seconds=1)
+        memory.now = inner.clock()
+        for executor in (memory.executor, inner.executor):
+            await executor.execute(command, invocation=Invocation.by("somebody"))
+    return MemoryAssets(memory.log), AssetQueries(inner.database)
+
+
+async def test_an_asset_is_found_unless_it_is_removed(both: tuple[AssetLookup, AssetLookup]) -> None:
+    twin, adapter = both
+    for key in (*ALL, GONE, LEFT, LOST, UUID(int=99)):
+        found = await adapter.find(key)
+        assert found == await twin.find(key)
+        assert (found is not None) == (key in ALL)
+
+
+async def test_all_that_hold_a_path_are_those_of_the_event(both: tuple[AssetLookup, AssetLookup]) -> None:
+    twin, adapter = both
+    for event, keys in ((FIRST, [IMAGE, FOUND, LEFT]), (SECOND, [VIDEO]), (UUID(int=3), [])):
+        found = await adapter.of_event(event)
+        assert list(found) == list(await twin.of_event(event))
+        assert [row.id for row in found] == keys
+
+
+async def test_a_path_is_taken_until_its_file_is_deleted(both: tuple[AssetLookup, AssetLookup]) -> None:
+    paths = {"1/a_Sprite.JPG": True, "1/a_sprite.jpg": False, "1/left.jpg": True, "1/gone.jpg": False, "1/lost": False}
+    for lookup in both:
+        assert {path: await lookup.is_taken(path) for path in paths} == paths
+
+
+@pytest.mark.parametrize(
+    ("wanted", "keys"),
+    [
+        (AssetFilter(), ALL),
+        (AssetFilter(event_id=FIRST), (IMAGE, FOUND)),
+        (AssetFilter(content_id=str(SECOND)), (VIDEO,)),
+        (AssetFilter(content_id="x"), ()),
+        (AssetFilter(job=2), (VIDEO,)),
+        (AssetFilter(job=3), ()),
+        (AssetFilter(name="Goal"), (IMAGE, VIDEO)),
+        (AssetFilter(name="%"), (FOUND,)),
+        (AssetFilter(name="a"), ()),
+        (AssetFilter(states=(AssetState.COMPLETED,)), (IMAGE, FOUND)),
+        (AssetFilter(states=(AssetState.GENERATING, AssetState.FAILED)), (VIDEO,)),
+        (AssetFilter(types=(AssetType.SYSTEM, AssetType.VIDEO)), (VIDEO, FOUND)),
+        (AssetFilter(extensions=("_sprite.jpg",)), (IMAGE,)),
+        (AssetFilter(extensions=(".ISM", "A.mp4")), (VIDEO, FOUND)),
+        (AssetFilter(extensions=("%", "_", "a.mp")), ()),
+        (AssetFilter(event_id=FIRST, states=(AssetState.COMPLETED,), types=(AssetType.IMAGE,)), (IMAGE,)),
+        (AssetFilter(event_id=FIRST, content_id=str(SECOND)), ()),
+    ],
+)
+async def test_filters_combine(both: tuple[AssetLookup, AssetLookup], wanted: AssetFilter, keys: tuple[UUID, ...]) -> None:
+    twin, adapter = both
+    found = await adapter.matching(wanted)
+    assert list(found) == list(await twin.matching(wanted))
+    assert tuple(row.id for row in found) == keys
