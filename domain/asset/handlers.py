@@ -50,7 +50,8 @@ MOST_AT_ONCE: Final = 5000
 """Assets that one deletion takes along, and files that a synchronisation looks at: its changes are one append."""
 _METADATA_BYTES: Final = 1_048_576
 _WORKFLOWS: Final = {AssetType.IMAGE: "asset_image", AssetType.GIF: "asset_gif", AssetType.VIDEO: "asset_video"}
-_SOURCES: Final = (".mp4", ".ism")
+_VOD_FILES: Final = (".ism", ".mp4")
+"""The first of them that there is counts as the VOD file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +98,13 @@ class AssetHandlers:
         async def plan() -> Plan:
             event = await self._known_event(wanted.event_id)
             content = str(event.id)
-            source = (await self._vod_file(content, order=_SOURCES)).path.removeprefix(f"{content}/")
+            if await self._files.find(f"{content}/{content}.mp4") is None:
+                raise Refused("the Event has no MP4 file of which an asset can be made")
             times = await self._times(wanted, points, event)
             path = file_names.path(content, stem, kind=wanted.type)
             if await self._assets.is_taken(path) or await self._files.find(path) is not None:
                 path = file_names.other_path(content, stem, kind=wanted.type, key=key)
-            made = {"content_id": content, "source": source, "name": path.removeprefix(f"{content}/")}
+            made = {"content_id": content, "source": f"{content}.mp4", "name": path.removeprefix(f"{content}/")}
             job = NewJob(
                 client=invocation.cause.actor,
                 workflow=_WORKFLOWS[wanted.type],
@@ -148,7 +150,7 @@ class AssetHandlers:
         async def plan() -> Plan:
             event = await self._known_event(event_id)
             content = str(event.id)
-            vod_file = await self._vod_file(content, order=tuple(reversed(_SOURCES)))
+            vod_file = await self._vod_file(content)
             found = await self._files.list(content, limit=MOST_AT_ONCE)
             if len(found) > MOST_AT_ONCE:
                 raise Refused(f"the folder of the content has more than {MOST_AT_ONCE} files")
@@ -178,9 +180,8 @@ class AssetHandlers:
             raise NotFound(MediaEvent.KIND, str(key))
         return event
 
-    async def _vod_file(self, content: str, *, order: Sequence[str]) -> MediaFile:
-        """The first of these that there is."""
-        for extension in order:
+    async def _vod_file(self, content: str) -> MediaFile:
+        for extension in _VOD_FILES:
             found = await self._files.find(f"{content}/{content}{extension}")
             if found is not None:
                 return found
@@ -271,4 +272,4 @@ def _is_changed(vod_file: MediaFile, rows: Mapping[str, AssetRow], content: str)
     known = rows.get(vod_file.path)
     if known is not None:
         return _is_other_file(known, vod_file)
-    return any(f"{content}/{content}{extension}" in rows for extension in _SOURCES)
+    return any(f"{content}/{content}{extension}" in rows for extension in _VOD_FILES)

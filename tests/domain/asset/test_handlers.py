@@ -129,12 +129,11 @@ class TestRequest:
         with pytest.raises(NotFound):
             await handlers(memory, files).request(replace(WANTED, event_id=OTHER), invocation=ME)
 
-    async def test_the_mp4_is_read_and_else_what_the_manifest_stands_for(self, memory: Memory, files: MemoryMediaFiles) -> None:
+    async def test_without_an_mp4_file_nothing_can_be_made(self, memory: Memory, files: MemoryMediaFiles) -> None:
         files.put(f"{EVENT}/{EVENT}.ism", b"")
         assert (await asked(memory, files, WANTED))["source"] == f"{EVENT}.mp4"
         await files.remove(FILM)
-        await files.remove(f"{EVENT}/{EVENT}.ism")
-        with pytest.raises(Refused, match="the Event has no VOD file"):
+        with pytest.raises(Refused, match="the Event has no MP4 file"):
             await handlers(memory, files).request(WANTED, invocation=ME)
 
     @pytest.mark.parametrize(
