@@ -25,6 +25,7 @@ from projections.job.numbers import JobNumbers
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
+from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.registry import installed
 from workers.kernel.metrics import WorkerMetrics
@@ -123,6 +124,7 @@ async def process(
     steps: int = 4,
     lease: float = 30.0,
     owners: Callable[[], Mapping[str, OwnerCommand]] = owners,
+    outbound_allow: Sequence[Network] = (),
 ) -> AsyncIterator[Core]:
     """The parts of one process of the product, without its web server."""
     inner = core(conninfo, role=role, clock=system_clock)
@@ -147,7 +149,7 @@ async def process(
         relayed=frozenset(),
         home=media_root,
         media_root=media_root,
-        outbound_allow=(),
+        outbound_allow=outbound_allow,
         downloads=DownloadLimits(),
         steps=steps,
         lease=lease,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from datetime import datetime
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,30 +19,36 @@ from domain.job.handlers import NewJob
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent
+from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
 from domain.media_event.values import EventState, Mp4State, VodJobEnd
+from domain.records.configured import SentConfiguration
+from domain.records.kinds.channel import Channel
+from domain.records.record import RegisterRecord
 from projections.asset.queries import AssetQueries
 from projections.job.numbers import JobNumbers
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
-from tests.workers.jobs.counted import film
+from tests.workers.jobs.counted import film, numbers
 from tests.workers.jobs.engine import ENGINE, Engine, once, process
+from tests.workers.jobs.origin import Origin
+from tests.workers.jobs.streamed import Streamed, moment, playlist
 
 Migrated = tuple[str, str | None]
-EVENT = UUID(int=1)
+EVENT, CHANNEL = UUID(int=1), UUID(int=2)
+MP4 = f"{EVENT}/{EVENT}.mp4"
 ME = Invocation.by("admin")
 
 
 @pytest.fixture
 async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> AsyncIterator[Engine]:
-    async with process(database_url, migrated[1], media_root=tmp_path, roles=(*ENGINE, "outcomes")) as inner:
+    allow, roles = [ip_network("127.0.0.1/32")], (*ENGINE, "outcomes")
+    (tmp_path / "media").mkdir()
+    async with process(database_url, migrated[1], media_root=tmp_path / "media", roles=roles, outbound_allow=allow) as inner:
         yield Engine(inner, JobNumbers(inner.database))
 
 
-async def ingested(engine: Engine, **parameters: Any) -> None:
-    """An Event, and the job that ingests a file for it."""
+async def submitted(engine: Engine, workflow: str, **parameters: Any) -> None:
     inner = engine.inner
-    await inner.executor.execute(AddOrUpdateEvent(EVENT, {"title": "Final"}, state=EventState.PRE_VOD, new=True), invocation=ME)
     handlers = job_handlers(
         inner.database,
         inner.executor,
@@ -48,9 +57,16 @@ async def ingested(engine: Engine, **parameters: Any) -> None:
         vault=Vault(inner.database, SecretCipher(bytes(32))),
         clock=inner.clock,
     )
-    given = {"content_id": str(EVENT), "file": "film.mp4", **parameters}
-    await handlers.submit_job(NewJob(client="admin", workflow="vod_ingest", parameters=given), invocation=ME)
+    given = {"content_id": str(EVENT), **parameters}
+    await handlers.submit_job(NewJob(client="admin", workflow=workflow, parameters=given), invocation=ME)
     assert (await event(engine)).details.state is EventState.VOD_INGESTING
+
+
+async def ingested(engine: Engine, **parameters: Any) -> None:
+    """An Event, and the job that ingests a file for it."""
+    added = AddOrUpdateEvent(EVENT, {"title": "Final"}, state=EventState.PRE_VOD, new=True)
+    await engine.inner.executor.execute(added, invocation=ME)
+    await submitted(engine, "vod_ingest", file="film.mp4", **parameters)
 
 
 async def event(engine: Engine) -> MediaEvent:
@@ -68,24 +84,54 @@ async def event_once(engine: Engine, end: VodJobEnd) -> MediaEvent:
     return await once(ask)
 
 
-async def test_an_event_whose_job_completed_is_video_on_demand_and_has_its_files_as_assets(engine: Engine, tmp_path: Path) -> None:
-    film(tmp_path / "film.mp4", frames=25)
-    await ingested(engine, publish=True)
-    details = (await event_once(engine, VodJobEnd.COMPLETED)).details
-    mp4 = tmp_path / str(EVENT) / f"{EVENT}.mp4"
-    assert (details.state, details.mp4_state) == (EventState.VOD_PUBLIC, Mp4State.AVAILABLE)
-    assert details.vod_file is not None
-    assert (details.vod_file.duration, details.vod_file.size) == (1.0, mp4.stat().st_size)
-    assert details.thumbnail
-    assert (tmp_path / str(EVENT) / details.thumbnail).is_file()
+async def assets(engine: Engine) -> set[str]:
+    """The paths of the assets, once there are any."""
 
-    async def names() -> set[str] | None:
+    async def ask() -> set[str] | None:
         found = await AssetQueries(engine.inner.database).of_event(EVENT)
         assert {(one.type, one.state) for one in found} <= {(AssetType.SYSTEM, AssetState.COMPLETED)}
         return {one.path for one in found} or None
 
-    published = {path.relative_to(tmp_path).as_posix() for path in mp4.parent.rglob("*") if path.is_file()}
-    assert await once(names) == published
+    return await once(ask)
+
+
+def published(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in (root / str(EVENT)).rglob("*") if path.is_file()}
+
+
+async def test_an_event_whose_job_completed_is_video_on_demand_and_has_its_files_as_assets(engine: Engine, tmp_path: Path) -> None:
+    root = tmp_path / "media"
+    film(root / "film.mp4", frames=25)
+    await ingested(engine, publish=True)
+    details = (await event_once(engine, VodJobEnd.COMPLETED)).details
+    assert (details.state, details.mp4_state) == (EventState.VOD_PUBLIC, Mp4State.AVAILABLE)
+    assert details.vod_file is not None
+    assert (details.vod_file.duration, details.vod_file.size) == (1.0, (root / MP4).stat().st_size)
+    assert details.thumbnail
+    assert (root / str(EVENT) / details.thumbnail).is_file()
+    assert await assets(engine) == published(root)
+
+
+async def test_an_event_that_was_live_is_captured_from_the_origin_of_its_channel(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "streams").mkdir()
+    files: dict[str, Any] = {**Streamed(tmp_path / "streams").files("ts"), "ts/i.m3u8": playlist(range(8))}
+    async with Origin(files) as origin:
+        output = {"streamProtocol": "HLS", "liveOriginPrimaryUrl": f"{origin.url}/ts/i.m3u8"}
+        sent = SentConfiguration(json.dumps({"encoders": [{"name": "enc", "outputUrls": [output]}]}), {}, {})
+        for command in (
+            RegisterRecord(CHANNEL, Channel, {"name": "main", "configuration_json": sent}),
+            AddOrUpdateEvent(EVENT, {"channel_id": CHANNEL}, state=EventState.LIVE_PUBLISHED, new=True),
+            ChangeEventState(EVENT, EventState.STOPPED),
+        ):
+            await engine.inner.executor.execute(command, invocation=ME)
+        await submitted(engine, "vod_capture", start=moment(1), end=moment(3), frame_accurate=True)
+        under_way = (await event(engine)).details
+        details = (await event_once(engine, VodJobEnd.COMPLETED)).details
+    assert (under_way.capturing_live2_vod, details.capturing_live2_vod) == (True, False)
+    assert details.capture_vod_start == datetime.fromisoformat(moment(1))
+    assert (details.state, details.mp4_state) == (EventState.VOD_PRIVATE, Mp4State.AVAILABLE)
+    assert numbers(tmp_path / "media" / MP4) == list(range(25, 75))
+    assert await assets(engine) == published(tmp_path / "media")
 
 
 async def test_an_event_whose_job_failed_shows_an_error(engine: Engine) -> None:
