@@ -148,3 +148,26 @@ async def test_webhooks_are_told_of_the_start_and_of_the_end(
     ]
     now = await event(http, captured)
     assert (now["thumbnail"], now["capturingLive2Vod"]) == ("poster.jpg", False)
+
+
+async def test_a_repeat_under_its_key_answers_with_the_first_job(
+    engine: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core
+) -> None:
+    key = (await add(http, eventState="VOD_PRIVATE"))["id"]
+    body = request({"content_id": key}, "vod_package")
+    first, again = [await engine.post("/engine/job", json=body, headers={"Idempotency-Key": "a"}) for _ in range(2)]
+    assert (first.status_code, again.status_code) == (200, 200), again.text
+    assert first.json() == again.json()
+    assert (await of_event(inner, key)).count("vod_job_started") == 1
+
+
+async def test_a_job_of_a_deleted_event_cannot_go_on(engine: httpx.AsyncClient, http: httpx.AsyncClient, inner: Core) -> None:
+    key = (await add(http, eventState="VOD_PRIVATE"))["id"]
+    number = (await submit(engine, "vod_package", key)).json()["id"]
+    await engine.put(f"/engine/job/{number}", json={"queue_state": "broken"})
+    await engine.put(f"/engine/job/{number}", json={"queue_state": "paused"})
+    assert (await http.delete(f"/api/event/{key}")).status_code == 200
+    before = await last(inner)
+    assert engine_error(await engine.put(f"/engine/job/{number}", json={"queue_state": "queued"}), 400)
+    assert engine_error(await engine.post(f"/engine/jobs/{number}/rerun"), 400)
+    assert await last(inner) == before
