@@ -22,6 +22,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.job.aggregate import Job
 from domain.job.commands import BreakJob, JobCommand, UpdateJob
+from domain.job.handlers import JobChanges, JobHandlers
 from domain.job.task import Task
 from domain.job.values import JobState
 from domain.kernel.clock import iso
@@ -37,8 +38,13 @@ _INDENT = " " * 10
 
 async def run(args: Namespace, settings: Settings) -> int:
     try:
-        if args.action == "rerun":
-            await _rerun(args, settings)
+        if args.action in _BY_HANDLERS:
+            async with open_vault(settings) as (wired, vault):
+                records = RecordQueries(wired.database, RECORDS)
+                handlers = job_handlers(
+                    wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock
+                )
+                await _BY_HANDLERS[args.action](handlers, args)
         else:
             async with open_core(settings) as wired:
                 await _ACTIONS[args.action](wired, args)
@@ -175,37 +181,36 @@ async def _pause(wired: Core, args: Namespace) -> None:
     await _execute(wired, UpdateJob(args.id, {"queue_state": JobState.PAUSED}))
 
 
-async def _resume(wired: Core, args: Namespace) -> None:
-    await _execute(wired, UpdateJob(args.id, {"queue_state": JobState.QUEUED}))
-
-
 async def _break(wired: Core, args: Namespace) -> None:
     await _execute(wired, BreakJob(args.id))
 
 
 async def _execute(wired: Core, command: JobCommand) -> None:
-    job = (await wired.executor.execute(command, invocation=shell.invocation())).aggregate
+    _print_state((await wired.executor.execute(command, invocation=shell.invocation())).aggregate)
+
+
+def _print_state(job: Job) -> None:
     print(f"job {job.number} is {job.state.name.lower()}")
 
 
-async def _rerun(args: Namespace, settings: Settings) -> None:
-    """It needs the master key: the secrets among the parameters are in the vault."""
-    async with open_vault(settings) as (wired, vault):
-        records = RecordQueries(wired.database, RECORDS)
-        handlers = job_handlers(
-            wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock
-        )
-        outcome = await handlers.rerun_job(args.id, invocation=shell.invocation())
-        number = outcome.aggregates[0].number
-    print(f"job {args.id} is run again as job {number}")
+async def _resume(handlers: JobHandlers, args: Namespace) -> None:
+    """Its owner may refuse, as it may over HTTP."""
+    outcome = await handlers.update_job(args.id, JobChanges(state=JobState.QUEUED), invocation=shell.invocation())
+    _print_state(outcome.aggregate)
 
 
+async def _rerun(handlers: JobHandlers, args: Namespace) -> None:
+    outcome = await handlers.rerun_job(args.id, invocation=shell.invocation())
+    print(f"job {args.id} is run again as job {outcome.aggregates[0].number}")
+
+
+_BY_HANDLERS = {"resume": _resume, "rerun": _rerun}
+"""These need the master key: secrets of jobs and of their callbacks are in the vault."""
 _ACTIONS = {
     "list": _list,
     "show": _show,
     "logs": _logs,
     "watch": _watch,
     "pause": _pause,
-    "resume": _resume,
     "break": _break,
 }

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pydantic_core import from_json
@@ -18,9 +19,14 @@ from api.cli.printable import printable
 from api.wiring.core import Core
 from domain.job.commands import AcceptJob, CompleteTask, FailTask, StartTask
 from domain.job.secrets import JobSecrets
-from domain.job.values import JobState, Result
+from domain.job.values import JobState, Result, Submission, TaskPlan
+from domain.kernel.command import Command
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Unavailable
+from domain.kernel.ports import Invocation
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import AddOrUpdateEvent, StartVodJob
+from domain.media_event.values import VodWorkflow
 from projections.job.log_lines import Line, Progress, write
 from projections.job.numbers import JobNumbers
 from projections.job.queue import Run
@@ -278,6 +284,30 @@ async def test_a_job_is_paused_resumed_and_broken_off(call: Call, engine: Engine
     assert await call("break", job) == (0, f"job {job} is broken\n", "")
     assert await engine.topics(job) == ["accepted", "paused", "queued", "broken"]
     assert f"{shell.invocation().cause.actor} broke the job off" in (await call("logs", job))[1]
+
+
+async def test_a_job_is_not_resumed_beside_another_one_of_its_event(call: Call, engine: Engine) -> None:
+    event = UUID(int=1)
+    old, present = await engine.numbers.draw(), await engine.numbers.draw()
+    submission = Submission(
+        client="admin",
+        workflow="vod_package",
+        content_id=str(event),
+        parameters={"content_id": str(event)},
+        tasks=(TaskPlan(id=1, name="package"),),
+        owner=MediaEvent.stream(event),
+    )
+    commands: tuple[Command[Any], ...] = (
+        AcceptJob(old, submission),
+        AddOrUpdateEvent(event, {}, new=True),
+        StartVodJob(event, present, VodWorkflow.PACKAGE),
+    )
+    for command in commands:
+        await engine.inner.executor.execute(command, invocation=Invocation.by("admin"))
+    await call("pause", old)
+    refused = f"medialedger: the job {present} (vod_package) makes files of this Event\n"
+    assert await call("resume", old) == (1, "", refused)
+    assert await engine.topics(old) == ["accepted", "paused"]
 
 
 async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, tmp_path: Path) -> None:
