@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ class Studio:
     hosts: StepProcessPool
     root: Path
     streamed: Streamed
+    listener: Listener = field(default_factory=Listener)
 
     def files(self, *names: str) -> dict[str, Any]:
         return {path: body for name in names for path, body in self.streamed.files(name).items()}

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from domain.kernel.clock import system_clock
+from tests.projections.log.helpers import until
 from tests.workers.jobs.capturing import Studio, studio
 from tests.workers.jobs.counted import numbers
 from tests.workers.jobs.origin import Origin
 from tests.workers.jobs.streamed import BEGAN, moment, playlist
+from workers.adapters.outbound_http import GuardedClient
+from workers.jobs.context import StepFailed
+from workers.jobs.media_paths import MediaPaths
 from workers.jobs.protocol import Failed, Finished
+from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.workflows.capture.downloads import Downloads
+from workers.jobs.workflows.capture.segments import Resource, SourceFault
+from workers.ports import DownloadLimits
 
 __all__ = ["studio"]
 
+PLAYLIST = "ts/i.m3u8"
 TARGET = 0.3
 """Seconds from one playlist to the next: nobody waits for the segments to be played."""
 
@@ -102,6 +114,48 @@ async def test_a_later_run_goes_on_with_the_segments_that_it_has(studio: Studio)
     assert "Going on with 1 segments" in studio.told
 
 
+async def test_a_run_that_is_interrupted_leaves_its_segments_to_the_next_one(studio: Studio) -> None:
+    """Meanwhile they have left the origin."""
+    hosts = StepProcessPool(media_root=studio.root, allow=[ip_network("127.0.0.1/32")])
+    await hosts.start()
+    interrupted = Studio(hosts, studio.root, studio.streamed)
+    async with Origin(studio.files("ts") | {PLAYLIST: playlist(range(4), ended=False, target=TARGET)}) as origin:
+        url, end = f"{origin.url}/{PLAYLIST}", (system_clock() + timedelta(hours=1)).isoformat()
+        running = asyncio.create_task(interrupted.ended([url], moment(1), end))
+        index = MediaPaths(studio.root, 17).workspace(2, 1) / "segments.jsonl"
+        await until(lambda: index.exists() and index.read_text().count("\n") == 3)
+        hosts.drain()
+        assert await running == Failed("The step was asked to end.", interrupted=True)
+        await hosts.stop()
+        origin.files = {path: body for path, body in origin.files.items() if path in ("ts/s4.ts", "ts/s5.ts")}
+        origin.files[PLAYLIST] = playlist([4, 5])
+        made = await studio.captured([url], moment(1), moment(6), run=2, previous_run=1, frame_accurate=True)
+    assert numbers(made) == list(range(25, 150))
+    assert studio.gaps == []
+
+
+@pytest.fixture
+async def downloads(tmp_path: Path) -> AsyncIterator[Downloads]:
+    client = GuardedClient([ip_network("127.0.0.1/32")])
+    yield Downloads(client, tmp_path, limits=DownloadLimits(size=5000, free=0), silence=0.2)
+    await client.close()
+
+
+async def test_a_segment_that_stalls_or_is_cut_off_is_given_up(downloads: Downloads, tmp_path: Path) -> None:
+    async with Origin({"stalls": bytes(200), "cut": bytes(200)}, stalls={"stalls"}, cut={"cut": 100}) as origin:
+        for path, reason in (("stalls", r"No data came for 0\.2 s"), ("cut", "closed the connection")):
+            with pytest.raises(SourceFault, match=reason):
+                await downloads.file(Resource(f"{origin.url}/{path}"), tmp_path / path)
+
+
+async def test_all_segments_together_have_a_limit(downloads: Downloads, tmp_path: Path) -> None:
+    async with Origin({"a": bytes(2000)}) as origin:
+        for _ in range(2):
+            await downloads.file(Resource(f"{origin.url}/a"), tmp_path / "a")
+        with pytest.raises(StepFailed, match="The capture has more than 5000 bytes, which is the limit"):
+            await downloads.file(Resource(f"{origin.url}/a"), tmp_path / "a")
+
+
 def _inside(origin: Origin) -> None:
     origin.moved["ts/i.m3u8"] = "http://169.254.169.254/latest"
 
@@ -115,7 +169,6 @@ def _becomes(path: str, body: bytes) -> Callable[[Origin], Any]:
     return lambda origin: origin.files.__setitem__(path, body)
 
 
-PLAYLIST = "ts/i.m3u8"
 LONG = b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n" + b"#EXTINF:1,\na\n" * 1_000_000
 ENCRYPTED = playlist(range(8), tags={0: '#EXT-X-KEY:METHOD=AES-128,URI="key"'})
 PAGE = b"<html><body>No such page</body></html>" * 100
