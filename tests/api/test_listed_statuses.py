@@ -21,7 +21,7 @@ from api.wiring.services import ROUTES
 from tests.api.asking import UNKNOWN, add_profile, add_room, put_tag
 from tests.api.media.owners import OWNERS
 from tests.api.test_hostile_input import address, ids, wrapped
-from tests.api.valid_bodies import VALID
+from tests.api.valid_bodies import CLIP, VALID
 from tests.listed_statuses import LISTED, UnlistedStatus
 
 __all__ = ["ids"]
@@ -46,6 +46,8 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
     "POST /api/category/customproperty/": {"id": UNKNOWN},
     "POST /api/chapterpoint/customproperty/": {"id": UNKNOWN},
     "POST /api/infrastructureprofile/": {**VALID["POST /api/infrastructureprofile/"], "id": UNKNOWN},
+    "POST /api/asset/image/": {**VALID["POST /api/asset/image/"], "eventId": UNKNOWN},
+    **{name: {**VALID[name], "clip": {**CLIP, "eventId": UNKNOWN}} for name in ("POST /api/asset/gif/", "POST /api/asset/video/")},
     "POST /api/webhook/": {"id": UNKNOWN, "webhookUrl": "https://hooks.test/a"},
     **{f"POST /api/{path}/event/": {"eventId": UNKNOWN, "webhookUrl": "https://hooks.test/a"} for path in ("webhook", "webook")},
     **{name: {**VALID[name], "id": str(uuid4())} for name in ("POST /api/event/", "POST /api/flow/")},
@@ -57,6 +59,7 @@ REQUIRED = {
     "id": "unknown",
     "referenceId": "unknown",
     "contentId": "unknown",
+    "name": "x",
     **dict.fromkeys(("channelId", "infrastructureProfileId"), UNKNOWN),
     **dict.fromkeys((name for of in OWNERS for name in (of.source_id, of.target_id)), UNKNOWN),
 }
@@ -168,7 +171,9 @@ async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient,
 
 async def test_what_each_surface_adds(http: httpx.AsyncClient) -> None:
     assert listing(422) == {"POST /{client_name}/speke"}
-    assert listing(429) == {"POST /{client_name}/speke", "POST /engine/job", "POST /engine/jobs/{job_id}/rerun"}
+    made = {"POST /api/asset/gif/", "POST /api/asset/video/", "POST /api/asset/image/"}
+    jobs = {"POST /engine/job", "POST /engine/jobs/{job_id}/rerun", *made}
+    assert listing(429) == {"POST /{client_name}/speke", *jobs}
     closed = {name for name, spec in SPECS.items() if spec.permission is not None}
     assert listing(401) == listing(403) == closed
     assert listing(400) == SPECS.keys()

@@ -68,7 +68,7 @@ async def assets_synchronised(request: Request, outcome: Outcome[AssetAggregate]
     return Response(200, AssetSync.of(outcome))
 
 
-@routes.put("/sync/{eventId}", WRITE, response_model=AssetSync, respond=assets_synchronised)
+@routes.put("/sync/{eventId}", WRITE, if_match=False, response_model=AssetSync, respond=assets_synchronised)
 async def sync_assets(request: Request, event_id: UUID, handlers: AssetHandlers) -> Outcome[AssetAggregate]:
     """Make the assets of an Event agree with the files of its content."""
     return await handlers.sync(event_id, invocation=request.invocation)
@@ -100,7 +100,7 @@ async def assets_deleted(request: Request, outcome: Outcome[AssetAggregate]) -> 
     return Response(200, DeletedCount.model_construct(deleted_count=outcome.result["deleted"]))
 
 
-@routes.delete("/", WRITE, response_model=DeletedCount, respond=assets_deleted)
+@routes.delete("/", WRITE, if_match=False, response_model=DeletedCount, respond=assets_deleted)
 async def delete_assets(request: Request, query: DeleteAssetsQuery, handlers: AssetHandlers) -> Outcome[Any]:
     """Delete the assets that every filter finds, with their files; at least one filter is required. Those of the system stay."""
     wanted = query.filter()
