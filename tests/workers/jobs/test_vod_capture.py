@@ -96,15 +96,31 @@ async def test_two_origins_with_different_gaps_give_one_whole_file(studio: Studi
 
 
 @pytest.mark.parametrize("accurate", [True, False])
-async def test_what_nobody_has_is_left_out_and_told(studio: Studio, accurate: bool) -> None:
-    async with Origin(studio.files("ts") | {"ts/i.m3u8": playlist(range(8), tags={3: "#EXT-X-GAP"})}) as origin:
-        made = await studio.captured([f"{origin.url}/ts/i.m3u8"], moment(2), moment(5), frame_accurate=accurate)
+@pytest.mark.parametrize(("name", "extension", "init"), [("ts", "ts", None), ("fmp4", "m4s", "init.mp4")])
+async def test_what_nobody_has_is_left_out_and_told(
+    studio: Studio, name: str, extension: str, init: str | None, accurate: bool
+) -> None:
+    listed = playlist(range(8), extension=extension, init=init, tags={3: "#EXT-X-GAP"})
+    async with Origin(studio.files(name) | {f"{name}/i.m3u8": listed}) as origin:
+        made = await studio.captured([f"{origin.url}/{name}/i.m3u8"], moment(2), moment(5), frame_accurate=accurate)
     assert numbers(made)[:50] == [*range(50, 75), *range(100, 125)]
     assert studio.made["duration"] == pytest.approx(2.0, abs=0.03)
     assert heard(made) == [], "the second with the tone is missing"
     told = {"track": "main", "from": "2026-01-01T12:00:03.000Z", "to": "2026-01-01T12:00:04.000Z", "filledBy": None}
     assert studio.gaps == [told]
     assert "from 2026-01-01T12:00:03.000Z to 2026-01-01T12:00:04.000Z: no source has it" in studio.told
+
+
+@pytest.mark.parametrize("accurate", [True, False])
+async def test_time_stamps_that_are_kept_keep_the_gap(studio: Studio, accurate: bool) -> None:
+    listed = playlist(range(1, 8), tags={3: "#EXT-X-GAP"})
+    async with Origin(studio.files("ts") | {"ts/i.m3u8": listed}) as origin:
+        url = f"{origin.url}/ts/i.m3u8"
+        made = await studio.captured([url], moment(0.5), moment(5), copy_ts=True, frame_accurate=accurate)
+    packets = probed(made, "-select_streams", "v:0", "-show_entries", "packet=pts_time")["packets"]
+    times = sorted(float(one["pts_time"]) for one in packets)[:75]
+    expected = [number / 25 + 1.48 for number in (*range(25, 75), *range(100, 125))]
+    assert times == pytest.approx(expected, abs=0.02)
 
 
 async def test_time_stamps_that_begin_again_are_counted_on(studio: Studio) -> None:

@@ -15,6 +15,8 @@ from workers.jobs.workflows.capture.shelf import Shelf
 
 TRIES: Final = 3
 _AT_ONCE: Final = 6
+_LONGEST_WAIT: Final = 10.0
+"""Seconds. A segment may be listed a little before it is there, all the more where the clock of the origin is behind ours."""
 
 
 class Fetcher:
@@ -79,7 +81,7 @@ class Fetcher:
                     return fault
             else:
                 return None
-            await asyncio.sleep(0.25 * 2**attempt)
+            await asyncio.sleep(max(0.25 * 2**attempt, min(segment.lasts, _LONGEST_WAIT) / 2 * attempt))
         return None
 
     async def _get(self, segment: Segment) -> None:
