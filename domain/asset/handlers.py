@@ -6,7 +6,7 @@ An asset and its job are one append. The content of an Event has the Event's id.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -134,9 +134,11 @@ class AssetHandlers:
 
     async def delete_matching(self, wanted: AssetFilter, *, invocation: Invocation) -> Outcome[Asset]:
         """All that match, or none; never those of the type SYSTEM. The result says how many."""
+        types = [kind for kind in wanted.types or AssetType if kind is not AssetType.SYSTEM]
+        requested = replace(wanted, types=types)
 
         async def plan() -> Plan:
-            rows = [row for row in await self._assets.matching(wanted) if row.type is not AssetType.SYSTEM]
+            rows = await self._assets.matching(requested, limit=MOST_AT_ONCE) if requested.types else ()
             if len(rows) > MOST_AT_ONCE:
                 raise Refused(f"more than {MOST_AT_ONCE} assets match")
             return Plan([command for row in rows for command in _removal(row)], result={"deleted": len(rows)})

@@ -35,8 +35,8 @@ class AssetLookup(Protocol):
         """Unless it is removed."""
         ...
 
-    async def matching(self, wanted: AssetFilter) -> Sequence[AssetRow]:
-        """Those that are not removed, the oldest first."""
+    async def matching(self, wanted: AssetFilter, *, limit: int) -> Sequence[AssetRow]:
+        """Those that are not removed, the oldest first; at most `limit` + 1, so that the caller knows whether there are more."""
         ...
 
     async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:

@@ -33,7 +33,7 @@ class AssetQueries:
         found = await self._database.row(_COLUMNS + "WHERE id = %s AND NOT removed", (key,))
         return _row(found) if found else None
 
-    async def matching(self, wanted: AssetFilter) -> Sequence[AssetRow]:
+    async def matching(self, wanted: AssetFilter, *, limit: int) -> Sequence[AssetRow]:
         """A contentId is the id of an Event: any other text finds nothing."""
         content = None if wanted.content_id is None else _as_id(wanted.content_id)
         if wanted.content_id is not None and content is None:
@@ -49,9 +49,9 @@ class AssetQueries:
                 ("extensions", texts([one.lower() for one in wanted.extensions]) if wanted.extensions else None, _SUFFIX),
             ]
         )
-        tail = " ORDER BY date_created, id"
+        tail = " ORDER BY date_created, id LIMIT %(most)s"
         statement = f"{_COLUMNS} WHERE {' AND '.join(['NOT removed', 'holds_path', *conditions])}{tail}"
-        return [_row(found) for found in await self._database.lists.rows(statement, parameters)]
+        return [_row(found) for found in await self._database.lists.rows(statement, {**parameters, "most": limit + 1})]
 
     async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
         rows = await self._database.rows(_COLUMNS + "WHERE event_id = %s AND holds_path ORDER BY date_created, id", (event_id,))

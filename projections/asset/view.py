@@ -56,6 +56,7 @@ ASSET_VIEW = View(
     indexes={
         "event": "{table} (event_id, date_created, id) WHERE holds_path",
         "path": "{table} (path) WHERE holds_path",
+        "created": "{table} (date_created, id) WHERE NOT removed",
         "name": "{table} (name, date_created, id) WHERE NOT removed",
         "job": "{table} (job) WHERE NOT removed AND job IS NOT NULL",
         "file_left": "{table} (id) WHERE removed AND holds_path",

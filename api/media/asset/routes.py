@@ -32,6 +32,7 @@ from projections.asset.queries import AssetQueries
 
 routes = Router("/asset", tag="Assets", surface=MEDIA)
 
+_LONGEST_LIST: Final = 10_000
 _TOO_MANY: Final = {429: "The client has as many waiting jobs as it may; see Retry-After"}
 
 
@@ -82,9 +83,12 @@ async def rename_asset(request: Request, id: UUID, query: RenameAssetQuery, hand
 
 @routes.get("/", READ, response_model=list[Asset])
 async def list_assets(request: Request, query: AssetListQuery, assets: AssetQueries, presenter: AssetPresenter) -> Response:
-    """The assets that every filter finds, the oldest first."""
+    """The assets that every filter finds, the oldest first. More than 10,000 are refused."""
     wanted = query.filter(extensions=query.extensions)
-    return Response(200, await presenter.shown([] if wanted is None else await assets.matching(wanted)))
+    rows = [] if wanted is None else await assets.matching(wanted, limit=_LONGEST_LIST)
+    if len(rows) > _LONGEST_LIST:
+        raise Malformed.at("eventId", f"is required, or another filter: more than {_LONGEST_LIST} assets match")
+    return Response(200, await presenter.shown(rows))
 
 
 @routes.get("/{id}", READ, response_model=Asset)

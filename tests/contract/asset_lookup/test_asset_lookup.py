@@ -111,6 +111,13 @@ async def test_a_path_is_taken_until_its_file_is_deleted(both: tuple[AssetLookup
 )
 async def test_filters_combine(both: tuple[AssetLookup, AssetLookup], wanted: AssetFilter, keys: tuple[UUID, ...]) -> None:
     twin, adapter = both
-    found = await adapter.matching(wanted)
-    assert list(found) == list(await twin.matching(wanted))
+    found = await adapter.matching(wanted, limit=10)
+    assert list(found) == list(await twin.matching(wanted, limit=10))
     assert tuple(row.id for row in found) == keys
+
+
+async def test_one_more_than_the_limit_is_found(both: tuple[AssetLookup, AssetLookup]) -> None:
+    for lookup in both:
+        for limit in range(4):
+            found = await lookup.matching(AssetFilter(), limit=limit)
+            assert tuple(row.id for row in found) == ALL[: limit + 1]

@@ -29,9 +29,9 @@ class MemoryAssets:
     async def find(self, key: UUID) -> AssetRow | None:
         return next((AssetRow.of(one) for one in self._all() if one.key == str(key) and not one.removed), None)
 
-    async def matching(self, wanted: AssetFilter) -> Sequence[AssetRow]:
+    async def matching(self, wanted: AssetFilter, *, limit: int) -> Sequence[AssetRow]:
         rows = [AssetRow.of(one) for one in self._all() if not one.removed]
-        return [row for row in rows if _matches(row, wanted)]
+        return [row for row in rows if _matches(row, wanted)][: limit + 1]
 
     async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
         return [AssetRow.of(one) for one in self._all() if one.event_id == event_id and one.holds_path]

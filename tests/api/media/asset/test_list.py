@@ -9,6 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from api.media.asset import routes
 from api.wiring.core import Core
 from domain.asset.commands import CompleteAsset, DiscoverAsset
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, topics
@@ -143,3 +144,14 @@ async def test_a_deletion_needs_a_filter(http: httpx.AsyncClient, inner: Core, m
     shown = await image(http, await film(http, media_root))
     assert_problem(await http.delete("/api/asset/", params=query), 400)
     assert await listed(http) == [shown["id"]]
+
+
+async def test_a_list_that_would_be_too_long_needs_a_filter(
+    http: httpx.AsyncClient, inner: Core, media_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "_LONGEST_LIST", 2)
+    event, other = await film(http, media_root), await film(http, media_root)
+    for of in (event, event, other):
+        await image(http, of)
+    assert fields_of(await http.get("/api/asset/")) == ["eventId"]
+    assert len(await listed(http, eventId=event)) == 2
