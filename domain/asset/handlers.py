@@ -153,10 +153,11 @@ class AssetHandlers:
             event = await self._known_event(event_id)
             content = str(event.id)
             vod_file = await self._vod_file(content)
+            # Files after assets: a path that is released between the two looks has no file any more, and a claim is refused.
+            rows = {row.path: row for row in await self._assets.of_event(event.id)}
             found = await self._files.list(content, limit=MOST_AT_ONCE)
             if len(found) > MOST_AT_ONCE:
                 raise Refused(f"the folder of the content has more than {MOST_AT_ONCE} files")
-            rows = {row.path: row for row in await self._assets.of_event(event.id)}
             new = [_discovery(event.id, file) for file in found if file.path not in rows]
             paths = {file.path for file in found}
             gone = [row for row in rows.values() if row.path not in paths and not row.removed and row.state is AssetState.COMPLETED]

@@ -12,9 +12,10 @@ import pytest
 
 from domain.asset import events
 from domain.asset.aggregate import Asset
-from domain.asset.commands import CompleteAsset, DiscoverAsset, RemoveAsset, RenameAsset, RequestAsset
+from domain.asset.commands import CompleteAsset, DiscoverAsset, ReleaseAssetPath, RemoveAsset, RenameAsset, RequestAsset
 from domain.asset.handlers import AssetHandlers, NewAsset, command_of
 from domain.asset.ports import AssetFilter, VodFacts
+from domain.asset.row import AssetRow
 from domain.asset.values import AssetState, AssetType
 from domain.job.callbacks import JobCallbacks
 from domain.job.commands import AcceptJob, BreakJob
@@ -60,7 +61,9 @@ def files() -> MemoryMediaFiles:
     return files
 
 
-def handlers(memory: Memory, files: MemoryMediaFiles, facts: VodFacts = NOTHING_KNOWN) -> AssetHandlers:
+def handlers(
+    memory: Memory, files: MemoryMediaFiles, facts: VodFacts = NOTHING_KNOWN, *, assets: MemoryAssets | None = None
+) -> AssetHandlers:
     async def load(stream: str) -> AggregateRoot | None:
         return memory.log.load(stream)
 
@@ -76,8 +79,8 @@ def handlers(memory: Memory, files: MemoryMediaFiles, facts: VodFacts = NOTHING_
         callbacks=callbacks,
         owners=OwnersOfRooms(),
     )
-    assets = MemoryAssets(memory.log)
-    return AssetHandlers(memory.executor, assets, events=memory.events, files=files, jobs=jobs, vod_facts=lambda event: facts)
+    lookup = assets or MemoryAssets(memory.log)
+    return AssetHandlers(memory.executor, lookup, events=memory.events, files=files, jobs=jobs, vod_facts=lambda event: facts)
 
 
 def requested(key: UUID, path: str = "goal.jpg", *, job: int = 3, kind: AssetType = AssetType.IMAGE) -> RequestAsset:
@@ -260,8 +263,8 @@ class TestDeletion:
 
 
 class TestSync:
-    async def synced(self, memory: Memory, files: MemoryMediaFiles) -> tuple[bool, int, int]:
-        result = (await handlers(memory, files).sync(EVENT, invocation=ME)).result
+    async def synced(self, memory: Memory, files: MemoryMediaFiles, assets: MemoryAssets | None = None) -> tuple[bool, int, int]:
+        result = (await handlers(memory, files, assets=assets).sync(EVENT, invocation=ME)).result
         assert result["path"] == f"{EVENT}/"
         return result["changed"], result["created"], result["deleted"]
 
@@ -284,6 +287,20 @@ class TestSync:
         files.put(f"{EVENT}/assets/goal.jpg", b"x")
         memory.meanwhile(requested(KEY))
         assert await self.synced(memory, files) == (False, 1, 0)
+
+    async def test_a_file_that_is_deleted_meanwhile_is_not_found(self, memory: Memory, files: MemoryMediaFiles) -> None:
+        """The files are looked at after the assets: a file whose asset has let it go is gone by then."""
+        left = requested(KEY)
+        await memory.given(left, RemoveAsset(KEY, running_job=3))
+        files.put(left.path, b"x")
+
+        class Deleting(MemoryAssets):
+            async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
+                await files.remove(left.path)
+                await memory.another().execute(ReleaseAssetPath(KEY), invocation=ME)
+                return await super().of_event(event_id)
+
+        assert await self.synced(memory, files, Deleting(memory.log)) == (False, 1, 0)
 
     @pytest.mark.parametrize("change", [{"content": b"longer"}, {"modified": MODIFIED + timedelta(seconds=1)}])
     async def test_a_change_of_the_vod_file_is_told(self, memory: Memory, files: MemoryMediaFiles, change: dict[str, Any]) -> None:
