@@ -17,7 +17,7 @@ _SHOWN: Final = '                "sponsor": details.sponsor,\n                "r
 _CHANGES: Final = {
     "projections/kernel/builds.py": [(f"BUILD: Final = {BUILD}\n", f"BUILD: Final = {BUILD + 1}\n")],
     "domain/media_event/values.py": [
-        ("    thumbnail: str | None = None\n", "    thumbnail: str | None = None\n    sponsor: str | None = None\n"),
+        ("class Description(BaseModel):\n", "class Description(BaseModel):\n    sponsor: str | None = None\n"),
         ("class Particulars(\n", "class Rating(BaseModel):\n    rating: str | None = None\n\n\nclass Particulars(\n    Rating,\n"),
     ],
     "domain/media_event/events.py": [
