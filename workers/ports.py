@@ -195,6 +195,9 @@ class BucketAddress:
     secret_key: str | None = field(default=None, repr=False)
     path_style: bool = True
 
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:

@@ -24,7 +24,7 @@ from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
-from workers.ports import DownloadLimits, Outbound
+from workers.ports import BucketAddress, DownloadLimits, Outbound
 
 if TYPE_CHECKING:
     from workers.outcomes.order_worker import Followup, OwnerCommand
@@ -71,6 +71,7 @@ class WorkerContext:
     followups: Callable[[WorkerContext], Mapping[str, Followup]]
     """What is done after an owner was told of an outcome, by the kinds of the owners."""
     media_root: Path
+    """Where steps work on this machine, and where media are, unless they are in a bucket."""
     outbound_allow: Sequence[Network]
     downloads: DownloadLimits
     steps: int
@@ -83,6 +84,7 @@ class WorkerContext:
     public_host: str
     """Under which callers reach the API."""
     version: str
+    media_bucket: BucketAddress | None = None
 
     def feed(self, kinds: frozenset[str], *, consumer: str | None = None) -> Feed:
         """The events of these kinds: from Kafka where there is a broker, else from the log. Kafka's own programs know the consumer

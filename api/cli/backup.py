@@ -45,7 +45,8 @@ async def run(args: Namespace, settings: Settings) -> int:
     async with open_database(settings) as found:
         check_owner(found)
         try:
-            manifest, size = await asyncio.to_thread(_write, path, found.owner, settings.media_root)
+            media = settings.media_root if isinstance(settings.media_root, Path) else None
+            manifest, size = await asyncio.to_thread(_write, path, found.owner, media)
         except (BackupError, DumpError) as error:
             raise StartError(str(error)) from None
         except psycopg.Error as error:
@@ -55,12 +56,14 @@ async def run(args: Namespace, settings: Settings) -> int:
     print(f"{path}: the log up to position {manifest.head}, {shown(size)}")
     print(f"not in it: the master key {settings.master_key_file}, without which it cannot be used: keep a copy elsewhere")
     if manifest.media_files:
-        media = f"{manifest.media_files} media files ({shown(manifest.media_bytes)}) of {settings.media_root}"
-        print(f"not in it: {media}; it has the list of their names")
+        files = f"{manifest.media_files} media files ({shown(manifest.media_bytes)}) of {settings.media_root}"
+        print(f"not in it: {files}; it has the list of their names")
+    if media is None:
+        print(f"not in it, and without a list: the media in {settings.media_root}; keep versions or a copy of the bucket")
     return 0
 
 
-def _write(path: Path, url: str, media_root: Path) -> tuple[Manifest, int]:
+def _write(path: Path, url: str, media_root: Path | None) -> tuple[Manifest, int]:
     """The manifest, and the size of the file. Dump and manifest read one snapshot: the database as of one moment."""
     with psycopg.connect(url, application_name="medialedger backup") as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

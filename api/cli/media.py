@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from argparse import Namespace
-from pathlib import Path
-from typing import Final
 from uuid import UUID
 
-from api.cli import shell
+from api.cli import incoming, shell
 from api.cli.job_progress import watch
 from api.cli.open_vault import open_vault
 from api.wiring.catalogue import RECORDS
@@ -31,11 +28,6 @@ from projections.logbook.logbook import Logbook
 from projections.media_event.queries import EventQueries
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
-from workers.jobs import folders
-from workers.jobs.media_paths import segment_fault
-
-_INCOMING: Final = "incoming"
-"""The folder below the media root for copies of sources."""
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -52,17 +44,17 @@ async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings
     """Interrupted, it leaves the job with its source to the workers."""
     event = await _add_event(wired, args)
     print(f"Event {event}", flush=True)
-    source = await asyncio.to_thread(_source, args.file, settings.media_root, event)
-    number = await _submit(wired, vault, event, args, file=str(source))
+    source = await incoming.brought(args.file, settings, event=event)
+    number = await _submit(wired, vault, event, args, file=source)
     await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[number], client=None)
-    await asyncio.to_thread(folders.remove, settings.media_root, (_INCOMING, str(event)))
+    await incoming.remove(source, settings, event=event)
     job = await wired.streams.load(Job.stream(number))
     assert isinstance(job, Job)
     if job.failed or job.state is not JobState.COMPLETED:
         raise StartError(job.reason or "the job was broken off")
     playlist = f"{event}/{'cbcs' if args.drm else 'clear'}/master.m3u8"
-    print(settings.media_root / playlist)
-    if args.publish and settings.media_serve != "off":
+    print(f"{settings.media_root}/{playlist}")
+    if args.publish and settings.media_serve is not False:
         print(f"{_address(settings)}/media/{playlist}")
     return 0
 
@@ -85,22 +77,6 @@ async def _submit(wired: Core, vault: Vault, event: UUID, args: Namespace, *, fi
     parameters = {"content_id": str(event), "file": file, "publish": args.publish}
     wanted = NewJob(client=args.client, workflow="vod_ingest", parameters=parameters)
     return (await handlers.submit_job(wanted, invocation=shell.invocation())).aggregate.number
-
-
-def _source(file: Path, root: Path, event: UUID) -> Path:
-    """Below the media root, where steps can read it: as it is if it lies there, else a copy for as long as the job lasts."""
-    inside = file.resolve()
-    if inside.is_relative_to(root.resolve()):
-        return inside.relative_to(root.resolve())
-    name = file.name if segment_fault(file.name) is None else "source"
-    with folders.folder(root, (_INCOMING, str(event)), make=True) as place:
-        copy = os.open(name, folders.NEW_FILE, 0o600, dir_fd=place)
-        with file.open("rb") as original, open(copy, "wb") as made:
-            shutil.copyfileobj(original, made, 1_048_576)
-            if os.geteuid() == 0:
-                os.fchown(copy, -1, os.stat(root).st_gid)
-            os.fchmod(copy, folders.FILE_MODE)
-    return Path(_INCOMING, str(event), name)
 
 
 def _address(settings: Settings) -> str:

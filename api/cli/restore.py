@@ -154,6 +154,6 @@ async def _begin_epoch(url: str, path: Path) -> None:
 
 
 def _say_what_is_missing(archive: Archive, settings: Settings) -> None:
-    if missing := archive.missing_media(settings.media_root):
+    if isinstance(settings.media_root, Path) and (missing := archive.missing_media(settings.media_root)):
         print(f"{missing} of {archive.manifest.media_files} media files are not in {settings.media_root}; copy them there")
     print("clients and their keys are those of the back-up")

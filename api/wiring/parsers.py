@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import BeforeValidator
 
+from domain.kernel.media_files import is_published_path
+from workers.ports import BucketAddress
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -20,6 +24,25 @@ def path(text: str) -> Path:
         return Path(text).expanduser().absolute()
     except RuntimeError:
         raise ValueError(f"a path, not {text!r}: there is no such user") from None
+
+
+_BUCKET = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
+
+
+def media_root(text: str) -> Path | BucketAddress:
+    if not text.lower().startswith("s3:"):
+        return path(text)
+    found = _BUCKET.fullmatch(text)
+    prefix = (found[2] or "").strip("/") if found else ""
+    if found is None or (prefix and not is_published_path(prefix)):
+        raise ValueError(f"a directory, or s3://bucket/prefix, not {text!r}")
+    return BucketAddress(found[1], prefix)
+
+
+def switch(text: str) -> bool:
+    if text.lower() not in ("on", "off"):
+        raise ValueError(f"on or off, not {text!r}")
+    return text.lower() == "on"
 
 
 def host(text: str) -> str:

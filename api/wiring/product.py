@@ -23,6 +23,7 @@ from api.kernel.log import RequestLog
 from api.kernel.version import product_version
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
+from api.wiring.media import media_files
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
 from api.wiring.siblings import Alone, Siblings
@@ -38,7 +39,6 @@ from projections.clients.changes import ClientChanges
 from projections.kernel.background_task import start_forever
 from projections.log.idempotency import IdempotencyRecords
 from workers.adapters.keyfiles import first_secret_file, previous_master_key
-from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports import Outbound
 from workers.wiring import Workers
@@ -207,7 +207,7 @@ async def build(
         limits=settings.log_limits,
     )
     idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
-    outbound, files = GuardedClient(settings.outbound_allow), MediaDirectory(settings.media_root)
+    outbound, files = GuardedClient(settings.outbound_allow), media_files(settings.media_directory, settings.media_bucket)
     cipher = SecretCipher(master_key, previous=previous)
     workers = process_workers(core, cipher, outbound=outbound, settings=settings, roles=roles)
     provided = services(
@@ -217,7 +217,7 @@ async def build(
         outbound=outbound,
         files=files,
         siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
-        media_served=files if settings.media_serve == "on" else None,
+        media_served=files if settings.media_serve else None,
     )
     app = build_application(
         ROUTES,

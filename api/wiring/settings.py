@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from projections.kernel.sizes import GIB, MIB
 from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
-from workers.ports import DownloadLimits
+from workers.ports import BucketAddress, DownloadLimits
 
 PREFIX = "MEDIALEDGER_"
 MASK = "********"
@@ -158,10 +158,25 @@ class Settings(BaseSettings):
         default_factory=_in_home("master.key"),
         description="32-byte key that seals secrets and content keys; generated when missing",
     )
-    media_root: Annotated[Path, stripped(parsers.path)] = Field(
-        default_factory=_in_home("media"), description="where VOD folders lie: MEDIA_ROOT/<contentId>/"
+    media_root: Annotated[Path | BucketAddress, stripped(parsers.media_root)] = Field(
+        default_factory=_in_home("media"),
+        description="where VOD folders lie, MEDIA_ROOT/<contentId>/: a directory, or `s3://bucket/prefix`",
     )
-    media_serve: Annotated[str | None, stripped(parsers.one_of(("on", "off")))] = Field(
+    media_work: Annotated[Path, stripped(parsers.path)] = Field(
+        default_factory=_in_home("work"), description="where steps of jobs work on this machine when media are in S3"
+    )
+    s3_endpoint: Annotated[str | None, stripped(parsers.public_url)] = Field(
+        None, description="address of the S3 server that has the media; empty: Amazon's of the region"
+    )
+    s3_region: str = Field("us-east-1", description="region of the bucket")
+    s3_access_key: str | None = Field(
+        None, description="access key of the bucket; empty: credentials that the machine provides, such as those of its role"
+    )
+    s3_secret_key: SecretStr | None = Field(None, description="secret key that belongs to it")
+    s3_path_style: Annotated[bool | None, stripped(parsers.switch)] = Field(
+        None, description="whether the bucket is named in the path and not in the host: on or off. Empty: on with an endpoint"
+    )
+    media_serve: Annotated[bool | None, stripped(parsers.switch)] = Field(
         None, description="whether the API serves published files below /media/: on or off. Empty: on with `up`, off otherwise"
     )
     outbound_allow: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
@@ -183,7 +198,7 @@ class Settings(BaseSettings):
         200, description="how large a file may be that a job downloads"
     )
     download_free_gib: Annotated[int, stripped(whole_number(0, 1_000_000))] = Field(
-        1, description="how much of the disk below MEDIALEDGER_MEDIA_ROOT downloads leave free"
+        1, description="how much of the disk on which steps work downloads leave free"
     )
     download_kib_per_second: Annotated[int, stripped(whole_number(0, 1_000_000))] = Field(
         16, description="how fast a download must be on average, after its first minute"
@@ -232,13 +247,39 @@ class Settings(BaseSettings):
             first = refusal.errors(include_url=False, include_input=False)[0]
             raise SettingsError(f"{_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
         settings._check_kafka()
+        settings._check_bucket()
         known = {variable.name for variable in VARIABLES}
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
         return settings
 
+    @property
+    def media_bucket(self) -> BucketAddress | None:
+        """None where media are in a directory."""
+        if isinstance(self.media_root, Path):
+            return None
+        return replace(
+            self.media_root,
+            endpoint=self.s3_endpoint,
+            region=self.s3_region,
+            access_key=self.s3_access_key,
+            secret_key=self.s3_secret_key.get_secret_value() if self.s3_secret_key is not None else None,
+            path_style=self.s3_endpoint is not None if self.s3_path_style is None else self.s3_path_style,
+        )
+
+    @property
+    def media_directory(self) -> Path:
+        """Where steps work: the media root, unless that is a bucket."""
+        return self.media_root if isinstance(self.media_root, Path) else self.media_work
+
+    def _check_bucket(self) -> None:
+        if (self.s3_access_key is None) != (self.s3_secret_key is None):
+            missing = "s3_access_key" if self.s3_access_key is None else "s3_secret_key"
+            present = "s3_secret_key" if self.s3_access_key is None else "s3_access_key"
+            raise SettingsError(f"{_name(missing)} must be set together with {_name(present)}")
+
     def serving_media(self) -> Settings:
         """For a product that is complete by itself: it serves media unless that is said to be off."""
-        return self if self.media_serve is not None else self.model_copy(update={"media_serve": "on"})
+        return self if self.media_serve is not None else self.model_copy(update={"media_serve": True})
 
     @property
     def kafka(self) -> KafkaConnection | None:
@@ -333,6 +374,8 @@ def _shown(field: str, value: Any) -> str:
         return masked_database_url(value.get_secret_value()) if field.endswith("database_url") else MASK
     if isinstance(value, tuple):
         return ",".join(map(str, value))
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return "" if value is None else str(value)
 
 
@@ -345,5 +388,5 @@ def _variable(field: str, info: FieldInfo) -> Variable:
     return Variable(_name(field), field, info.description or "", default)
 
 
-_COMPUTED = {"home": _HOME, "master_key_file": "HOME/master.key", "media_root": "HOME/media"}
+_COMPUTED = {"home": _HOME, "master_key_file": "HOME/master.key", "media_root": "HOME/media", "media_work": "HOME/work"}
 VARIABLES = tuple(_variable(field, info) for field, info in Settings.model_fields.items())

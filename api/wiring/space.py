@@ -8,7 +8,7 @@ from workers.adapters.free_space import FreeSpace
 
 
 def free_space(core: Core, settings: Settings) -> FreeSpace:
-    directories = {"home": settings.home, "media": settings.media_root}
+    directories = {"home": settings.home, "media": settings.media_directory}
     if settings.database_url is None:
         directories["database"] = settings.home / "postgres"
     space = FreeSpace(directories, registry=core.registry)

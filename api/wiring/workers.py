@@ -67,7 +67,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         home=settings.home,
         owners=owners,
         followups=followups,
-        media_root=settings.media_root,
+        media_root=settings.media_directory,
         outbound_allow=settings.outbound_allow,
         downloads=settings.download_limits,
         steps=settings.steps,
@@ -76,6 +76,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         host=gethostname(),
         public_host=urlsplit(settings.public_url).netloc if settings.public_url else gethostname(),
         version=product_version(),
+        media_bucket=settings.media_bucket,
     )
     chosen = [WORKER_ROLES[name] for name in roles]
     retention = Retention(core.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=core.clock)

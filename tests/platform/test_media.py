@@ -12,6 +12,8 @@ from api.cli.main import main
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.values import EventState
 from projections.job.numbers import JobNumbers
+from tests.s3 import client, new_bucket
+from tests.s3 import moto_endpoint as moto_endpoint
 from tests.workers.jobs.counted import film, numbers
 from tests.workers.jobs.engine import ENGINE, Engine, once, process
 
@@ -66,6 +68,25 @@ async def test_a_file_becomes_a_public_film(call: Call, engine: Engine, root: Pa
         return event if event.details.state is EventState.VOD_PUBLIC else None
 
     assert (await once(public)).details.title == "The film"
+
+
+async def test_a_file_becomes_a_film_in_a_bucket(
+    call: Call, database_url: str, migrated: Migrated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moto_endpoint: str
+) -> None:
+    bucket = new_bucket(moto_endpoint)
+    keys = {"S3_ACCESS_KEY": bucket.access_key, "S3_SECRET_KEY": bucket.secret_key}
+    for name, value in {"MEDIA_ROOT": bucket, "S3_ENDPOINT": bucket.endpoint, **keys}.items():
+        monkeypatch.setenv(f"MEDIALEDGER_{name}", str(value))
+    film(tmp_path / "film.mkv", frames=25)
+    async with process(database_url, migrated[1], media_root=tmp_path / "work", media_bucket=bucket, roles=(*ENGINE, "outcomes")):
+        code, said, error = await call("ingest", tmp_path / "film.mkv", "--title", "The film")
+    assert (code, error) == (0, "")
+    event_id = said.splitlines()[0].removeprefix("Event ")
+    assert said.splitlines()[-1] == f"{bucket}/{event_id}/clear/master.m3u8"
+    found = client(bucket).list_objects_v2(Bucket=bucket.bucket)["Contents"]
+    names = {each["Key"].removeprefix(f"{bucket.prefix}/").split("/")[0] for each in found}
+    assert names == {event_id, ".published"}
+    assert f"{bucket.prefix}/{event_id}/metadata.json" in {each["Key"] for each in found}
 
 
 async def test_what_cannot_be_packaged_is_said_in_one_line(call: Call, engine: Engine, root: Path, tmp_path: Path) -> None:

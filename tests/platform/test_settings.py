@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from api.wiring.settings import MASK, VARIABLES, Settings, SettingsError
+from workers.ports import BucketAddress
 
 ADMIN_KEY = "a-very-secret-admin-key"
 URL = "postgresql://ledger:pass%40word@db.example:5433/media?sslmode=require"
@@ -146,3 +147,41 @@ def test_kafka_is_reached_as_the_settings_say_and_its_password_is_not_shown() ->
 def test_half_of_the_settings_of_kafka_is_an_error(changes: dict[str, str], complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint):
         Settings.from_env(KAFKA | {f"MEDIALEDGER_KAFKA_{name}": text for name, text in changes.items()})
+
+
+def test_the_media_root_may_be_a_bucket(tmp_path: Path) -> None:
+    home = {"MEDIALEDGER_HOME": str(tmp_path), "MEDIALEDGER_MEDIA_ROOT": "s3://vod-media/live/2026/"}
+    settings = Settings.from_env(home)
+    assert str(settings.media_root) == "s3://vod-media/live/2026"
+    assert settings.media_directory == tmp_path / "work"
+    address = settings.media_bucket
+    assert address == BucketAddress("vod-media", "live/2026", path_style=False)
+    keys = {"MEDIALEDGER_S3_ACCESS_KEY": "id", "MEDIALEDGER_S3_SECRET_KEY": "hidden", "MEDIALEDGER_S3_ENDPOINT": "http://s3:9000"}
+    settings = Settings.from_env({**home, **keys, "MEDIALEDGER_MEDIA_WORK": "/work"})
+    assert settings.media_directory == Path("/work")
+    assert settings.media_bucket == BucketAddress("vod-media", "live/2026", "http://s3:9000", access_key="id", secret_key="hidden")
+    assert "hidden" not in f"{settings!r} {settings.listing()} {settings.media_bucket!r}"
+
+
+def test_a_directory_is_no_bucket(tmp_path: Path) -> None:
+    settings = Settings.from_env({"MEDIALEDGER_MEDIA_ROOT": str(tmp_path)})
+    assert (settings.media_bucket, settings.media_directory) == (None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["s3://", "s3:bucket", "s3://B", "s3://bucket/../x", "s3://bucket/.x", "s3://bucket//x//y", "S3://bucket"]
+)
+def test_a_bucket_that_cannot_be_one_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="s3://bucket/prefix"):
+        Settings.from_env({"MEDIALEDGER_MEDIA_ROOT": text})
+
+
+def test_half_of_a_key_is_refused() -> None:
+    with pytest.raises(SettingsError, match="MEDIALEDGER_S3_SECRET_KEY must be set together"):
+        Settings.from_env({"MEDIALEDGER_S3_ACCESS_KEY": "id"})
+
+
+def test_media_are_served_where_that_is_said_or_the_product_is_complete() -> None:
+    assert Settings.from_env({}).media_serve is None
+    assert Settings.from_env({}).serving_media().media_serve is True
+    assert Settings.from_env({"MEDIALEDGER_MEDIA_SERVE": "off"}).serving_media().media_serve is False

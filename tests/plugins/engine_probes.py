@@ -40,6 +40,24 @@ def wait(context: StepContext[Seconds]) -> None:
         time.sleep(min(0.01, left))
 
 
+class Reading(JobParameters):
+    file: str
+
+
+def keep(context: Context) -> None:
+    (context.workspace / "kept").write_text("kept")
+    context.keep(context.workspace / "kept", "kept.txt")
+
+
+def read(context: StepContext[Reading]) -> StepResult:
+    """A file of the media root and one of an earlier step."""
+    file, kept = context.path(context.parameters.file), context.job_file("kept.txt")
+    made = context.workspace / "read"
+    made.write_text(f"{file.read_text()} and {kept.read_text()}" if file.exists() else "nothing")
+    context.publish(made, f"{context.job.id}-read.txt")
+    return StepResult()
+
+
 class Failures(JobParameters):
     times: int = 1_000_000
     final: bool = False
@@ -73,4 +91,5 @@ DIAMOND = Workflow(
 WAITING = Workflow("waiting", Seconds, [Step("wait", wait), Step("after", nothing, after=("wait",))])
 FAILING = Workflow("failing", Failures, [Step("fail", fail), Step("after", nothing, after=("fail",))])
 CRASHING = Workflow("crashing", JobParameters, [Step("crash", crash)])
-WORKFLOWS = (NOOP, CHAIN, DIAMOND, WAITING, FAILING, CRASHING)
+READING = Workflow("reading", Reading, [Step("keep", keep), Step("read", read, after=("keep",))])
+WORKFLOWS = (NOOP, CHAIN, DIAMOND, WAITING, FAILING, CRASHING, READING)

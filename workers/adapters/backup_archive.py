@@ -85,11 +85,11 @@ class ArchiveWriter:
                 self._progress(written)
         self._digests[DUMP] = digest.hexdigest()
 
-    def add_media(self, root: Path) -> tuple[int, int]:
-        """List the files below `root`, with their sizes; how many there are, and their bytes."""
+    def add_media(self, root: Path | None) -> tuple[int, int]:
+        """List the files below `root`, with their sizes; how many there are, and their bytes. None: media are elsewhere."""
         digest, files, size = sha256(), 0, 0
         with self._archive.open(_info(MEDIA, compressed=True), "w", force_zip64=True) as member:
-            for path, each in _media(root):
+            for path, each in () if root is None else _media(root):
                 line = f"{each}\t{path}\n".encode(errors="surrogateescape")
                 digest.update(line)
                 member.write(line)

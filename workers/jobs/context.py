@@ -66,6 +66,8 @@ class StepEnvironment:
     """Makes a client for one download, for the event loop that calls it."""
     find: Find
     limits: DownloadLimits = DEFAULT_LIMITS
+    fetch: Callable[[str], Path] | None = None
+    """Provides a file of the media root where that is no directory."""
 
 
 @dataclass
@@ -132,7 +134,7 @@ class StepContext(Generic[P]):
         return folder if folder is not None and folder.is_dir() else None
 
     def path(self, name: str) -> Path:
-        """A path below the media root. The file need not exist."""
+        """A file of the media root, by its path there. It need not exist. It may be a copy, which is not to be changed."""
         _must(path_fault(name), f"the path {name!r}")
         return self._found(name)
 
@@ -154,6 +156,8 @@ class StepContext(Generic[P]):
         self._declare(path, self._paths.kept(name), sha256)
 
     def _found(self, name: str) -> Path:
+        if self.environment.fetch is not None:
+            return self.environment.fetch(name)
         try:
             return self._paths.found(name)
         except PathEscape:

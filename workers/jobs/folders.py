@@ -71,6 +71,25 @@ def finish_publishing(root: Path, named: Sequence[str]) -> None:
             _take_over(target, name=named[-1], number=status.st_ino, group=_group(root, named))
 
 
+def open_made(root: Path, made: Sequence[str]) -> int:
+    """A descriptor of a file that a step has made. Raises `OSError`, and `NotOurs`."""
+    with folder(root, made[:-1]) as source:
+        file = os.open(made[-1], FILE, dir_fd=source)
+    status = os.fstat(file)
+    if stat.S_ISREG(status.st_mode) and status.st_uid in _owners(root):
+        return file
+    os.close(file)
+    raise NotOurs("it is no file, or of another user")
+
+
+def numbered(folder: Path) -> list[int]:
+    """The names in a folder that are numbers; none where there is no folder."""
+    try:
+        return [int(name) for name in os.listdir(folder) if name.isascii() and name.isdigit()]
+    except FileNotFoundError:
+        return []
+
+
 def sync(root: Path, parts: Sequence[str]) -> None:
     """A rename is durable when its folder is synced."""
     with folder(root, parts) as opened:
@@ -89,11 +108,16 @@ def _take_over(target: int, *, name: str, number: int, group: int) -> None:
         if status.st_ino != number or not stat.S_ISREG(status.st_mode):
             os.unlink(name, dir_fd=target)
             raise NotOurs("it was replaced")
-        if os.geteuid() == 0:
-            os.fchown(file, 0, group)
-        os.fchmod(file, FILE_MODE)
+        open_to_group(file, group)
     finally:
         os.close(file)
+
+
+def open_to_group(file: int, group: int) -> None:
+    """The mode of published files, for a file of the worker."""
+    if os.geteuid() == 0:
+        os.fchown(file, 0, group)
+    os.fchmod(file, FILE_MODE)
 
 
 def _make(name: str, parent: int, *, group: int) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from projections.job.queue import TaskQueue
 from projections.job.worker_lease import WorkerLease
 from projections.kernel.background_task import BackgroundTask
-from workers.jobs.workspaces import Workspaces
+from workers.jobs.workspaces import RunFiles
 
 _EVERY: Final = 600.0
 
@@ -21,7 +21,7 @@ class Housekeeping(BackgroundTask):
 
     WHAT: ClassVar[str] = "housekeeping"
 
-    def __init__(self, queue: TaskQueue, *, lease: WorkerLease, workspaces: Workspaces) -> None:
+    def __init__(self, queue: TaskQueue, *, lease: WorkerLease, workspaces: RunFiles) -> None:
         self._queue = queue
         self._lease = lease
         self._workspaces = workspaces
@@ -29,6 +29,7 @@ class Housekeeping(BackgroundTask):
     async def tidy(self) -> None:
         await self._lease.tidy()
         await self._workspaces.remove(await self._queue.ended(await self._workspaces.jobs()))
+        await self._workspaces.tidy()
 
     async def _turn(self) -> None:
         await asyncio.sleep(_EVERY)

@@ -5,7 +5,7 @@ They go through a channel between the processes as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -56,6 +56,10 @@ class Failed:
     reason: str
     final: bool = False
     interrupted: bool = False
+
+
+Answer = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Answers a question of a step: from the worker, which has the network and the database. It raises nothing."""
 
 
 class StepListener(Protocol):

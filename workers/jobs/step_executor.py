@@ -31,12 +31,12 @@ from projections.log.streams import Streams
 from projections.vault.vault import Vault
 from workers.jobs.content_protection import FindProtection, unprotected
 from workers.jobs.media_paths import PathEscape
-from workers.jobs.protocol import Failed, Protection, StepOrder
+from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
 from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.report_batches import ReportBatches
 from workers.jobs.step_log import StepLogWriter, StepReporter
 from workers.jobs.step_process_pool import StepProcessPool
-from workers.jobs.workspaces import Workspaces
+from workers.jobs.workspaces import RunFiles
 from workers.kernel.metrics import WorkerMetrics
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class StepExecutor:
         processes: StepProcessPool,
         *,
         streams: Streams,
-        workspaces: Workspaces,
+        workspaces: RunFiles,
         step_log: StepLogWriter,
         vault: Vault,
         settings: EngineSettingsQueries,
@@ -150,7 +150,8 @@ class StepExecutor:
         self._stepping.add(run)
         begun, outcome = perf_counter(), "stopped"
         try:
-            end = await self._processes.run(_order(job, task, run, parameters), reporter, protection=self._find_protection)
+            made = await self._processes.run(_order(job, task, run, parameters), reporter, protection=self._find_protection)
+            end = await self._staged(run, made)
             outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
         finally:
             self._stepping.discard(run)
@@ -164,6 +165,15 @@ class StepExecutor:
         if not end.outputs:
             return await self._completed(job, assigned, result)
         return await self.report(CommitOutputs(run.job, run.task, run.run, end.outputs, result), job.transaction_id)
+
+    async def _staged(self, run: Run, end: Finished | Failed) -> Finished | Failed:
+        if isinstance(end, Failed) or not end.outputs:
+            return end
+        try:
+            await self._workspaces.stage(run, end.outputs)
+        except OSError as fault:
+            return Failed(f"what it made could not be stored: {fault.strerror or fault}")
+        return end
 
     async def _step_failed(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
         if end.interrupted:

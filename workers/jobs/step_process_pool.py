@@ -9,9 +9,10 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from pwd import struct_passwd
 
-from workers.jobs.content_protection import FindProtection, unprotected
+from workers.jobs.content_protection import FindProtection, answer, unprotected
 from workers.jobs.host.confinement import Confinement
-from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
+from workers.jobs.inputs import Inputs, provider
+from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
 from workers.jobs.registry import installed
 from workers.jobs.step_processes import ProcessPool
 from workers.kernel.metrics import WorkerMetrics
@@ -21,7 +22,8 @@ from workers.ports import DEFAULT_LIMITS, DownloadLimits
 class StepProcessPool:
     """Two pools: a process cannot get the network back. The first process with network is started when a step needs it.
 
-    `account`: of the processes, where root starts them. `groups` are all of its groups."""
+    `inputs` fetches what steps read, where the media root is no directory. `account`: of the processes, where root starts them;
+    `groups` are all of its groups."""
 
     def __init__(
         self,
@@ -29,18 +31,21 @@ class StepProcessPool:
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
         downloads: DownloadLimits = DEFAULT_LIMITS,
+        inputs: Inputs | None = None,
         lease_seconds: float = 30.0,
         account: struct_passwd | None = None,
         groups: Sequence[int] = (),
         metrics: WorkerMetrics | None = None,
         needs_network: Callable[[str, str], bool] | None = None,
     ) -> None:
+        self._inputs = inputs
         self._needs_network = needs_network or (lambda workflow, step: installed().needs_network(workflow, step))
         self._pools = {
             network: ProcessPool(
                 media_root=media_root,
                 allow=allow,
                 downloads=downloads,
+                fetches=inputs is not None,
                 lease_seconds=lease_seconds,
                 confinement=Confinement(network)
                 if account is None
@@ -67,4 +72,8 @@ class StepProcessPool:
     async def run(self, order: StepOrder, listener: StepListener, *, protection: FindProtection = unprotected) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group."""
         pool = self._pools[self._needs_network(order.workflow, order.step)]
-        return await pool.run(order, listener, protection=partial(protection, order.client, order.content_id))
+        ask = partial(protection, order.client, order.content_id)
+        answers: dict[str, Answer] = {"protection": lambda _: answer(ask)}
+        if self._inputs is not None:
+            answers["fetch"] = provider(self._inputs, order.job, listener=listener)
+        return await pool.run(order, listener, answers=answers)

@@ -14,7 +14,7 @@ import socket
 import sys
 from asyncio import StreamReader, StreamWriter
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from ipaddress import IPv4Network, IPv6Network
@@ -26,10 +26,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from domain.job.values import Severity
 from projections.kernel.background_task import start_forever, start_task
-from workers.jobs.content_protection import AskProtection, answer
 from workers.jobs.host.confinement import Confinement
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
-from workers.jobs.protocol import Failed, Finished, StepListener, StepOrder
+from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.shortage import SHORTAGES
 from workers.ports import DownloadLimits
@@ -61,6 +60,7 @@ class ProcessPool:
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
         downloads: DownloadLimits,
+        fetches: bool,
         lease_seconds: float,
         confinement: Confinement,
         eager: bool,
@@ -75,6 +75,7 @@ class ProcessPool:
             "media_root": str(media_root.absolute()),
             "allow": [str(network) for network in allow],
             "downloads": asdict(downloads),
+            "fetches": fetches,
             "lease_seconds": lease_seconds,
         }
         self._lease_seconds = lease_seconds
@@ -111,7 +112,7 @@ class ProcessPool:
         for process in self._busy:
             process.send(_CANCEL)
 
-    async def run(self, order: StepOrder, listener: StepListener, *, protection: AskProtection) -> Finished | Failed:
+    async def run(self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group."""
         try:
             if self._stopping:
@@ -125,7 +126,7 @@ class ProcessPool:
             process.send({"kind": "order", "order": order})
             if self._draining:
                 process.send(_CANCEL)
-            ended = await process.ended(listener, protection=protection)
+            ended = await process.ended(listener, answers=answers)
         except BaseException:
             process.kill()
             raise
@@ -307,7 +308,7 @@ class StepProcess:
             raise _NotStarted
         return frame.get("confined") is True
 
-    async def ended(self, listener: StepListener, *, protection: AskProtection) -> Finished | Failed | None:
+    async def ended(self, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed | None:
         """How the step ended; None when its process died."""
         self.fit, self.seconds = False, None
         answering: asyncio.Task[None] | None = None
@@ -318,8 +319,8 @@ class StepProcess:
                         listener.progress(fraction, message)
                     case {"kind": "log", "severity": int(severity), "message": str(message)}:
                         listener.log(Severity(severity), message)
-                    case {"kind": "protection", "number": int(number)} if answering is None or answering.done():
-                        answering = start_task(self._answer(number, protection), what="answers to steps")
+                    case {"kind": str(kind), "number": int()} if kind in answers and (answering is None or answering.done()):
+                        answering = start_task(self._answer(frame, answers[kind]), what="answers to steps")
                     case {"kind": "ended"}:
                         self.fit = frame.get("fit") is True
                         self.seconds = frame.get("seconds")
@@ -331,8 +332,8 @@ class StepProcess:
         await self.dead.wait()
         return None
 
-    async def _answer(self, number: int, protection: AskProtection) -> None:
-        self.send({"kind": "protection", "number": number, **await answer(protection)})
+    async def _answer(self, question: Frame, answer: Answer) -> None:
+        self.send({**await answer(question), "kind": "answer", "number": question["number"]})
 
     async def _next(self) -> Frame | None:
         with suppress(asyncio.IncompleteReadError, ConnectionError, Garbled):

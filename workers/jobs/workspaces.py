@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from domain.job.values import Output
 from projections.job.queue import Run
@@ -29,11 +28,45 @@ class OutputMissing(OSError):
     """A file to publish is neither in its workspace nor in its place."""
 
 
+class RunFiles(Protocol):
+    """Where the files of runs are until they are published: below the media root (`Workspaces`), or here and in a bucket
+    (`BucketWorkspaces`)."""
+
+    async def stage(self, run: Run, outputs: Iterable[Output]) -> None:
+        """Before the job decides that they are its result: take the files to where any worker can publish them."""
+        ...
+
+    async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None: ...
+
+    async def discard(self, run: Run) -> None: ...
+
+    async def discard_runs(self, run: Run) -> None: ...
+
+    async def remove(self, jobs: Collection[int]) -> None: ...
+
+    async def withdraw(self, jobs: Collection[int]) -> None:
+        """As `remove`, and after it no run of these jobs publishes anything, whatever is under way. Raises what keeps it from
+        that."""
+        ...
+
+    async def jobs(self) -> list[int]: ...
+
+    async def tidy(self) -> None:
+        """Delete what belongs to no job that is known."""
+        ...
+
+
 class Workspaces:
     """The folders of all jobs below one media root. Slow file operations run in threads."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    async def stage(self, run: Run, outputs: Iterable[Output]) -> None:
+        """They are where each worker sees them."""
+
+    async def tidy(self) -> None:
+        """Every folder has the number of a job."""
 
     async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None:
         """Move each file to its place, unless an earlier call did; all or none of them where another client has published one.
@@ -61,6 +94,9 @@ class Workspaces:
         for job in jobs:
             await self._remove(self.root / JOBS / str(job))
 
+    async def withdraw(self, jobs: Collection[int]) -> None:
+        await self.remove(jobs)
+
     async def _remove(self, folder: Path) -> None:
         if _is_there(folder):  # most jobs have no folder
             await asyncio.to_thread(folders.remove, self.root, self._parts(folder))
@@ -70,13 +106,7 @@ class Workspaces:
 
     async def jobs(self) -> list[int]:
         """Jobs that have a folder."""
-        return await asyncio.to_thread(self._jobs)
-
-    def _jobs(self) -> list[int]:
-        try:
-            return [int(name) for name in os.listdir(self.root / JOBS) if name.isascii() and name.isdigit()]
-        except FileNotFoundError:
-            return []
+        return await asyncio.to_thread(folders.numbered, self.root / JOBS)
 
     def _publish(self, run: Run, outputs: list[Output], client: str) -> None:
         places, root, changed = MediaPaths(self.root, run.job), self.root.resolve(), set[Path]()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
+from api.wiring.media import media_files, run_files
 from api.wiring.room import Room, WorkerRole
 from domain.asset.aggregate import Asset
 from domain.asset.handlers import AssetHandlers
@@ -90,9 +91,7 @@ def _owners() -> Mapping[str, OwnerCommand]:
 
 def _removal(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from domain.asset.events import Removed
-    from workers.adapters.media_directory import MediaDirectory
     from workers.assets.removal import AssetFileRemoval
-    from workers.jobs.workspaces import Workspaces
     from workers.kernel.wakeups import WakeupHub
 
     hub = WakeupHub(context.signal(frozenset({Asset.KIND}), topics=frozenset({Removed.TOPIC})))
@@ -100,8 +99,8 @@ def _removal(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         AssetQueries(context.database),
         context.executor,
         streams=context.streams,
-        files=MediaDirectory(context.media_root),
-        remove_folders=Workspaces(context.media_root).remove,
+        files=media_files(context.media_root, context.media_bucket),
+        remove_folders=run_files(context, shared).withdraw,
         waker=hub.waker(),
     )
     return [hub, removal]

@@ -8,6 +8,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
+from api.wiring.media import media_files
 from api.wiring.room import Room
 from domain.kernel.event import DomainEvent
 from domain.media_event.aggregate import MediaEvent
@@ -112,7 +113,6 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
     from domain.asset.handlers import AssetHandlers
     from domain.media_event.vod_jobs import assets_follow
     from projections.asset.queries import AssetQueries
-    from workers.adapters.media_directory import MediaDirectory
 
     jobs = job_handlers(
         context.database,
@@ -126,7 +126,7 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
         context.executor,
         AssetQueries(context.database),
         events=EventQueries(context.database),
-        files=MediaDirectory(context.media_root),
+        files=media_files(context.media_root, context.media_bucket),
         jobs=jobs,
         vod_facts=vod_facts,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
+from api.wiring.media import run_files, step_inputs
 from api.wiring.room import Room, WorkerRole
 from domain.content_key.handlers import ContentKeyHandlers
 from domain.job import events
@@ -189,9 +190,8 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
         from workers.jobs.housekeeping import Housekeeping
         from workers.jobs.step_executor import StepExecutor
         from workers.jobs.task_worker import TaskWorker
-        from workers.jobs.workspaces import Workspaces
 
-        queue, workspaces = TaskQueue(context.database, queue_name), Workspaces(context.media_root)
+        queue, workspaces = TaskQueue(context.database, queue_name), run_files(context, shared)
         lease = WorkerLease(context.database, host=context.host, seconds=context.lease)
         wakeups, processes, step_log = _wakeups(context, shared), _processes(context, shared), _step_log(context, shared)
         executor = StepExecutor(
@@ -252,6 +252,7 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
             media_root=context.media_root,
             allow=context.outbound_allow,
             downloads=context.downloads,
+            inputs=step_inputs(context, shared),
             lease_seconds=context.lease,
             account=account,
             groups=groups,

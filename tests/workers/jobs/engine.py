@@ -30,7 +30,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.registry import installed
 from workers.kernel.metrics import WorkerMetrics
 from workers.outcomes.order_worker import OwnerCommand
-from workers.ports import DownloadLimits
+from workers.ports import BucketAddress, DownloadLimits
 from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
@@ -125,6 +125,7 @@ async def process(
     lease: float = 30.0,
     owners: Callable[[], Mapping[str, OwnerCommand]] = owners,
     outbound_allow: Sequence[Network] = (),
+    media_bucket: BucketAddress | None = None,
 ) -> AsyncIterator[Core]:
     """The parts of one process of the product, without its web server."""
     inner = core(conninfo, role=role, clock=system_clock)
@@ -157,6 +158,7 @@ async def process(
         host="here",
         public_host="media.example",
         version="0",
+        media_bucket=media_bucket,
     )
     workers = Workers(context, {name: WORKER_ROLES[name].make for name in roles})
     with plugins():

@@ -11,7 +11,8 @@ from typing import Any, Final
 from pydantic_core import from_json, to_json
 
 Frame = Mapping[str, Any]
-"""`kind` is the type of message. To the process: settings, order, cancel, alive. From it: ready, progress, log, ended."""
+"""`kind` is the type of message. To the process: settings, order, cancel, alive, fetched. From it: ready, progress, log,
+fetch, ended."""
 
 MOST: Final = 64 * 1024 * 1024
 HEAD: Final = 4

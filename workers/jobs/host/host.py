@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_network
@@ -78,28 +79,39 @@ class StepHost:
     def _handle(self, frame: Frame) -> None:
         match frame["kind"]:
             case "settings":
-                self._environment = _environment(frame)
+                self._environment = _environment(frame, self._fetch if frame["fetches"] else None)
                 self._channel.patience = frame["lease_seconds"]
                 self._channel.send({"kind": "ready", "confined": self._confined})
             case "order":
                 self._cancellation = Cancellation()
                 self._orders.put((_ORDER.validate_python(frame["order"]), self._cancellation))
-            case "protection":
+            case "answer":
                 self._answers.put(frame)
             case "cancel":
                 self._cancellation.request()
 
     def _protection(self, cancellation: Cancellation) -> Protection | None:
+        answer = self._ask("protection", cancellation)
+        if "refused" in answer:
+            raise StepFailed(str(answer["refused"]))
+        return _PROTECTION.validate_python(answer["protection"])
+
+    def _fetch(self, name: str) -> Path:
+        """A file of the media root."""
+        answer = self._ask("fetch", self._cancellation, name=name)
+        if "fault" in answer:
+            raise StepFailed(str(answer["fault"]), final=answer["final"])
+        return Path(answer["path"])
+
+    def _ask(self, kind: str, cancellation: Cancellation, **question: str) -> Frame:
         """What the worker answers. An answer with another number was for a step that was cancelled before it came."""
         self._asked += 1
-        self._channel.send({"kind": "protection", "number": self._asked})
+        self._channel.send({**question, "kind": kind, "number": self._asked})
         while not cancellation.requested:
             with suppress(Empty):
                 answer = self._answers.get(timeout=_LOOK)
-                if answer["number"] == self._asked and "refused" in answer:
-                    raise StepFailed(str(answer["refused"]))
                 if answer["number"] == self._asked:
-                    return _PROTECTION.validate_python(answer["protection"])
+                    return answer
         raise StepCancelled
 
     def _execute(self, order: StepOrder, cancellation: Cancellation) -> Finished | Failed:
@@ -124,7 +136,7 @@ class StepHost:
         return context.finished(workflow.step(order.step).run(context))
 
 
-def _environment(settings: Frame) -> StepEnvironment:
+def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEnvironment:
     allow = [ip_network(network) for network in settings["allow"]]
 
     def client() -> Download:
@@ -132,7 +144,7 @@ def _environment(settings: Frame) -> StepEnvironment:
 
         return GuardedClient(allow)
 
-    return StepEnvironment(Path(settings["media_root"]), client, find, DownloadLimits(**settings["downloads"]))
+    return StepEnvironment(Path(settings["media_root"]), client, find, DownloadLimits(**settings["downloads"]), fetch)
 
 
 def _description(error: BaseException) -> str:

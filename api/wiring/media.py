@@ -1,0 +1,48 @@
+"""The store of media that the settings name, and where steps work on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workers.adapters.media_directory import MediaDirectory
+
+if TYPE_CHECKING:
+    from workers.adapters.media_bucket import MediaBucket
+    from workers.jobs.inputs import Inputs
+    from workers.jobs.workspaces import RunFiles
+    from workers.ports import BucketAddress
+    from workers.wiring import SharedWorkers, WorkerContext
+
+
+def media_files(root: Path, bucket: BucketAddress | None) -> MediaDirectory | MediaBucket:
+    """Published files. The client of buckets is loaded only where there is one: that takes a third of a second."""
+    if bucket is None:
+        return MediaDirectory(root)
+    from workers.adapters.media_bucket import MediaBucket
+    from workers.adapters.s3_bucket import S3Bucket
+
+    return MediaBucket(S3Bucket(bucket))
+
+
+def run_files(context: WorkerContext, shared: SharedWorkers) -> RunFiles:
+    """The files of runs."""
+    from workers.jobs.workspaces import Workspaces
+
+    local, inputs = Workspaces(context.media_root), step_inputs(context, shared)
+    if inputs is None:
+        return local
+    from workers.jobs.bucket_workspaces import BucketWorkspaces
+
+    return shared.get(BucketWorkspaces, lambda: BucketWorkspaces(local, inputs.store, inputs=inputs, clock=context.clock))
+
+
+def step_inputs(context: WorkerContext, shared: SharedWorkers) -> Inputs | None:
+    """None where media are in a directory."""
+    address = context.media_bucket
+    if address is None:
+        return None
+    from workers.adapters.s3_bucket import S3Bucket
+    from workers.jobs.inputs import Inputs
+
+    return shared.get(Inputs, lambda: Inputs(context.media_root, S3Bucket(address), limits=context.downloads))

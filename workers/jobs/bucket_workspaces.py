@@ -1,0 +1,234 @@
+"""Workspaces on this machine whose files are published in a bucket. ADR 0047.
+
+    <content_id>/...                     published
+    .jobs/<job>/files/<name>             kept for later steps of the same job
+    .jobs/<job>/<task>/<run>.json        the uploads of a run that are not completed yet
+    .published/<hash of the path>        the client that has published it
+
+A run's files are uploaded in parts before the job decides that they are its result. Nobody sees an upload until it is completed.
+That is done after the decision, by any worker, and once only: whoever comes later finds no upload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from datetime import timedelta
+from hashlib import sha256
+from typing import Final, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from domain.job.values import Output
+from domain.kernel.clock import Clock
+from domain.kernel.errors import Unavailable
+from projections.job.queue import Run
+from projections.kernel.sizes import MIB
+from workers.jobs import folders
+from workers.jobs.inputs import Inputs
+from workers.jobs.media_paths import JOBS, MediaPaths
+from workers.jobs.publishers import PublishedByAnother
+from workers.jobs.workspaces import OutputMissing, Workspaces
+from workers.ports import ObjectStore
+
+T = TypeVar("T")
+
+_PART: Final = 16 * MIB
+_MOST_PARTS: Final = 10_000
+_AT_ONCE: Final = 4
+"""Files of a run that are uploaded at the same time."""
+_AGAIN_SECONDS: Final = 2.0
+_STALE: Final = timedelta(days=7)
+"""An upload that no run completes is ended after this time."""
+_LARGEST_NOTE: Final = 16 * MIB
+
+_log = logging.getLogger(__name__)
+
+
+class BucketWorkspaces:
+    """`local` has the folders of runs on this machine, `inputs` what was fetched for them. Transfers wait while the store does not
+    answer."""
+
+    def __init__(
+        self, local: Workspaces, store: ObjectStore, *, inputs: Inputs, clock: Clock, again_seconds: float = _AGAIN_SECONDS
+    ) -> None:
+        self._local = local
+        self._store = store
+        self._inputs = inputs
+        self._clock = clock
+        self._again_seconds = again_seconds
+        self._in_store: set[int] = set()
+        """Jobs that have something in the bucket, as far as this worker knows."""
+
+    async def stage(self, run: Run, outputs: Iterable[Output]) -> None:
+        """Upload the files, so that any worker can publish them. Raises `OSError`."""
+        chosen = list(outputs)
+        await self._until_answered(lambda: self._stage(run, chosen), run)
+
+    async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None:
+        """Complete the uploads in their order, unless an earlier call did; all or none of them where another client has published
+        one. Raises `OSError`, `PublishedByAnother`."""
+        chosen = list(outputs)
+        await self._until_answered(lambda: self._publish(run, chosen, client), run)
+
+    async def discard(self, run: Run) -> None:
+        await self._local.discard(run)
+        if run.job in self._in_store:
+            await _or_later(self._end_uploads(run))
+
+    async def discard_runs(self, run: Run) -> None:
+        await self._local.discard_runs(run)
+        if run.job in self._in_store:
+            for number in range(1, run.run + 1):
+                await _or_later(self._end_uploads(run._replace(run=number)))
+
+    async def remove(self, jobs: Collection[int]) -> None:
+        await self._local.remove(jobs)
+        await self._inputs.remove(jobs)
+        for job in self._in_store.intersection(jobs):
+            await _or_later(self._remove(job))
+
+    async def withdraw(self, jobs: Collection[int]) -> None:
+        """An upload that is ended cannot be completed."""
+        for job in jobs:
+            await self._remove(job)
+        await self.remove(jobs)
+
+    async def jobs(self) -> list[int]:
+        names = await self._store.folders(f"{JOBS}/")
+        found = {int(name) for name in names if name.isascii() and name.isdigit()}
+        self._in_store |= found
+        return sorted(found.union(await self._local.jobs(), await self._inputs.jobs()))
+
+    async def tidy(self) -> None:
+        """End uploads that no run has a note of any more: their worker died before it could write one."""
+        for key, upload, begun in await self._store.uploads():
+            if begun < self._clock() - _STALE:
+                await self._store.end_upload(key, upload)
+
+    async def _stage(self, run: Run, outputs: list[Output]) -> None:
+        """Begun once only: what an earlier attempt has uploaded is deleted."""
+        self._in_store.add(run.job)
+        await self._end_uploads(run)
+        uploads = {
+            output.name: _Upload(await self._store.begin_upload(output.name, sha256=output.sha256), []) for output in outputs
+        }
+        await self._store.put(_note(run), _UPLOADS.dump_json(uploads))
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def upload(output: Output) -> None:
+            async with places:
+                uploads[output.name][1].extend(await self._upload(run, output, uploads[output.name][0]))
+
+        ends = await asyncio.gather(*map(upload, outputs), return_exceptions=True)
+        for fault in filter(None, ends):
+            raise fault
+        await self._store.put(_note(run), _UPLOADS.dump_json(uploads))
+
+    async def _upload(self, run: Run, output: Output, upload: str) -> list[str]:
+        """The entity tags of its parts. The file is what the step has declared, or it is not uploaded."""
+        made = MediaPaths(self._local.root, run.job).workspace(run.task, run.run) / output.path
+        file = await asyncio.to_thread(folders.open_made, self._local.root, made.relative_to(self._local.root).parts)
+        size = max(_PART, -(-output.size // _MOST_PARTS))
+        digest, tags = sha256(), list[str]()
+        try:
+            for at in range(0, output.size or 1, size):
+                content = await asyncio.to_thread(os.pread, file, size, at)
+                await asyncio.to_thread(digest.update, content)
+                tags.append(await self._store.upload_part(output.name, upload, number=len(tags) + 1, content=content))
+        finally:
+            os.close(file)
+        if digest.hexdigest() != output.sha256.lower():
+            raise OutputMissing(f"{output.name} is not the file that was declared")
+        return tags
+
+    async def _publish(self, run: Run, outputs: list[Output], client: str) -> None:
+        self._in_store.add(run.job)
+        for number in range(1, run.run):  # so that a stale worker cannot publish them
+            await self._end_uploads(run._replace(run=number))
+        uploads = await self._noted(run)
+        for output in outputs:
+            if not output.name.startswith(f"{JOBS}/"):
+                await self._claim(output.name, client)
+        for output in outputs:
+            upload, tags = uploads.get(output.name, _Upload("", []))
+            if upload and tags and await self._store.complete_upload(output.name, upload, parts=tags):
+                continue
+            there = await self._store.head(output.name)
+            if there is None or (there.size, there.sha256) != (output.size, output.sha256):
+                raise OutputMissing(f"{output.name} is neither uploaded nor in its place")
+        await self._store.delete([_note(run)])
+
+    async def _claim(self, name: str, client: str) -> None:
+        digits = sha256(name.encode()).hexdigest()
+        note = f".published/{digits[:2]}/{digits}"
+        while not await self._store.put(note, client.encode(), instead_of=""):
+            known = await self._store.get(note, limit=_LARGEST_NOTE)
+            if known is None:
+                continue
+            owner, etag = known
+            if owner == client.encode():
+                return
+            if await self._store.head(name) is not None:
+                raise PublishedByAnother(name)
+            if await self._store.put(note, client.encode(), instead_of=etag):
+                return
+
+    async def _end_uploads(self, run: Run) -> None:
+        uploads = await self._noted(run)
+        for name, (upload, _) in uploads.items():
+            await self._store.end_upload(name, upload)
+        if uploads:
+            await self._store.delete([_note(run)])
+
+    async def _noted(self, run: Run) -> Mapping[str, _Upload]:
+        return _read(await self._store.get(_note(run), limit=_LARGEST_NOTE))
+
+    async def _remove(self, job: int) -> None:
+        while found := await self._store.list(f"{JOBS}/{job}/", limit=1000):
+            for each in found:
+                if each.key.endswith(".json") and each.key.count("/") == 3:
+                    for name, (upload, _) in _read(await self._store.get(each.key, limit=_LARGEST_NOTE)).items():
+                        await self._store.end_upload(name, upload)
+            await self._store.delete([each.key for each in found])
+        self._in_store.discard(job)
+
+    async def _until_answered(self, act: Callable[[], Awaitable[T]], run: Run) -> T:
+        while True:
+            try:
+                return await act()
+            except Unavailable as away:
+                _log.warning("job %d: what it made waits for the media store: %s", run.job, away)
+            await asyncio.sleep(self._again_seconds)
+
+
+class _Upload(NamedTuple):
+    """Its id, and the entity tags of its parts when all are uploaded."""
+
+    id: str
+    parts: list[str]
+
+
+_UPLOADS: Final = TypeAdapter(dict[str, _Upload])
+"""By the names of the outputs."""
+
+
+def _note(run: Run) -> str:
+    return f"{JOBS}/{run.job}/{run.task}/{run.run}.json"
+
+
+def _read(found: tuple[bytes, str] | None) -> Mapping[str, _Upload]:
+    try:
+        return {} if found is None else _UPLOADS.validate_json(found[0])
+    except ValidationError:
+        return {}
+
+
+async def _or_later(work: Awaitable[None]) -> None:
+    """What cannot be deleted now is left to housekeeping."""
+    try:
+        await work
+    except (Unavailable, OSError) as fault:
+        _log.info("files of a job in the media store are deleted later: %s", fault)
