@@ -16,8 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import boto3
+from botocore import exceptions as errors
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError, ResponseStreamingError
+from botocore.exceptions import BotoCoreError, ClientError
+from urllib3.exceptions import HTTPError
 
 from domain.kernel.errors import Unavailable
 from workers.ports import BucketAddress, StoredObject
@@ -192,6 +194,13 @@ class _Changed(Exception):
     """A condition was not met."""
 
 
+_BROKEN: Final = (
+    errors.ConnectionError,
+    errors.HTTPClientError,
+    errors.IncompleteReadError,
+    errors.ResponseStreamingError,
+    HTTPError,  # of a body that is read at once
+)
 _AWAY: Final = "The media store does not answer."
 
 
@@ -202,7 +211,7 @@ def _translated() -> Iterator[None]:
         yield
     except ClientError as error:
         raise _of_server(error) from None
-    except (HTTPClientError, IncompleteReadError, ResponseStreamingError):
+    except _BROKEN:
         raise Unavailable(_AWAY) from None
     except BotoCoreError as error:
         raise OSError(EACCES, f"the media store cannot be used: {type(error).__name__}") from None

@@ -8,6 +8,7 @@ The account of steps may not write there. A file that is in its place is whole, 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -24,6 +25,9 @@ from workers.ports import DEFAULT_LIMITS, DownloadLimits, ObjectStore, StoredObj
 
 INPUTS: Final = ".inputs"
 Progress = Callable[[float], None]
+_AGAIN_SECONDS: Final = 2.0
+
+_log = logging.getLogger(__name__)
 
 
 class Inputs:
@@ -81,13 +85,16 @@ def provider(inputs: Inputs, job: int, *, listener: StepListener) -> Answer:
         listener.progress(0, f"fetching: {part:.0%}")
 
     async def fetch(question: Mapping[str, Any]) -> Mapping[str, Any]:
-        try:
-            path = await inputs.fetch(job, str(question.get("name")), progress=tell)
-        except DownloadLimitReached as reached:
-            return {"fault": str(reached), "final": reached.final}
-        except (Unavailable, OSError) as fault:
-            return {"fault": f"The file cannot be fetched: {fault}", "final": False}
-        return {"path": str(path)}
+        while True:
+            try:
+                return {"path": str(await inputs.fetch(job, str(question.get("name")), progress=tell))}
+            except Unavailable as away:
+                _log.warning("job %d: a step waits for the media store: %s", job, away)
+            except DownloadLimitReached as reached:
+                return {"fault": str(reached), "final": reached.final}
+            except Exception as fault:  # whatever it is: the step would wait for ever
+                return {"fault": f"The file cannot be fetched: {fault}", "final": False}
+            await asyncio.sleep(_AGAIN_SECONDS)
 
     return fetch
 
