@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from errno import EACCES
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -230,7 +230,7 @@ def _of_server(error: ClientError) -> Exception:
 
 
 def _stored(key: str, size: int, modified: datetime, etag: str, sha256: str) -> StoredObject:
-    return StoredObject(key, size, modified, etag, sha256)
+    return StoredObject(key, size, modified.astimezone(UTC), etag, sha256)
 
 
 def _client(address: BucketAddress) -> S3Client:

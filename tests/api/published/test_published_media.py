@@ -20,8 +20,12 @@ from domain.kernel.encryption import SecretCipher
 from domain.media_event.values import EventState
 from projections.media_event.queries import EventQueries
 from tests.conftest import assembled, introduce
+from tests.s3 import client, new_bucket
+from tests.s3 import moto_endpoint as moto_endpoint
+from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.media_directory import PIECE, MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.s3_bucket import S3Bucket
 
 ANYBODY = {"API-KEY": ""}
 CONTENT = bytes(range(256)) * 8
@@ -247,6 +251,26 @@ async def test_a_large_file_comes_in_pieces(http: httpx.AsyncClient, root: Path)
     assert (await get(http, f"/media/{content_id}/a.mp4", Range=f"bytes={PIECE - 1}-{2 * PIECE}")).content == large[PIECE - 1 :][
         : PIECE + 2
     ]
+
+
+async def test_media_in_a_bucket_are_served_alike(
+    inner: Core, known: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path, moto_endpoint: str
+) -> None:
+    content_id, address = await event(http, root, "a.mp4"), new_bucket(moto_endpoint)
+    client(address).put_object(Bucket=address.bucket, Key=f"{address.prefix}/{content_id}/a.mp4", Body=CONTENT)
+    files = PublishedFiles(MediaBucket(S3Bucket(address)), known[EventQueries], inner.directory, most=1)
+    app = assembled(inner, {**known, PublishedFiles: files}, request_log=request_log, registry=CollectorRegistry())
+    path = f"/media/{content_id}/a.mp4"
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as other:
+        whole = await other.get(path)
+        assert (whole.status_code, whole.content) == (200, CONTENT)
+        part = await other.get(path, headers={"Range": "bytes=10-19", "If-Range": whole.headers["etag"]})
+        assert (part.status_code, part.content) == (206, CONTENT[10:20])
+        dated = await other.get(path, headers={"If-Modified-Since": whole.headers["last-modified"]})
+        assert dated.status_code == 304
+        assert (await other.head(path)).headers["content-length"] == str(len(CONTENT))
+        assert (await other.get(path, headers={"Range": "bytes=9999-"})).status_code == 416
+        assert (await other.get(f"/media/{content_id}/b.mp4")).status_code == 404
 
 
 async def test_where_media_are_not_served_nothing_is_there(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 
 from tests.contract.media_files.conftest import Stage
@@ -45,7 +47,8 @@ async def test_a_file_is_found_with_its_size_and_time(filled: Stage) -> None:
     found = await filled.files.find("match/match.mp4")
     assert found is not None
     assert (found.path, found.size) == ("match/match.mp4", 5)
-    assert found.modified.tzinfo is not None
+    assert found.modified.tzinfo is UTC
+    assert [file.modified for file in await filled.files.list("match", limit=10) if file.path == found.path] == [found.modified]
 
 
 @pytest.mark.parametrize("path", _NOT_THERE, ids=range(len(_NOT_THERE)))
