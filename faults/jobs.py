@@ -19,6 +19,7 @@ from faults.jobs_stage import LEASE, JobStage
 from faults.jobs_verdict import Verdict, judged
 from projections.audit.verify import verify
 from projections.consumers.leases import LEASE as SHARE
+from tests.s3 import new_bucket, serving, versitygw
 
 NAME: Final = "jobs"
 MEANING: Final = "jobs whose engine is killed, frozen and restarted, with Kafka and without"
@@ -50,6 +51,7 @@ class Effort:
 
 FULL: Final = Effort(jobs=5_000, per_second=60, kills=6, freezes=6, restarts=2, outages=2)
 QUICK: Final = Effort(jobs=500, per_second=25, kills=1, freezes=1, restarts=1, outages=1)
+IN_BUCKET: Final = Effort(jobs=150, per_second=15, kills=1, freezes=1, restarts=1, outages=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +138,26 @@ class Scene:
 
 
 async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
-    """Both scenarios, one after the other. Each has its own folder."""
+    """All scenarios, one after the other. Each has its own folder. The last keeps media in S3."""
     results = []
     for kafka in (True, False):
         dice, name = random.Random(seed), f"{NAME}{'' if kafka else '-log'}"
         async with JobStage(folder / name, kafka=kafka, dice=dice) as stage:
             results.append(await _played(stage, name, effort=QUICK if quick else FULL))
             tell(described(results[-1]))
+    results.append(await tried_in_bucket(folder, seed=seed))
+    tell(described(results[-1]))
     return results
+
+
+async def tried_in_bucket(folder: Path, *, seed: int) -> Result:
+    """Without a directory that the workers share. A short form: what differs is where files are."""
+    name = f"{NAME}-s3"
+    root = folder / "buckets"
+    root.mkdir(parents=True)
+    with serving(versitygw(), root) as endpoint:
+        async with JobStage(folder / name, kafka=False, dice=random.Random(seed), bucket=new_bucket(endpoint)) as stage:
+            return await _played(stage, name, effort=IN_BUCKET)
 
 
 async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
@@ -160,6 +174,7 @@ async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
         await _all_end(stage, load)
     finally:
         await load.close()
+    await asyncio.to_thread(stage.fetch_media)
     log = await asyncio.to_thread(lambda: LogCheck(dict.fromkeys(CLIENTS, LIMITS)).take_all(facts(stage.database, 0)))
     ended = max((job.ended_at for job in log.jobs.values()), default=0.0)
     began = min((job.accepted_at for job in log.jobs.values()), default=0.0)

@@ -11,6 +11,8 @@ from typing import ClassVar, Final
 from faults.processes import Supervised
 from faults.stage import EACH, Stage
 from tests.platform.waiting import ROOT
+from tests.s3 import client
+from workers.ports import BucketAddress
 
 LEASE: Final = 4
 """Seconds of a worker's lease: shorter than in production, so that many leases expire in a short run."""
@@ -26,20 +28,41 @@ class JobStage(Stage):
 
     WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "controller": 2, "scheduler": 2, "work": 2, BOTH: 2}
 
-    def __init__(self, folder: Path, *, kafka: bool, dice: random.Random) -> None:
+    def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, bucket: BucketAddress | None = None) -> None:
+        """With a `bucket` each process works in a folder of its own, as on a machine of its own."""
         super().__init__(folder, kafka=kafka, dice=dice)
+        self._work, self._bucket = folder / "work", bucket
         self.media_root = folder / "media"
         self.media_root.mkdir(parents=True)
 
     def _process(self, role: str, number: int, more: dict[str, str]) -> Supervised:
         ours = {
             "PYTHONPATH": f"{ROOT}:{_PLUGINS}",
-            "MEDIALEDGER_MEDIA_ROOT": str(self.media_root),
+            "MEDIALEDGER_MEDIA_ROOT": str(self._bucket or self.media_root),
             "MEDIALEDGER_LEASE_SECONDS": str(LEASE),
         }
+        if self._bucket is not None:
+            ours |= {
+                "MEDIALEDGER_MEDIA_WORK": str(self._work / f"{role}-{number}".replace(" ", "-")),
+                "MEDIALEDGER_S3_ENDPOINT": str(self._bucket.endpoint),
+                "MEDIALEDGER_S3_ACCESS_KEY": str(self._bucket.access_key),
+                "MEDIALEDGER_S3_SECRET_KEY": str(self._bucket.secret_key),
+            }
         if role not in ("api", "relay"):
             ours["MEDIALEDGER_LOG_LEVEL"] = "INFO"  # the level of the lines that `late` counts
         return super()._process(role, number, more | ours)
+
+    def fetch_media(self) -> None:
+        """Copy what is published in the bucket to `media_root`, where it is judged."""
+        if self._bucket is None:
+            return
+        store, inside = client(self._bucket), f"{self._bucket.prefix}/"
+        for page in store.get_paginator("list_objects_v2").paginate(Bucket=self._bucket.bucket, Prefix=inside):
+            for each in page.get("Contents", ()):
+                name = str(each["Key"]).removeprefix(inside)
+                if not name.startswith("."):
+                    (self.media_root / name).parent.mkdir(parents=True, exist_ok=True)
+                    store.download_file(self._bucket.bucket, each["Key"], str(self.media_root / name))
 
     def late(self) -> int:
         """How often a worker stopped or discarded a run because it had lost the lease."""

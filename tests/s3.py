@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from shutil import which
 from time import monotonic, sleep
@@ -39,15 +41,25 @@ def versitygw() -> Path:
     folder = Path(subprocess.run([go, "env", "GOPATH"], capture_output=True, text=True, check=True).stdout.strip()) / "bin"
     built = folder / "versitygw"
     if not built.exists():
-        made = subprocess.run([go, "install", _MODULE], capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False)
-        if made.returncode:
-            not_run("versitygw", f"go install {_MODULE} failed")
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "versitygw.lock").open("w") as lock:  # processes of one run would all build it
+            flock(lock, LOCK_EX)
+            if not built.exists():
+                made = subprocess.run([go, "install", _MODULE], capture_output=True, timeout=_BUILD_SECONDS, check=False)
+                if made.returncode:
+                    not_run("versitygw", f"go install {_MODULE} failed")
     return built
 
 
 @pytest.fixture(scope="session")
 def versity_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program, root = versitygw(), tmp_path_factory.mktemp("versitygw")
+    with serving(versitygw(), tmp_path_factory.mktemp("versitygw")) as endpoint:
+        yield endpoint
+
+
+@contextmanager
+def serving(program: Path, root: Path) -> Iterator[str]:
+    """The address of a server that keeps its buckets below `root`."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
