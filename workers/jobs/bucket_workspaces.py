@@ -1,4 +1,4 @@
-"""Workspaces on this machine whose files are published in a bucket. ADR 0047.
+"""Workspaces on this machine whose files are published in a bucket. ADR 0051.
 
     <content_id>/...                     published
     .jobs/<job>/files/<name>             kept for later steps of the same job
