@@ -73,7 +73,12 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
     blocks = _BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    environment = running.environment | {"BASE": running.address()}
+    address = running.address()
+    environment = running.environment | {
+        "BASE": address,
+        "MEDIALEDGER_PORT": address.rpartition(":")[2],
+        "TMPDIR": str(tmp_path),
+    }
     tour = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
         cwd=tmp_path,
@@ -113,6 +118,10 @@ _EXPECTED = (
     rf"\d+  5  event\.described  {_INSTANT}  admin",
     rf"\d+  6  event\.state_changed  {_INSTANT}  admin",
     "version 4 was LIVE_PUBLISHED - Cup final",
+    rf"http://127\.0\.0\.1:\d+/media/{_GUID}/clear/master\.m3u8",
+    r"200  image/gif  /.*/Loop\.gif",
+    r"200  video/mp4  /.*/Clip\.mp4",
+    r"200  image/jpeg  /.*/thumbnail\.jpg",
     rf"{_INSTANT}  INFO   api  .*",
     rf"{_INSTANT}  INFO   controller  The job is started in slot 1",
     rf"{_INSTANT}  INFO   worker  task 1  .* started the task probe, attempt 1",
