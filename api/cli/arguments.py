@@ -102,7 +102,7 @@ def _media(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     ingest = actions.add_parser("ingest", help="make an Event of a file, package it for players, and follow that")
     ingest.add_argument("file", metavar="FILE", type=Path, help="any container and codec that ffmpeg reads")
-    ingest.add_argument("--title", type=_text, required=True, metavar="TEXT", help="the title of the Event")
+    ingest.add_argument("--title", type=_title, required=True, metavar="TEXT", help="the title of the Event")
     ingest.add_argument("--drm", action="store_true", help="encrypt the packages with a key of the key provider")
     ingest.add_argument("--publish", action="store_true", help="make the Event public when it is packaged")
     ingest.add_argument(
@@ -201,6 +201,12 @@ def _load_sample(parser: ArgumentParser) -> None:
 def _text(text: str) -> str:
     """A text argument. Raises for one that is not valid UTF-8, which the database cannot store."""
     text.encode()
+    return text
+
+
+def _title(text: str) -> str:
+    if not _text(text).strip():
+        raise ArgumentTypeError("it has no character that can be seen")
     return text
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from argparse import Namespace
+from pathlib import Path
+from stat import S_ISREG
+from typing import Final
 from uuid import UUID
 
 from api.cli import incoming, shell
 from api.cli.job_progress import watch
 from api.cli.open_vault import open_vault
+from api.cli.polling import INTERVAL
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers
@@ -29,15 +33,28 @@ from projections.media_event.queries import EventQueries
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 
+_BEFORE: Final = frozenset({EventState.PRE_VOD, EventState.VOD_INGESTING})
+
 
 async def run(args: Namespace, settings: Settings) -> int:
-    if not await asyncio.to_thread(args.file.is_file):
-        raise StartError(f"there is no file {args.file}")
+    await asyncio.to_thread(_check, args.file)
     try:
         async with open_vault(settings) as (wired, vault):
             return await _ingest(wired, vault, args, settings)
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
+
+
+def _check(file: Path) -> None:
+    """Raise `StartError` for what cannot be read. A pipe is not opened: that would wait for its writer."""
+    try:
+        if not S_ISREG(file.stat().st_mode):
+            raise StartError(f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
+        file.open("rb").close()
+    except FileNotFoundError:
+        raise StartError(f"there is no file {file}") from None
+    except OSError as error:
+        raise StartError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from None
 
 
 async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings) -> int:
@@ -52,11 +69,22 @@ async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings
     assert isinstance(job, Job)
     if job.failed or job.state is not JobState.COMPLETED:
         raise StartError(job.reason or "the job was broken off")
+    await _settled(wired, event)
     playlist = f"{event}/{'cbcs' if args.drm else 'clear'}/master.m3u8"
     print(f"{settings.media_root}/{playlist}")
     if args.publish and settings.media_serve is not False:
         print(f"{_address(settings)}/media/{playlist}")
     return 0
+
+
+async def _settled(wired: Core, event: UUID) -> None:
+    """Wait until the Event shows the end of its job: before that nobody may open what is printed."""
+    queries = EventQueries(wired.database)
+    while True:
+        row = await queries.by_id(event)
+        if row is None or row.details.state not in _BEFORE:
+            return
+        await asyncio.sleep(INTERVAL)
 
 
 async def _add_event(wired: Core, args: Namespace) -> UUID:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ ALL = {
     "projections": arguments.PROJECTIONS,
     "consumers": arguments.CONSUMERS,
     "jobs": arguments.JOBS,
+    "media": arguments.MEDIA,
     "settings": arguments.SETTINGS,
     "migrate": arguments.MIGRATE,
     "client": arguments.CLIENT,
@@ -41,7 +43,7 @@ def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: py
         _, _, rest = example.partition("medialedger ")
         while "medialedger " in rest:  # the word also ends a path or an address
             _, _, rest = rest.partition("medialedger ")
-        assert parser(ALL).parse_args(rest.split()).command == name
+        assert parser(ALL).parse_args(shlex.split(rest)).command == name
 
 
 @pytest.mark.parametrize(
@@ -91,12 +93,28 @@ def test_arguments(line: str, expected: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "nonsense", "client add a", "client add a --role king", "client rotate a --expire-others-after -1", "audit", "log export"],
+    [
+        "",
+        "nonsense",
+        "client add a",
+        "client add a --role king",
+        "client rotate a --expire-others-after -1",
+        "media ingest f",
+        "audit",
+        "log export",
+    ],
 )
 def test_a_wrong_command_line_ends_with_2(line: str) -> None:
     with pytest.raises(SystemExit) as left:
         parser(ALL).parse_args(line.split())
     assert left.value.code == 2
+
+
+def test_a_title_has_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parser(ALL).parse_args(["media", "ingest", "f.mkv", "--title", "  "])
+    assert left.value.code == 2
+    assert capsys.readouterr().err.endswith("error: argument --title: it has no character that can be seen\n")
 
 
 def test_settings_are_shown_without_secrets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from projections.job.numbers import JobNumbers
 from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.workers.jobs.counted import film, numbers
-from tests.workers.jobs.engine import ENGINE, Engine, once, process
+from tests.workers.jobs.engine import ENGINE, Engine, process
 
 Migrated = tuple[str, str | None]
 Said = tuple[int, str, str]
@@ -61,13 +62,9 @@ async def test_a_file_becomes_a_public_film(call: Call, engine: Engine, root: Pa
     ]
     assert numbers(root / event_id / "clear/master.m3u8") == list(range(50))
     assert not (root / "incoming" / event_id).exists()
-
-    async def public() -> MediaEvent | None:
-        event = await engine.inner.streams.load(MediaEvent.stream(event_id))
-        assert isinstance(event, MediaEvent)
-        return event if event.details.state is EventState.VOD_PUBLIC else None
-
-    assert (await once(public)).details.title == "The film"
+    event = await engine.inner.streams.load(MediaEvent.stream(event_id))
+    assert isinstance(event, MediaEvent)
+    assert (event.details.title, event.details.state) == ("The film", EventState.VOD_PUBLIC), "when the address is printed"
 
 
 async def test_a_file_becomes_a_film_in_a_bucket(
@@ -98,3 +95,15 @@ async def test_what_cannot_be_packaged_is_said_in_one_line(call: Call, engine: E
     assert code == 1
     assert error.startswith("medialedger: the task convert failed: ffprobe: empty.mp4")
     assert (root / "empty.mp4").exists(), "it was there before"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("folder", "is a directory"), ("pipe", "is no regular file"), ("gone", "there is no file")]
+)
+async def test_what_is_no_file_is_refused_before_anything_is_made(call: Call, tmp_path: Path, name: str, sentence: str) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    code, said, error = await call("ingest", tmp_path / name, "--title", "x")
+    assert (code, said) == (1, "")
+    assert sentence in error
+    assert error.count("\n") == 1
