@@ -3,7 +3,6 @@ last lines of the run say so."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from shutil import which
 from typing import Final, NoReturn
 
@@ -31,15 +30,6 @@ def program(name: str) -> str:
 def not_run(name: str, remedy: str) -> NoReturn:
     """End a test for which something is missing."""
     pytest.skip(f"{_MISSING}{name} ({remedy})")
-
-
-def npm_file(path: str) -> Path:
-    """A file of a package of npm below `.venv/node_modules`. Ends the test where it is not installed."""
-    found = Path(__file__).parents[1] / ".venv/node_modules" / path
-    if not found.is_file():
-        name = path.partition("/")[0]
-        not_run(name, f"npm install --prefix .venv {name}")
-    return found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

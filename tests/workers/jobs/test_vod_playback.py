@@ -13,7 +13,8 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
-from tests.programs import npm_file, program
+from tests.programs import program
+from tests.shaka_player import shaka_player
 from tests.workers.jobs.chromium import Page, opened
 from tests.workers.jobs.counted import film, numbers
 from tests.workers.jobs.packaging import run
@@ -98,7 +99,7 @@ class Theatre:
 
 @pytest.fixture(scope="module")
 async def played(root: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Played]:
-    chromium, player = program("chromium"), npm_file("shaka-player/dist/shaka-player.compiled.js")
+    chromium, player = program("chromium"), shaka_player()
     theatre = Theatre(tmp_path_factory.mktemp("pictures"))
 
     async def give_page(request: web.Request) -> web.FileResponse:
