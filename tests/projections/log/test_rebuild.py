@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
 from api.wiring.catalogue import RECORD_VIEW, views
 from api.wiring.core import Core
+from domain.asset.commands import DiscoverAsset
 from domain.client.commands import NewKey, RegisterClient
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
@@ -59,6 +61,9 @@ async def some_traffic(inner: Core) -> None:
     await record(inner, CategoryProperty, 41, owner_id=news, category="a", key="b", value="c")
     await issue_one(handlers_on(inner), key_request())
     await accept(inner, 51)
+    modified = datetime(2031, 1, 2, tzinfo=UTC)
+    found = DiscoverAsset(UUID(int=61), event_id=UUID(int=1), name="a.mp4", path="1/a.mp4", size=3, modified=modified)
+    await do(inner, found)
 
 
 async def test_a_rebuilt_view_is_the_live_one(inner: Core, rebuilder: Rebuilder) -> None:
@@ -68,7 +73,7 @@ async def test_a_rebuilt_view_is_the_live_one(inner: Core, rebuilder: Rebuilder)
         assert live
         rebuilt = await rebuilder.rebuild(view)
         assert await table(inner.database, view) == live
-        assert (rebuilt.rows, rebuilt.position) == (len(live), 17)
+        assert (rebuilt.rows, rebuilt.position) == (len(live), 18)
 
 
 async def test_a_rebuild_repairs_a_damaged_view(inner: Core, rebuilder: Rebuilder, database_url: str) -> None:
