@@ -17,6 +17,13 @@ _THREADS: Final = ("-filter_threads", "4", "-filter_complex_threads", "4", "-thr
 _NO_SPACE: Final = 1_048_576
 _MOVES: Final = frozenset({"frame", "out_time_us", "total_size"})
 
+ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "192k")
+"""Of what is cut to the frame: as good as the source to the eye."""
+EVEN_SIZE: Final = "scale='2*ceil(iw/2)':'2*ceil(ih/2)'"
+"""H.264 has no odd sizes in this form of colours."""
+SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
+"""Frames keep the times that they have in the source."""
+
 
 def encode(
     context: StepContext[Any], source: MediaFile, *arguments: str, lasts: float, part: tuple[float, float] = (0.0, 1.0)

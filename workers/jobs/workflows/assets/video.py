@@ -12,12 +12,8 @@ from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import ClipParameters
 from workers.jobs.workflows.assets.span import Span, span
-from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
 from workers.jobs.workflows.media_file import MediaFile, VideoTrack, probe, seconds
-
-_ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "192k")
-_EVEN: Final = "scale='2*ceil(iw/2)':'2*ceil(ih/2)'"
-_SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
 
 
 def _readable(expression: str) -> str:
@@ -70,8 +66,8 @@ def _accurate(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[st
     video, sound = clip.filters(origin), clip.filters(origin, audio=True)
     if not copy_ts:
         video, sound = f"{video},setpts=PTS-{begin}/TB", f"{sound},asetpts=PTS-{begin}/TB"
-    filters = ("-filter:v", f"{video},{_EVEN}", "-filter:a", sound)
-    return source.input(clip.first.seek), (*filters, *_ENCODED, *_SAME_TIMES)
+    filters = ("-filter:v", f"{video},{EVEN_SIZE}", "-filter:a", sound)
+    return source.input(clip.first.seek), (*filters, *ENCODED, *SAME_TIMES)
 
 
 def _copied(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

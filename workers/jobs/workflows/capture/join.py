@@ -12,7 +12,7 @@ from projections.kernel.sizes import MIB
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.pieces import ADJOINING, WRAP, Packet, Piece, Run, Workbench, placed, runs
 from workers.jobs.workflows.capture.recording import Recording
-from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.encode import ENCODED, EVEN_SIZE, SAME_TIMES, encode
 from workers.jobs.workflows.media_file import MediaFile, seconds
 from workers.jobs.workflows.vod.renditions import CONVERTED
 
@@ -22,11 +22,8 @@ _FRAME: Final = 0.001
 _ROOM: Final = 10.0
 """Where the first frame lies in a file that is put together from pieces: time stamps of MPEG-TS are not negative."""
 _EARLY: Final = 0.5
-_ENCODED: Final = ("-c:v", "libx264", "-preset", "medium", "-crf", "18", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "192k")
-_EVEN: Final = "scale='2*ceil(iw/2)':'2*ceil(ih/2)'"
 _FORWARD: Final = "select='isnan(prev_selected_t)+gt(t,prev_selected_t)'"
 """Where sources with other key frames adjoin, the last frames of one may be those that others were predicted from."""
-_SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,5 +219,5 @@ def _accurate(cut: Cut, origin: float, *, copy_ts: bool) -> tuple[str, ...]:
     video = f"trim=start={seconds(begin - origin)}:end={seconds(middle - origin)}"
     audio = f"atrim=start={seconds(cut.first - origin)}:end={seconds(cut.end - origin)}"
     moved = seconds(cut.first - origin if not copy_ts else -origin)
-    filters = ("-filter:v", f"{video},{_FORWARD},setpts=PTS-{moved}/TB,{_EVEN}", "-filter:a", f"{audio},asetpts=PTS-{moved}/TB")
-    return (*filters, *_ENCODED, *_SAME_TIMES)
+    filters = ("-filter:v", f"{video},{_FORWARD},setpts=PTS-{moved}/TB,{EVEN_SIZE}", "-filter:a", f"{audio},asetpts=PTS-{moved}/TB")
+    return (*filters, *ENCODED, *SAME_TIMES)
