@@ -19,6 +19,8 @@ _API: Final = "api"
 _CONTROLLER: Final = "controller"
 _SCHEDULER: Final = "scheduler"
 _WORKER: Final = "worker"
+_PICTURES: Final = (".jpg", ".jpeg", ".png", ".gif", ".webp")
+_MOST_PICTURES: Final = 20
 
 
 class LogMessage(NamedTuple):
@@ -45,7 +47,15 @@ def record(entry: LogEvent | LogLine, job: int) -> LogRecord:
         updated_at=entry.at,
         task_id=task,
         visible=message.severity is not Severity.DEBUG,
+        pictures=_pictures(entry),
     )
+
+
+def _pictures(entry: LogEvent | LogLine) -> list[str]:
+    if isinstance(entry, LogLine) or not isinstance(entry.event, events.OutputsCommitted):
+        return []
+    names = (output.name for output in entry.event.outputs)
+    return [name for name in names if name.lower().endswith(_PICTURES) and not name.startswith(".")][:_MOST_PICTURES]
 
 
 def _of_event(entry: LogEvent) -> LogMessage:

@@ -119,6 +119,7 @@ class LogRecord(EngineModel):
     updated_at: Instant = Field(description="The same as created_at.")
     task_id: int | None = Field(description="Number of the task; null where the record belongs to no task.")
     visible: bool = Field(description="false for DEBUG.")
+    pictures: list[str] = Field(description="Paths below the media root of pictures that the step publishes; at most 20.")
 
 
 class Dashboard(EngineModel):

@@ -14,7 +14,7 @@ _POLICY: Final = (
     "default-src 'none'",
     "script-src 'self'",
     "connect-src 'self'",
-    "img-src data:",
+    "img-src 'self' data:",
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

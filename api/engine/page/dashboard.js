@@ -250,8 +250,19 @@ function line(record) {
     when(record.created_at),
     element("span", ` ${record.severity_description} ${record.progname}${task} `, "who"),
     element("span", record.message),
+    ...record.pictures.map(picture),
   );
   return item;
+}
+
+// Served where media are, and of Events that anybody may watch. Others leave no hole.
+function picture(path) {
+  const made = element("img");
+  made.alt = path;
+  made.title = path;
+  made.addEventListener("error", () => made.remove());
+  made.src = new URL(`../media/${path.split("/").map(encodeURIComponent).join("/")}`, base);
+  return made;
 }
 
 // Many at once: a long log comes as thousands of messages, and each look at the height has the page laid out anew.

@@ -51,6 +51,7 @@ FIELDS = [
     "updated_at",
     "task_id",
     "visible",
+    "pictures",
 ]
 
 
@@ -129,7 +130,9 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
     await do(inner, StartTask(job, 1, 2, "host 2"))
     await do(inner, FailTask(job, 1, 2, "no such host", Retries(3, timedelta(0))))
     await do(inner, StartTask(job, 1, 3, "host 1"))
-    await do(inner, CommitOutputs(job, 1, 3, (Output(path="a", name="film/a", size=1, sha256="0" * 64),), Result(message="got it")))
+    names = ("film/a", "film/b.JPG", ".jobs/1/files/c.jpg", "film/d/é.gif")
+    outputs = tuple(Output(path=str(number), name=name, size=1, sha256="0" * 64) for number, name in enumerate(names))
+    await do(inner, CommitOutputs(job, 1, 3, outputs, Result(message="got it")))
     await do(inner, CompleteTask(job, 1, 3))
     await do(inner, StartTask(job, 2, 1, "host 1"))
     await do(inner, ExpireLease(job, 2, 1, NEVER))
@@ -143,7 +146,7 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
         ("INFO", "worker", "host 2 started the task fetch, attempt 1"),
         ("WARN", "worker", f"The task fetch failed at attempt 1: no such host; it is tried again at {at}"),
         ("INFO", "worker", "host 1 started the task fetch, attempt 2"),
-        ("INFO", "worker", "The task fetch publishes film/a: got it"),
+        ("INFO", "worker", f"The task fetch publishes {', '.join(names)}: got it"),
         ("INFO", "worker", "The task fetch is completed"),
         ("INFO", "worker", "host 1 started the task store, attempt 1"),
         ("ERROR", "worker", "The worker of the task store was lost at attempt 1"),
@@ -151,6 +154,7 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
     ]
     assert [one["task_id"] for one in told] == [None] * 3 + [1] * 7 + [2, 2, None]
     assert [one["visible"] for one in told] == [one["severity"] > 0 for one in told]
+    assert [one["pictures"] for one in told if one["pictures"]] == [["film/b.JPG", "film/d/é.gif"]]
 
 
 async def test_lines_of_steps_and_events_are_ordered_by_time(engine: httpx.AsyncClient, inner: Core) -> None:
