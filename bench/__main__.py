@@ -18,6 +18,7 @@ from bench import (
     jobs,
     links,
     lists,
+    media,
     reads,
     replays,
     size,
@@ -48,6 +49,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "job-queue": jobs.job_queue,
     "framework": framework.framework,
     "cores": cores.cores,
+    "media": media.media,
     "size": size.size,
 }
 

@@ -131,8 +131,9 @@ class Ground:
                 running.wait()
 
     @contextmanager
-    def server(self, kind: str, url: str = "") -> Iterator[Served]:
-        with self.process(kind, ["bench.serve", kind, "--home", str(self.home)], input_line=url) as port:
+    def server(self, kind: str, url: str = "", *, environment: Mapping[str, str] = NO_MORE) -> Iterator[Served]:
+        command = ["bench.serve", kind, "--home", str(self.home)]
+        with self.process(kind, command, input_line=url, environment=environment) as port:
             yield Served(int(port), KEY if kind in ("product", "working") else None)
 
 

@@ -1,0 +1,214 @@
+"""What the engine adds to ffmpeg and Shaka Packager: jobs on a film beside the commands of their steps, run by hand in turns."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import psycopg
+
+from bench.engine import CLIENT
+from bench.ground import Ground, Served, in_turns, made
+from bench.report import Result, Table, Target, middle
+from workers.jobs.host.confinement import NICE
+from workers.jobs.host.tools import find
+
+_PROGRAMS = ("ffmpeg", "ffprobe", "packager")
+_SECONDS = 10
+_SPAN = {"start": "00:00:03.300", "end": "00:00:06.300"}
+_ACCURATE = "clip, frame accurate"
+_JOBS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "still": ("asset_image", {"name": "still.jpg", "time": "00:00:05.500"}),
+    "GIF": ("asset_gif", {"name": "clip.gif", **_SPAN, "fps": 10, "width": 480}),
+    "clip, copied": ("asset_video", {"name": "copied.mp4", **_SPAN}),
+    _ACCURATE: ("asset_video", {"name": "accurate.mp4", **_SPAN, "frame_accurate": True}),
+    "package": ("vod_package", {"renditions": [720, 360]}),
+}
+_LEAST_MS = 150.0
+_SHARE = 0.05
+_LOOK = 0.02
+_PATIENCE = 300.0
+_ENDED = "SELECT failed FROM job_view WHERE id = %s AND state = 2"
+_RELEASED = """
+SELECT true FROM events WHERE originator_id = %s
+HAVING count(*) FILTER (WHERE topic = 'event.vod_job_started') = count(*) FILTER (WHERE topic = 'event.vod_job_ended')
+"""
+_TIMES = """
+SELECT topic, array_agg(extract(epoch FROM recorded_at)::float8) FROM events WHERE originator_id = ANY(%s) GROUP BY topic
+"""
+_RECORDER = """#!/bin/sh
+printf '%s\\0' "$PWD" {program} "$@" > {folder}/$(date +%s%N)
+exec {program} "$@"
+"""
+_OF_JOBS = r"(?:{root}/\.jobs/\d+|\.\./\.\.)/(?:files|\d+/\d+)/"
+"""Before the names of files of a job, which all lie in one folder when its commands are run by hand."""
+
+_Seconds = dict[str, float]
+
+
+class _Recorder:
+    """Comes before the programs on PATH, and writes down how steps call them until it is removed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+        folder.chmod(0o777)  # for the account of steps
+        for name in _PROGRAMS:
+            path = folder / name
+            path.write_text(_RECORDER.format(program=shlex.quote(str(find(name))), folder=shlex.quote(str(folder))))
+            path.chmod(0o755)
+
+    def taken(self) -> list[list[str]]:
+        """The commands of steps since the last call, in order. The check of the product's health is none."""
+        commands = []
+        for path in sorted(self._folder.glob("[0-9]*")):
+            where, *command = path.read_text().split("\0")[:-1]
+            path.unlink()
+            if "/.jobs/" in where:
+                commands.append(command)
+        return commands
+
+    def remove(self) -> None:
+        for name in _PROGRAMS:
+            (self._folder / name).unlink()
+
+
+class _Film:
+    """An Event with its film, in a running product."""
+
+    def __init__(self, ground: Ground, server: Served, connection: psycopg.Connection) -> None:
+        self._server, self._connection = server, connection
+        self._key = made(server, "event", {"title": "Benchmark", "eventState": "VOD_PRIVATE"})
+        self._root, self._home = ground.home / "media", ground.home
+        film = self._root / self._key / f"{self._key}.mp4"
+        film.parent.mkdir(mode=0o755)
+        source = ("-f", "lavfi", "-i", f"testsrc2=size=1920x1080:rate=25:duration={_SECONDS}")
+        sound = ("-f", "lavfi", "-i", f"sine=frequency=440:duration={_SECONDS}")
+        coded = ("-c:v", "libx264", "-preset", "veryfast", "-g", "50", "-pix_fmt", "yuv420p", "-c:a", "aac")
+        subprocess.run([str(find("ffmpeg")), "-v", "error", *source, *sound, *coded, film], check=True)
+
+    def done(self, *names: str) -> _Seconds:
+        """From the first acceptance to the last completion of jobs at the same time, and what their steps took, by the log."""
+        jobs = [self._accepted(name) for name in names]
+        for job in jobs:
+            if self._awaited(_ENDED, job):
+                raise RuntimeError(f"the job {job} ({', '.join(names)}) failed")
+        self._awaited(_RELEASED, f"event:{self._key}")
+        at: dict[str, list[float]] = dict(self._connection.execute(_TIMES, ([f"job:{job}" for job in jobs],)).fetchall())
+        steps = sum(at["job.task_completed"]) - sum(at["job.task_started"])
+        return {"job": max(at["job.completed"]) - min(at["job.accepted"]), "steps": steps}
+
+    def by_hand(self, commands: Sequence[Sequence[str]], cores: Sequence[set[int]]) -> _Seconds:
+        """The commands one after the other, as many times at once as there are sets of cores, with the priority of steps, so that
+        other work on the machine takes as much from them. What the slowest needed for ffprobe, and for the others."""
+        with ThreadPoolExecutor(len(cores)) as threads:
+            return max(threads.map(partial(self._one_by_one, commands), cores), key=lambda took: sum(took.values()))
+
+    def _one_by_one(self, commands: Sequence[Sequence[str]], cores: set[int]) -> _Seconds:
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)  # of this thread and what it starts, as the cores are
+        os.sched_setaffinity(0, cores)
+        of_jobs = re.compile(_OF_JOBS.format(root=re.escape(str(self._root))))
+        took = {"ffprobe": 0.0, "others": 0.0}
+        with tempfile.TemporaryDirectory(dir=self._home) as folder:
+            (Path(folder) / "clear").mkdir()
+            for program, *arguments in commands:
+                command = [program, *(of_jobs.sub("", argument) for argument in arguments)]
+                begun = time.perf_counter()
+                subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+                took["ffprobe" if Path(program).name.startswith("ffprobe") else "others"] += time.perf_counter() - begun
+        return took
+
+    def _accepted(self, name: str) -> int:
+        workflow, parameters = _JOBS[name]
+        source = {} if workflow == "vod_package" else {"source": f"{self._key}.mp4"}
+        body = json.dumps({"job": {"workflow": workflow}, "parameters": {"content_id": self._key, **source, **parameters}}).encode()
+        headers = {"Content-Type": "application/json", "API-KEY": self._server.key or "", "client": CLIENT}
+        with urlopen(Request(f"http://127.0.0.1:{self._server.port}/engine/job", data=body, headers=headers)) as answer:
+            return int(json.load(answer)["id"])
+
+    def _awaited(self, query: str, key: object) -> Any:
+        end = time.monotonic() + _PATIENCE
+        while (row := self._connection.execute(query.encode(), (key,)).fetchone()) is None:
+            if time.monotonic() > end:
+                raise RuntimeError(f"{key} did not end")
+            time.sleep(_LOOK)
+        return row[0]
+
+
+def media(ground: Ground) -> Result:
+    """(v) a still, a GIF, clips and a package of a film: jobs beside their commands run by hand, and two clips at once."""
+    url, cores = ground.database("bench_media"), os.sched_getaffinity(0)
+    recorder = _Recorder(ground.home / "recorder")
+    path = os.pathsep.join((str(ground.home / "recorder"), *os.get_exec_path()))
+    with ground.server("working", url, environment={"PATH": path}) as server, psycopg.connect(url, autocommit=True) as connection:
+        film, commands = _Film(ground, server, connection), dict[str, list[list[str]]]()
+        cells: dict[str, Callable[[], _Seconds]] = {}
+        for name in _JOBS:
+            film.done(name)
+            commands[name] = recorder.taken()
+            cells |= {name: partial(film.done, name), f"{name} by hand": partial(film.by_hand, commands[name], [cores])}
+        recorder.remove()
+        result = _overhead(in_turns(cells, rounds=ground.effort.rounds))
+        film.done(_ACCURATE, _ACCURATE)  # starts the second process for steps
+        one, two = _pin_steps(ground.pids["working"])
+        pairs = {
+            "one, job": partial(film.done, _ACCURATE),
+            "two, job": partial(film.done, _ACCURATE, _ACCURATE),
+            "one, by hand": partial(film.by_hand, commands[_ACCURATE], [one]),
+            "two, by hand": partial(film.by_hand, commands[_ACCURATE], [one, two]),
+        }
+        _add_throughput(result, in_turns(pairs, rounds=ground.effort.rounds))
+    result.raw["commands"] = commands
+    return result
+
+
+def _overhead(seen: Mapping[str, Sequence[_Seconds]]) -> Result:
+    columns = ("", "job s", "by hand s", "ffprobe ms", "engine ms", "of it before and after steps ms", "overhead ms")
+    table = Table(f"(v) Jobs on {_SECONDS} s of 1920 x 1080, accepted to completed; overhead: ffprobe and engine", columns)
+    result = Result("media", [table], raw={"load": os.getloadavg(), "seconds": seen})
+    for name in _JOBS:
+        rounds = list(zip(seen[name], seen[f"{name} by hand"], strict=True))
+        whole = middle([job["job"] for job, _ in rounds])
+        hand = middle([hand["others"] for _, hand in rounds])
+        probing = 1000 * middle([hand["ffprobe"] for _, hand in rounds])
+        engine = 1000 * middle([job["job"] - sum(hand.values()) for job, hand in rounds])
+        outside = 1000 * middle([job["job"] - job["steps"] for job, _ in rounds])
+        over = 1000 * middle([job["job"] - hand["others"] for job, hand in rounds])
+        table.add(name, whole, hand, probing, engine, outside, over)
+        result.targets.append(Target(f"{name}, over its commands", over, max(_LEAST_MS, 1000 * _SHARE * hand), "ms", at_most=True))
+    return result
+
+
+def _pin_steps(server: int) -> list[set[int]]:
+    """Gives each process for steps a core of its own: one ffmpeg would use two cores."""
+    children = [int(pid) for path in Path(f"/proc/{server}/task").glob("*/children") for pid in path.read_text().split()]
+    hosts = [pid for pid in children if b"\0no-network\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    pinned = [{core} for core in sorted(os.sched_getaffinity(0))[:2]]
+    if (len(hosts), len(pinned)) != (2, 2):
+        raise RuntimeError(f"there are {len(hosts)} processes for steps and {len(pinned)} cores, and not two of each")
+    for host, cores in zip(hosts, pinned, strict=True):
+        os.sched_setaffinity(host, cores)
+    return pinned
+
+
+def _add_throughput(result: Result, seen: Mapping[str, Sequence[_Seconds]]) -> None:
+    table = Table("(v) Frame accurate clips, each on a core of its own", ("", "one s", "two at once s", "throughput"))
+    for side, figure in (("job", "job"), ("by hand", "others")):
+        one, two = ([took[figure] for took in seen[f"{many}, {side}"]] for many in ("one", "two"))
+        ratio = middle([2 * alone / both for alone, both in zip(one, two, strict=True)])
+        table.add(side, middle(one), middle(two), ratio)
+        if side == "job":
+            result.targets.append(Target("two clips at once on two cores, to one on one", ratio, 1.8))
+    result.tables.append(table)
+    result.raw["throughput"] = seen
