@@ -24,7 +24,7 @@ from tests.s3 import REMEDY, new_bucket, serving, versitygw
 NAME: Final = "jobs"
 MEANING: Final = "jobs whose engine is killed, frozen and restarted, with Kafka and without"
 LIMITS: Final = Limits(max_jobs=16, priority_slots=4, priority_threshold=5)
-_SETTINGS: Final = {"max_jobs": 16, "priority_slots": 4, "priority_threshold": 5, "retry_delay": 1}
+SETTINGS: Final = {"max_jobs": 16, "priority_slots": 4, "priority_threshold": 5, "retry_delay": 1}
 _EXTRA_WORKER_KILLS: Final = 3
 """The factor of additional kills of `work` processes."""
 _RISE: Final = 20.0
@@ -37,21 +37,27 @@ _RULED: Final = ("most started", "lost", "twice", "too many", "two runs", "publi
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """Of each scenario. Of each kind of fault there are at least so many, kills for each role; they go on until nearly all jobs
-    have ended."""
+class Faults:
+    """Of each kind there are at least so many, kills for each role."""
 
-    jobs: int
-    per_second: float
     kills: int
     freezes: int
     restarts: int
     outages: int
 
 
-FULL: Final = Effort(jobs=5_000, per_second=60, kills=6, freezes=6, restarts=2, outages=2)
-QUICK: Final = Effort(jobs=500, per_second=25, kills=1, freezes=1, restarts=1, outages=1)
-IN_BUCKET: Final = Effort(jobs=150, per_second=15, kills=1, freezes=1, restarts=1, outages=0)
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Of each scenario. Faults go on until nearly all jobs have ended."""
+
+    jobs: int
+    per_second: float
+    faults: Faults
+
+
+FULL: Final = Effort(jobs=5_000, per_second=60, faults=Faults(kills=6, freezes=6, restarts=2, outages=2))
+QUICK: Final = Effort(jobs=500, per_second=25, faults=Faults(kills=1, freezes=1, restarts=1, outages=1))
+IN_BUCKET: Final = Effort(jobs=150, per_second=15, faults=Faults(kills=1, freezes=1, restarts=1, outages=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +84,28 @@ class Scene:
     """A scenario under way."""
 
     stage: JobStage
-    load: JobLoad
-    effort: Effort
+    faults: Faults
     happened: Counter[str] = field(default_factory=Counter)
 
     def planned_faults(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
         """The faults of the scenario, in random order."""
         roles = (*self.stage.processes, *(["work"] * _EXTRA_WORKER_KILLS))
-        faults = [(f"kill {role}", self._killer(role)) for role in roles for _ in range(self.effort.kills)]
-        faults += [("freeze", self._freeze)] * self.effort.freezes
+        faults = [(f"kill {role}", self._killer(role)) for role in roles for _ in range(self.faults.kills)]
+        faults += [("freeze", self._freeze)] * self.faults.freezes
         faults += [("stop PostgreSQL", self._postgres(accident=False)), ("kill PostgreSQL", self._postgres(accident=True))] * (
-            self.effort.restarts
+            self.faults.restarts
         )
         if self.stage.broker is not None:
-            faults += [("Kafka outage", self._kafka)] * self.effort.outages
+            faults += [("Kafka outage", self._kafka)] * self.faults.outages
         self.stage.dice.shuffle(faults)
         return faults
+
+    async def play(self, name: str, happen: Callable[[], Awaitable[None]]) -> None:
+        """A fault, and some time after it."""
+        await happen()
+        self.happened[name] += 1
+        await self.all_roles_ready()
+        await asyncio.sleep(self.stage.dice.uniform(0.2, 2.5))
 
     async def all_roles_ready(self) -> None:
         """Wait until every role has a ready process, for a limited time: a fault tests nothing while the role is down anyway."""
@@ -169,10 +181,10 @@ async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
     for client in CLIENTS:
         keys[client] = (await stage.request("POST", "/api/client/", {"name": client, "roles": ["operator"]}))["key"]
     load = JobLoad(stage.addresses, keys=keys, jobs=effort.jobs, per_second=effort.per_second, dice=stage.dice)
-    await load.start(_SETTINGS)
-    since, scene = time.monotonic(), Scene(stage, load, effort)
+    await load.start(SETTINGS)
+    since, scene = time.monotonic(), Scene(stage, effort.faults)
     try:
-        await _faults(scene)
+        await _faults(scene, load)
         await load.finish()
         await stage.until_ready()
         await _all_end(stage, load)
@@ -196,17 +208,14 @@ async def _played(stage: JobStage, name: str, *, effort: Effort) -> Result:
     )
 
 
-async def _faults(scene: Scene) -> None:
+async def _faults(scene: Scene, load: JobLoad) -> None:
     """The whole deck, and then again card by card until nearly all is done."""
     whole = False
-    while not whole or not await _nearly_done(scene):
+    while not whole or not await _nearly_done(scene, load):
         for name, happen in scene.planned_faults():
-            if (whole and await _nearly_done(scene)) or _failed(scene.load):
+            if (whole and await _nearly_done(scene, load)) or _failed(load):
                 return
-            await happen()
-            scene.happened[name] += 1
-            await scene.all_roles_ready()
-            await asyncio.sleep(scene.stage.dice.uniform(0.2, 2.5))
+            await scene.play(name, happen)
         whole = True
 
 
@@ -214,8 +223,8 @@ def _failed(load: JobLoad) -> bool:
     return load.over and not load.well
 
 
-async def _nearly_done(scene: Scene) -> bool:
-    return scene.load.over and await _unended(scene.stage) < _NEARLY
+async def _nearly_done(scene: Scene, load: JobLoad) -> bool:
+    return load.over and await _unended(scene.stage) < _NEARLY
 
 
 async def _unended(stage: JobStage) -> int:

@@ -15,20 +15,16 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
-import aiohttp
-
+from faults.asking import Answered, Asking
 from faults.jobs_log import Phase
-from faults.load import NotUnderstood
 
 AUTHORS: Final = 40
 WORKFLOW: Final = "chain"
-_LATER: Final = frozenset({409, 429, 500, 502, 503})
 _PRIORITIES: Final[Mapping[str, Sequence[int]]] = {"studio": (1, 2, 3, 4, 4, 5, 6), "archive": (3, 5, 6, 7, 8, 9, 10)}
 CLIENTS: Final = tuple(_PRIORITIES)
 _SCHEDULED: Final = 0.1
 _TWICE: Final = 0.15
 _SOON: Final = 0.2
-_AGAIN: Final = 0.2
 
 
 class Fate(StrEnum):
@@ -61,11 +57,9 @@ class Submitted:
 
 
 @dataclass(slots=True)
-class Tally:
-    """`repeated` were sent again for want of an answer, `twice` on purpose; `differing` of these were not answered alike."""
+class Tally(Answered):
+    """`twice` were sent again on purpose; `differing` of these were not answered alike."""
 
-    commands: int = 0
-    repeated: int = 0
     twice: int = 0
     differing: int = 0
     resumed: int = 0
@@ -88,7 +82,7 @@ class JobLoad:
 
     async def start(self, settings: Mapping[str, int]) -> None:
         """Every client has these settings before the first job."""
-        self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20), connector=aiohttp.TCPConnector(limit=0))
+        self._asking = Asking(self._addresses, tally=self.tally, dice=self._dice)
         for client in self._keys:
             for name, value in settings.items():
                 await self._until_answered(client, "POST", "/engine/settings", {"name": name, "setting": value})
@@ -109,7 +103,7 @@ class JobLoad:
     async def close(self) -> None:
         self._authors.cancel()
         await asyncio.gather(self._authors, return_exceptions=True)
-        await self._http.close()
+        await self._asking.close()
 
     async def _author(self, numbers: Iterator[int]) -> None:
         await asyncio.sleep(self._pause * self._dice.random())
@@ -178,17 +172,4 @@ class JobLoad:
         self, client: str, method: str, path: str, body: Any, *, key: str | None = None, fine: Sequence[int] = ()
     ) -> Any:
         headers = {"API-KEY": self._keys[client], "client": client} | ({"Idempotency-Key": key} if key else {})
-        while True:
-            try:
-                async with self._http.request(
-                    method, self._dice.choice(self._addresses) + path, json=body, headers=headers
-                ) as answer:
-                    if answer.status < 300 or answer.status in fine:
-                        self.tally.commands += 1
-                        return await answer.json()
-                    if answer.status not in _LATER:
-                        raise NotUnderstood(f"{method} {path}: {answer.status} {await answer.text()}")
-            except (aiohttp.ClientError, TimeoutError):
-                pass
-            self.tally.repeated += 1
-            await asyncio.sleep(_AGAIN * self._dice.uniform(0.5, 1.5))
+        return (await self._asking.answer(method, path, body, headers=headers, fine=fine))[1]

@@ -72,8 +72,8 @@ class TaskSeen:
     run: int = 0
     under_way: bool = False
     lost: int = 0
-    committed: dict[int, str] = field(default_factory=dict)
-    """The first file of each run whose outputs were committed."""
+    committed: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The files of each run whose outputs were committed."""
     done: int | None = None
 
 
@@ -106,6 +106,7 @@ class JobSeen:
     rerun_of: int | None
     tasks: dict[int, TaskSeen]
     failed: bool = False
+    reason: str = ""
     low: bool | None = None
     low_slot: int | None = None
     ended_at: float = 0.0
@@ -235,7 +236,7 @@ class LogCheck:
             self._break(Rule.ENDS_ONCE, job, "completed although a task is not")
         if event.failed and not any(task.lost >= _CONSECUTIVE_LOSSES for task in job.tasks.values()):
             self._break(Rule.GIVEN_UP, job, f"given up: {event.reason}")
-        job.failed = event.failed
+        job.failed, job.reason = event.failed, event.reason
         self._end(job, Phase.COMPLETED)
 
     def _end(self, job: JobSeen, phase: Phase) -> None:
@@ -261,11 +262,11 @@ class LogCheck:
         task = self._task_of_current_run(job, event.task, event.run)
         if event.run in task.committed or task.done is not None:
             self._break(Rule.PUBLISHED_ONCE, job, f"outputs of run {event.run} of task {event.task} committed once more")
-        task.committed[event.run] = event.outputs[0].name
+        task.committed[event.run] = tuple(output.name for output in event.outputs)
 
     def task_completed(self, job: JobSeen, event: events.TaskCompleted) -> None:
         task = self._task_of_current_run(job, event.task, event.run)
-        if task.done is not None or event.run not in task.committed:
+        if task.done is not None or (event.result is None and event.run not in task.committed):
             self._break(
                 Rule.PUBLISHED_ONCE, job, f"run {event.run} completed task {event.task}, and that of run {task.done} counts"
             )

@@ -31,22 +31,22 @@ class JobStage(Stage):
     def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, bucket: BucketAddress | None = None) -> None:
         """With a `bucket` each process works in a folder of its own, as on a machine of its own."""
         super().__init__(folder, kafka=kafka, dice=dice)
-        self._work, self._bucket = folder / "work", bucket
+        self.work, self.bucket = folder / "work", bucket
         self.media_root = folder / "media"
         self.media_root.mkdir(parents=True)
 
     def _process(self, role: str, number: int, more: dict[str, str]) -> Supervised:
         ours = {
             "PYTHONPATH": f"{ROOT}:{_PLUGINS}",
-            "MEDIALEDGER_MEDIA_ROOT": str(self._bucket or self.media_root),
+            "MEDIALEDGER_MEDIA_ROOT": str(self.bucket or self.media_root),
             "MEDIALEDGER_LEASE_SECONDS": str(LEASE),
         }
-        if self._bucket is not None:
+        if self.bucket is not None:
             ours |= {
-                "MEDIALEDGER_MEDIA_WORK": str(self._work / f"{role}-{number}".replace(" ", "-")),
-                "MEDIALEDGER_S3_ENDPOINT": str(self._bucket.endpoint),
-                "MEDIALEDGER_S3_ACCESS_KEY": str(self._bucket.access_key),
-                "MEDIALEDGER_S3_SECRET_KEY": str(self._bucket.secret_key),
+                "MEDIALEDGER_MEDIA_WORK": str(self.work / f"{role}-{number}".replace(" ", "-")),
+                "MEDIALEDGER_S3_ENDPOINT": str(self.bucket.endpoint),
+                "MEDIALEDGER_S3_ACCESS_KEY": str(self.bucket.access_key),
+                "MEDIALEDGER_S3_SECRET_KEY": str(self.bucket.secret_key),
             }
         if role not in ("api", "relay"):
             ours["MEDIALEDGER_LOG_LEVEL"] = "INFO"  # the level of the lines that `late` counts
@@ -54,15 +54,15 @@ class JobStage(Stage):
 
     def fetch_media(self) -> None:
         """Copy what is published in the bucket to `media_root`, where it is judged."""
-        if self._bucket is None:
+        if self.bucket is None:
             return
-        store, inside = client(self._bucket), f"{self._bucket.prefix}/"
-        for page in store.get_paginator("list_objects_v2").paginate(Bucket=self._bucket.bucket, Prefix=inside):
+        store, inside = client(self.bucket), f"{self.bucket.prefix}/"
+        for page in store.get_paginator("list_objects_v2").paginate(Bucket=self.bucket.bucket, Prefix=inside):
             for each in page.get("Contents", ()):
                 name = str(each["Key"]).removeprefix(inside)
                 if not name.startswith("."):
                     (self.media_root / name).parent.mkdir(parents=True, exist_ok=True)
-                    store.download_file(self._bucket.bucket, each["Key"], str(self.media_root / name))
+                    store.download_file(self.bucket.bucket, each["Key"], str(self.media_root / name))
 
     def late(self) -> int:
         """How often a worker stopped or discarded a run because it had lost the lease."""

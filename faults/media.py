@@ -1,0 +1,236 @@
+"""Assets, packages and captures under faults: their jobs have owners, whose state and files must agree with them in the end.
+
+Media lie in a directory, and then in S3, where an S3 server is installed. PostgreSQL is also killed when a file was just published
+and its owner does not know it yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from domain.asset.values import AssetState
+from domain.media_event.values import EventState
+from faults.jobs import LIMITS, SETTINGS, Faults, Scene
+from faults.jobs_log import LogCheck, Rule, facts
+from faults.media_load import CLIENT, MediaLoad, MediaTally, readable, streamed
+from faults.media_stage import MediaStage
+from faults.media_verdict import AssetSeen, EventSeen, Found, Kind, State, Verdict, assets_of, judged
+from projections.audit.verify import verify
+from tests.s3 import REMEDY, new_bucket, serving, versitygw
+from tests.workers.jobs.origin import Origin
+from workers.ports import BucketAddress
+
+NAME: Final = "media"
+MEANING: Final = "assets, packages and captures whose engine is killed and frozen, in a directory and in S3"
+_PATIENCE: Final = 180.0
+_PUBLISHED_WITHIN: Final = 20.0
+_LOOK: Final = 0.005
+_AT_PUBLISHING: Final = "kill PostgreSQL at a publication"
+_CALM: Final = 12
+"""How many times in a row nothing was under way: longer than a dead member keeps its share of the log."""
+_SETTLED: Final = f"""
+SELECT (SELECT count(*) FROM job_view WHERE state NOT IN (2, 4)) + (SELECT count(*) FROM orders)
+    + (SELECT count(*) FROM asset_view WHERE CASE WHEN removed THEN holds_path ELSE state = {AssetState.GENERATING} END)
+    + (SELECT count(*) FROM event_view WHERE state = {EventState.VOD_INGESTING})
+"""
+_COLUMNS: Final = (
+    *("scenario", "assets", "completed", "failed", "removed", "while generating", "pairs", "packages and captures", "failed"),
+    *("runs", "leases lost", "killed at a publication", *Kind, "rules", "holds"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """`at_publishing`: how often PostgreSQL is killed when a file was just published."""
+
+    assets: int
+    events: int
+    packages: int
+    captures: int
+    per_second: float
+    at_publishing: int
+    faults: Faults
+
+
+FULL: Final = Amount(400, 12, 10, 10, 1.5, 8, Faults(kills=4, freezes=4, restarts=2, outages=0))
+QUICK: Final = Amount(36, 4, 3, 3, 1.0, 2, Faults(kills=1, freezes=1, restarts=1, outages=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A scenario's figures. `killed_at_publishing`: of how many publications PostgreSQL was gone before their owners knew of them;
+    `uploads`: begun and not ended, before and after housekeeping; `chain`: why the log's chain is broken."""
+
+    name: str
+    tally: MediaTally
+    found: Found
+    log: LogCheck
+    verdict: Verdict
+    happened: Counter[str]
+    killed_at_publishing: int
+    uploads: Sequence[int]
+    late: int
+    parked: int
+    chain: str
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        return not (self.verdict.counts.total() or self.log.breaches.total() or self.parked or self.chain)
+
+
+@dataclass
+class _Publications:
+    """Kills PostgreSQL when a file was just published."""
+
+    stage: MediaStage
+    killed: list[tuple[set[str], float]] = field(default_factory=list)
+    """What was published at the time."""
+
+    async def kill(self) -> None:
+        """After some time without a publication it does without."""
+        before, deadline, new = await asyncio.to_thread(self.stage.published), time.monotonic() + _PUBLISHED_WITHIN, set[str]()
+        while not new and time.monotonic() < deadline:
+            await asyncio.sleep(_LOOK)
+            new = {name for name in (await asyncio.to_thread(self.stage.published)).keys() - before if "/assets/" in name}
+        self.killed.append((new, time.time()))
+        await self.stage.restart_postgres(accident=True)
+
+    def before_completion(self, assets: Sequence[AssetSeen]) -> int:
+        """Of how many the owner was told later."""
+        paths = {asset.path: asset for asset in assets if asset.completed_at is not None}
+        return sum(
+            any(name in paths and (paths[name].completed_at or 0) > at for name in published) for published, at in self.killed
+        )
+
+
+async def tried(folder: Path, *, quick: bool, seed: int, tell: Callable[[str], None]) -> list[Result]:
+    """In a directory, and in S3."""
+    amount = QUICK if quick else FULL
+    results = [await _played(folder / NAME, NAME, amount, seed=seed, bucket=None)]
+    tell(described(results[-1]))
+    server = versitygw()
+    if server is None:
+        tell(f"{NAME}-s3 is not run: versitygw is not installed ({REMEDY})")
+        return results
+    root = folder / "media-buckets"
+    root.mkdir(parents=True)
+    with serving(server, root) as endpoint:
+        name = f"{NAME}-s3"
+        results.append(await _played(folder / name, name, amount, seed=seed, bucket=new_bucket(endpoint)))
+    tell(described(results[-1]))
+    return results
+
+
+async def _played(folder: Path, name: str, amount: Amount, *, seed: int, bucket: BucketAddress | None) -> Result:
+    dice, made = random.Random(seed), folder / "made"
+    made.mkdir(parents=True)
+    files = await asyncio.to_thread(streamed, made)
+    async with MediaStage(folder, kafka=False, dice=dice, bucket=bucket) as stage, Origin(dict(files)) as origin:
+        since = time.monotonic()
+        load = MediaLoad(
+            stage.addresses,
+            put=stage.put,
+            film=files["film.mp4"],
+            origin=f"{origin.url}/live.m3u8",
+            per_second=amount.per_second,
+            dice=dice,
+        )
+        await load.start(
+            settings=SETTINGS, assets=amount.assets, events=amount.events, packages=amount.packages, captures=amount.captures
+        )
+        scene, publications = Scene(stage, amount.faults), _Publications(stage)
+        try:
+            faults = [*scene.planned_faults(), *[(_AT_PUBLISHING, publications.kill)] * amount.at_publishing]
+            dice.shuffle(faults)
+            for fault, happen in faults:
+                await scene.play(fault, happen)
+            async with asyncio.timeout(_PATIENCE):
+                await load.finish()
+            await stage.until_ready()
+            await _settled(stage)
+            events = {key: await load.event(key) for key in load.tally.owned}
+        finally:
+            await load.close()
+        seconds = time.monotonic() - since
+        log = await asyncio.to_thread(lambda: LogCheck({CLIENT: LIMITS}).take_all(facts(stage.database, 0)))
+        unfinished = await asyncio.to_thread(stage.unfinished)
+        uploads = [await asyncio.to_thread(stage.uploads)]
+        await stage.tidy([job.number for job in log.jobs.values() if job.ended])
+        uploads.append(await asyncio.to_thread(stage.uploads))
+        await asyncio.to_thread(stage.fetch_media)
+        found = Found(
+            assets=await asyncio.to_thread(assets_of, stage.database),
+            jobs=log.jobs,
+            events={key: EventSeen(event["stateString"], event["capturingLive2Vod"]) for key, event in events.items()},
+            files=await asyncio.to_thread(stage.published),
+            unfinished=unfinished,
+            untidied=await asyncio.to_thread(stage.unfinished),
+        )
+        return Result(
+            name,
+            load.tally,
+            found,
+            log,
+            await asyncio.to_thread(judged, load.tally, found, readable=lambda path: readable(stage.media_root / path)),
+            scene.happened,
+            publications.before_completion([*found.assets.values()]),
+            uploads,
+            stage.late(),
+            await stage.parked(),
+            (await asyncio.to_thread(verify, stage.database)).reason or "",
+            seconds,
+        )
+
+
+async def _settled(stage: MediaStage) -> None:
+    """Or not, when patience ends. What is wrong then is for the verdict."""
+    deadline, calm = time.monotonic() + _PATIENCE, 0
+    while calm < _CALM and time.monotonic() < deadline:
+        calm = calm + 1 if (await stage.rows(_SETTLED))[0][0] == 0 else 0
+        await asyncio.sleep(0.5)
+
+
+def described(result: Result) -> str:
+    """All that was counted, in words."""
+    log, verdict, tally, assets = result.log, result.verdict, result.tally, result.found.assets.values()
+    happened = ", ".join(f"{name} {times}" for name, times in sorted(result.happened.items()))
+    rules = ", ".join(f"{rule} {log.breaches[rule]}" for rule in Rule)
+    reasons = Counter(asset.reason for asset in assets if asset.state is State.FAILED and not asset.removed)
+    reasons += Counter(job.reason for job in log.jobs.values() if job.failed and job.number in tally.owned.values())
+    lines = [
+        f"\n{result.name}: {happened}; {result.seconds:.0f} s",
+        f"  commands answered {tally.commands}, sent again for want of an answer {tally.repeated}",
+        f"  assets of synchronisations {sum(not asset.requested for asset in assets)}, files {len(result.found.files)},"
+        f" runs too late {result.late}",
+        f"  left to housekeeping: jobs {len(result.found.unfinished)}, uploads {result.uploads[0]}, which left {result.uploads[1]}",
+        f"  wrong: {', '.join(f'{kind} {verdict.counts[kind]}' for kind in Kind)}; parked {result.parked}",
+        f"  broken rules: {rules}; chain {result.chain or 'whole'}",
+        *(f"  failed {times}: {reason}" for reason, times in reasons.items()),
+    ]
+    return "\n".join((*lines, *(f"  {sentence}" for sentence in (*log.violations, *verdict.messages))))
+
+
+def table(results: Sequence[Result]) -> str:
+    """As Markdown, for docs/reference/guarantees.md."""
+    lines = [_COLUMNS, tuple("---" for _ in _COLUMNS), *map(_line, results)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _line(result: Result) -> tuple[str, ...]:
+    tally, log = result.tally, result.log
+    requested = [asset for asset in result.found.assets.values() if asset.requested]
+    stay = Counter(asset.state for asset in requested if not asset.removed)
+    owned = [log.jobs[number] for number in tally.owned.values() if number in log.jobs]
+    counted = [len(requested), stay[State.COMPLETED], stay[State.FAILED], sum(asset.removed for asset in requested)]
+    counted += [tally.generating, tally.together, len(owned), sum(job.failed for job in owned)]
+    counted += [log.topics["job.task_started"], log.topics["job.task_lease_expired"], result.killed_at_publishing]
+    ruled = [result.verdict.counts[kind] for kind in Kind]
+    return (result.name, *map(str, (*counted, *ruled, log.breaches.total())), "yes" if result.holds else "NO")
