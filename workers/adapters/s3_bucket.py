@@ -38,7 +38,6 @@ _ATTEMPTS: Final = 4
 _ABSENT: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 _NO_UPLOAD: Final = frozenset({"NoSuchUpload"})
 _CHANGED: Final = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict"})
-_DELETED_AT_ONCE: Final = 1000
 PIECE: Final = 256 * 1024
 """Bytes of an object that are in memory at a time, for each reader."""
 
@@ -131,10 +130,8 @@ class S3Bucket:
 
     async def delete(self, keys: Collection[str]) -> None:
         """Those that are not there do no harm."""
-        chosen = list(keys)
-        for at in range(0, len(chosen), _DELETED_AT_ONCE):
-            for key in chosen[at : at + _DELETED_AT_ONCE]:
-                await self._call(self._client.delete_object, Bucket=self._bucket, Key=self._key(key))
+        for key in keys:
+            await self._call(self._client.delete_object, Bucket=self._bucket, Key=self._key(key))
 
     # --- uploads in parts, which nobody sees until they are completed
 
