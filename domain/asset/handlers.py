@@ -41,14 +41,13 @@ from domain.kernel.media_files import MediaFile, MediaFiles
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
 from domain.kernel.stream_time import StreamPoint, stream_point
-from domain.kernel.strict_json import NotStrict, strict_json
+from domain.media_event import metadata_file
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.ports import EventLookup
 from domain.media_event.row import EventRow
 
 MOST_AT_ONCE: Final = 5000
 """Assets that one deletion takes along, and files that a synchronisation looks at: its changes are one append."""
-_METADATA_BYTES: Final = 1_048_576
 _WORKFLOWS: Final = {AssetType.IMAGE: "asset_image", AssetType.GIF: "asset_gif", AssetType.VIDEO: "asset_video"}
 _VOD_FILES: Final = (".ism", ".mp4")
 """The first of them that there is counts as the VOD file."""
@@ -209,13 +208,12 @@ class AssetHandlers:
         return noted or facts.capture_start or event.details.actual_live_start
 
     async def _noted_start(self, content: str) -> datetime | None:
-        """`startTime` of `metadata.json`. A file that cannot be read says nothing."""
+        """A file that cannot be read says nothing."""
         try:
-            text = await self._files.read(f"{content}/metadata.json", limit=_METADATA_BYTES)
-            noted = strict_json(text) if text is not None else None
-            start = noted.get("startTime") if isinstance(noted, dict) else None
-            return stream_point(start, field="startTime").date_time if isinstance(start, str) else None
-        except (ValueError, NotStrict, Malformed):
+            text = await self._files.read(f"{content}/{metadata_file.NAME}", limit=metadata_file.LARGEST)
+            start = metadata_file.start_time(text) if text is not None else None
+            return stream_point(start, field="startTime").date_time if start is not None else None
+        except (ValueError, Malformed):
             return None
 
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
+from domain.media_event.metadata_file import LARGEST
 from domain.media_event.values import WITH_METADATA, EventState
-from domain.media_event.vod_metadata import LARGEST
 from tests.api.asking import UNKNOWN, add, assert_problem, event, fields_of, last, logged
 
 

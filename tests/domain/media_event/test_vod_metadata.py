@@ -14,8 +14,9 @@ from domain.kernel.ports import Invocation
 from domain.media_event import events
 from domain.media_event.asset_sync import AssetSync
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
+from domain.media_event.metadata_file import LARGEST, BrokenMetadata, parsed
 from domain.media_event.values import EventState, Mp4State, VodFile
-from domain.media_event.vod_metadata import LARGEST, BrokenMetadata, VodMetadataHandlers, parsed
+from domain.media_event.vod_metadata import VodMetadataHandlers
 from tests.domain.media_files import MODIFIED, MemoryMediaFiles
 from tests.domain.memory import Memory
 from tests.domain.scenario import fact

@@ -15,7 +15,7 @@ from pathlib import Path
 from re import compile as regex
 from typing import Any, Final
 
-from domain.kernel.strict_json import NotStrict, strict_json
+from domain.media_event import metadata_file
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.protocol import Protection
 from workers.jobs.workflow import Step, Workflow
@@ -26,11 +26,9 @@ from workers.jobs.workflows.vod.renditions import CONVERTED, has_source, make_re
 from workers.jobs.workflows.vod.smil import smil
 from workers.jobs.workflows.vod.thumbnails import POSTER, make_thumbnails
 
-METADATA: Final = "metadata.json"
 CLEAR: Final = "clear"
 PLAYLIST: Final = "master.m3u8"
 MANIFEST: Final = "manifest.mpd"
-_LONGEST_METADATA: Final = 1_048_576
 _SECONDS: Final = 6 * 3600.0
 _FAIRPLAY_SCHEME: Final = "cbcs"
 _ROLES: Final = ("main", "alternate", "supplementary", "commentary", "dub", "description", "caption", "subtitle")
@@ -54,7 +52,8 @@ def package(context: StepContext[PackageParameters]) -> StepResult:
     files |= {name: _taken(context, name) for name in context.results["thumbnails"]["files"]}
     files |= {f"{folder}/{path.name}": path for folder in schemes for path in _in_order(context.workspace / folder)}
     files[f"{content_id}.ism"] = _written(context, "renditions.ism", smil(made, folder=schemes[0]))
-    files[METADATA] = _written(context, METADATA, json.dumps(_described(context, made, files), ensure_ascii=False, indent=1))
+    described = json.dumps(_described(context, made, files), ensure_ascii=False, indent=1)
+    files[metadata_file.NAME] = _written(context, metadata_file.NAME, described)
     for name, path in files.items():
         context.publish(path, name)
     return StepResult(
@@ -74,26 +73,21 @@ def _described(context: StepContext[PackageParameters], made: Mapping[str, Any],
     content_id = context.job.content_id
     source = f"{content_id}.mp4"
     sizes = {name: path.stat().st_size for name, path in files.items()}
-    began = _start_time(context.results.get("join", {}))
+    began = context.results.get("join", {}).get("startTime")
     if source not in files:
         sizes = {source: context.path(f"{content_id}/{source}").stat().st_size} | sizes
-        began = _began(context.path(f"{content_id}/{METADATA}"))
+        began = _earlier_start(context.path(f"{content_id}/{metadata_file.NAME}"))
     listed = [{"name": name, "size": size} for name, size in sizes.items()]
-    return {"contentId": content_id, "duration": made["duration"], **began, "files": listed}
+    noted = {} if began is None else {"startTime": began}
+    return {"contentId": content_id, "duration": made["duration"], **noted, "files": listed}
 
 
-def _began(earlier: Path) -> dict[str, str]:
+def _earlier_start(file: Path) -> str | None:
     try:
-        with earlier.open("rb") as file:
-            found = strict_json(file.read(_LONGEST_METADATA))
-    except (OSError, NotStrict):
-        return {}
-    return _start_time(found)
-
-
-def _start_time(told: Any) -> dict[str, str]:
-    start = told.get("startTime") if isinstance(told, dict) else None
-    return {"startTime": start} if isinstance(start, str) else {}
+        with file.open("rb") as opened:
+            return metadata_file.start_time(opened.read(metadata_file.LARGEST))
+    except OSError:
+        return None
 
 
 def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], flags: Sequence[str], secret: bytes) -> None:
