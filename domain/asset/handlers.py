@@ -5,7 +5,7 @@ An asset and its job are one append. The content of an Event has the Event's id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -25,7 +25,7 @@ from domain.asset.commands import (
     RequestAsset,
     RestartAsset,
 )
-from domain.asset.ports import AssetFilter, AssetLookup, VodFacts
+from domain.asset.ports import AssetFilter, AssetLookup
 from domain.asset.row import AssetRow
 from domain.asset.times import asked_time, check_span, from_start, written
 from domain.asset.values import AssetState, AssetType
@@ -69,7 +69,7 @@ class NewAsset:
 
 
 class AssetHandlers:
-    """`vod_facts` says what is known of the VOD file of an Event."""
+    """All ways to make or change an asset on behalf of a client, and for those who changed the files of a content."""
 
     def __init__(
         self,
@@ -79,14 +79,12 @@ class AssetHandlers:
         events: EventLookup,
         files: MediaFiles,
         jobs: JobHandlers,
-        vod_facts: Callable[[EventRow], VodFacts],
     ) -> None:
         self._executor = executor
         self._assets = assets
         self._events = events
         self._files = files
         self._jobs = jobs
-        self._vod_facts = vod_facts
 
     async def request(self, wanted: NewAsset, *, invocation: Invocation) -> Outcome[Asset]:
         """The asset is generating, and its job in its queue, when this returns. Where the path is taken it gets a suffix."""
@@ -191,21 +189,21 @@ class AssetHandlers:
 
     async def _times(self, wanted: NewAsset, points: Mapping[str, StreamPoint], event: EventRow) -> dict[str, str]:
         """From the start of the stream, as the workflow takes them."""
-        facts = self._vod_facts(event)
         absolute = any(point.is_absolute for point in points.values())
-        begin = await self._start_of_stream(event, facts) if absolute else None
+        begin = await self._start_of_stream(event) if absolute else None
         since = {name: from_start(point, begin) for name, point in points.items()}
         if "end" in since and since["end"] <= since["start"]:
             raise Malformed.at(wanted.fields["end"], "must be after the start")
+        file = event.details.vod_file
         for name, time in since.items():
-            if facts.duration is not None and time > timedelta(seconds=facts.duration):
+            if file is not None and file.duration is not None and time > timedelta(seconds=file.duration):
                 raise Refused(f"{wanted.times[name]} is past the end of the stream")
         return {name: written(time) for name, time in since.items()}
 
-    async def _start_of_stream(self, event: EventRow, facts: VodFacts) -> datetime | None:
+    async def _start_of_stream(self, event: EventRow) -> datetime | None:
         """When its first frame was captured: what the packager has noted, else the capture, else the start of the live stream."""
         noted = await self._noted_start(str(event.id))
-        return noted or facts.capture_start or event.details.actual_live_start
+        return noted or event.details.capture_vod_start or event.details.actual_live_start
 
     async def _noted_start(self, content: str) -> datetime | None:
         """A file that cannot be read says nothing."""

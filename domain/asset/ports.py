@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -46,11 +45,3 @@ class AssetLookup(Protocol):
     async def is_taken(self, path: str) -> bool:
         """Whether an asset holds the path."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class VodFacts:
-    """What is known of the VOD file of an Event: its length in seconds, and when its first frame was captured."""
-
-    duration: float | None = None
-    capture_start: datetime | None = None

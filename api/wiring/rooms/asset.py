@@ -10,12 +10,10 @@ from api.wiring.media import media_files, run_files
 from api.wiring.room import Room, WorkerRole
 from domain.asset.aggregate import Asset
 from domain.asset.handlers import AssetHandlers
-from domain.asset.ports import VodFacts
 from domain.asset.row import AssetRow
 from domain.job.handlers import JobHandlers
 from domain.kernel.event import DomainEvent
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.row import EventRow
 from projections.asset.queries import AssetQueries
 from projections.asset.view import ASSET_VIEW
 from projections.kernel.database import Database
@@ -51,15 +49,8 @@ def _services(services: Services) -> Providers:
             events=get(EventQueries),
             files=services.surroundings.files,
             jobs=get(JobHandlers),
-            vod_facts=vod_facts,
         ),
     }
-
-
-def vod_facts(event: EventRow) -> VodFacts:
-    """What the last job or the metadata of the files said."""
-    file = event.details.vod_file
-    return VodFacts(duration=None if file is None else file.duration, capture_start=event.details.capture_vod_start)
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:

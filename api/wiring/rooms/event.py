@@ -109,7 +109,6 @@ def _owners() -> Mapping[str, OwnerCommand]:
 
 def _followups(context: WorkerContext) -> Mapping[str, Followup]:
     from api.wiring.job_handlers import job_handlers
-    from api.wiring.rooms.asset import vod_facts
     from domain.asset.handlers import AssetHandlers
     from domain.media_event.vod_jobs import assets_follow
     from projections.asset.queries import AssetQueries
@@ -128,7 +127,6 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
         events=EventQueries(context.database),
         files=media_files(context.media_root, context.media_bucket),
         jobs=jobs,
-        vod_facts=vod_facts,
     )
     return {MediaEvent.KIND: assets_follow(AssetSync(assets.sync, context.logbook))}
 

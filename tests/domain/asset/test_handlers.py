@@ -14,7 +14,7 @@ from domain.asset import events
 from domain.asset.aggregate import Asset
 from domain.asset.commands import CompleteAsset, DiscoverAsset, ReleaseAssetPath, RemoveAsset, RenameAsset, RequestAsset
 from domain.asset.handlers import AssetHandlers, NewAsset, command_of
-from domain.asset.ports import AssetFilter, VodFacts
+from domain.asset.ports import AssetFilter
 from domain.asset.row import AssetRow
 from domain.asset.values import AssetState, AssetType
 from domain.job.callbacks import JobCallbacks
@@ -26,8 +26,8 @@ from domain.job.values import Output, Submission
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
-from domain.media_event.values import EventState
+from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, EndVodJob, StartVodJob
+from domain.media_event.values import EventState, VodJobEnd, VodResult, VodWorkflow
 from tests.domain.asset.memory_assets import TASKS, AssetWorkflows, MemoryAssets, Numbers
 from tests.domain.media_files import MODIFIED, MemoryMediaFiles
 from tests.domain.memory import Memory
@@ -36,7 +36,6 @@ from tests.domain.scenario import NOW
 ME = Invocation.by("studio", correlation_id="transaction-1")
 EVENT, KEY, OTHER = UUID(int=1), UUID(int=7), UUID(int=8)
 FILM = f"{EVENT}/{EVENT}.mp4"
-NOTHING_KNOWN = VodFacts()
 NOTED = (b'{"startTime": "2031-01-02T12:00:00Z"}', None, b"{", b"[]", b'{"startTime": 7}', b"x" * 2_000_000)
 WANTED = NewAsset(type=AssetType.IMAGE, event_id=EVENT, name="Goal", times={"time": "00:00:01"}, fields={"time": "time"})
 CLIP = replace(
@@ -61,9 +60,7 @@ def files() -> MemoryMediaFiles:
     return files
 
 
-def handlers(
-    memory: Memory, files: MemoryMediaFiles, facts: VodFacts = NOTHING_KNOWN, *, assets: MemoryAssets | None = None
-) -> AssetHandlers:
+def handlers(memory: Memory, files: MemoryMediaFiles, *, assets: MemoryAssets | None = None) -> AssetHandlers:
     async def load(stream: str) -> AggregateRoot | None:
         return memory.log.load(stream)
 
@@ -80,7 +77,7 @@ def handlers(
         owners=OwnersOfRooms(),
     )
     lookup = assets or MemoryAssets(memory.log)
-    return AssetHandlers(memory.executor, lookup, events=memory.events, files=files, jobs=jobs, vod_facts=lambda event: facts)
+    return AssetHandlers(memory.executor, lookup, events=memory.events, files=files, jobs=jobs)
 
 
 def requested(key: UUID, path: str = "goal.jpg", *, job: int = 3, kind: AssetType = AssetType.IMAGE) -> RequestAsset:
@@ -96,9 +93,16 @@ def discovered(key: UUID, path: str, size: int = 4) -> DiscoverAsset:
     return DiscoverAsset(key, event_id=EVENT, name=path, path=f"{EVENT}/{path}", size=size, modified=MODIFIED)
 
 
-async def asked(memory: Memory, files: MemoryMediaFiles, wanted: NewAsset, facts: VodFacts = NOTHING_KNOWN) -> dict[str, Any]:
+async def captured(memory: Memory, *, start: datetime | None = None, duration: float | None = None) -> None:
+    """What the Event knows of its VOD file."""
+    times = {} if start is None else {"capture_vod_start": start}
+    end = EndVodJob(EVENT, 9, VodJobEnd.COMPLETED, 1, result=VodResult(duration=duration))
+    await memory.given(StartVodJob(EVENT, 9, VodWorkflow.CAPTURE, captured=times), end)
+
+
+async def asked(memory: Memory, files: MemoryMediaFiles, wanted: NewAsset) -> dict[str, Any]:
     """The parameters of the job of a request."""
-    await handlers(memory, files, facts).request(wanted, invocation=ME)
+    await handlers(memory, files).request(wanted, invocation=ME)
     accepted = next(one for one in memory.happened if "submission" in one.facts)
     parameters: dict[str, Any] = accepted.facts["submission"].parameters
     return parameters
@@ -170,9 +174,9 @@ class TestTimes:
         if noted is not None:
             files.put(f"{EVENT}/metadata.json", noted)
         given = noted is not None and noted.startswith(b'{"startTime": "')
-        facts = VodFacts(capture_start=self.START + timedelta(hours=given))
+        await captured(memory, start=self.START + timedelta(hours=given))
         times = {"start": "2031-01-02T14:00:01.25+02:00", "end": "20310102T120002"}
-        clip = await asked(memory, files, replace(CLIP, times=times), facts)
+        clip = await asked(memory, files, replace(CLIP, times=times))
         assert (clip["start"], clip["end"]) == ("00:00:01.250", "00:00:02.000")
 
     async def test_else_it_is_when_the_event_went_live(self, memory: Memory, files: MemoryMediaFiles) -> None:
@@ -194,14 +198,15 @@ class TestTimes:
     async def test_what_the_stream_does_not_have_is_refused(
         self, memory: Memory, files: MemoryMediaFiles, times: dict[str, str], why: str
     ) -> None:
-        facts = VodFacts(duration=10.04, capture_start=self.START)
+        await captured(memory, start=self.START, duration=10.04)
         with pytest.raises(Refused, match=why):
-            await handlers(memory, files, facts).request(replace(CLIP, times=times), invocation=ME)
+            await handlers(memory, files).request(replace(CLIP, times=times), invocation=ME)
         assert memory.topics == []
 
     async def test_a_clip_up_to_the_end_is_taken(self, memory: Memory, files: MemoryMediaFiles) -> None:
         times = {"start": "00:00:09", "end": "00:00:10.040"}
-        assert await asked(memory, files, replace(CLIP, times=times), VodFacts(duration=10.04))
+        await captured(memory, duration=10.04)
+        assert await asked(memory, files, replace(CLIP, times=times))
 
     @pytest.mark.parametrize(
         "times",
@@ -214,8 +219,9 @@ class TestTimes:
     async def test_an_end_that_is_not_after_the_start_is_bad_input(
         self, memory: Memory, files: MemoryMediaFiles, times: dict[str, str]
     ) -> None:
+        await captured(memory, start=self.START)
         with pytest.raises(Malformed) as refused:
-            await handlers(memory, files, VodFacts(capture_start=self.START)).request(replace(CLIP, times=times), invocation=ME)
+            await handlers(memory, files).request(replace(CLIP, times=times), invocation=ME)
         assert [error.field for error in refused.value.errors] == ["clip.end"]
 
 
