@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from domain.kernel.clock import Clock
 from domain.kernel.mapper import EventMapper
+from domain.kernel.media_files import MediaFiles
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
@@ -72,6 +73,8 @@ class WorkerContext:
     """What is done after an owner was told of an outcome, by the kinds of the owners."""
     media_root: Path
     """Where steps work on this machine, and where media are, unless they are in a bucket."""
+    files: MediaFiles
+    """Published media."""
     outbound_allow: Sequence[Network]
     downloads: DownloadLimits
     steps: int

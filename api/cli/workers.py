@@ -13,6 +13,7 @@ from api.cli.home import create_home
 from api.cli.ready import print_status, working_text
 from api.cli.stop_signals import StopSignals
 from api.wiring.catalogue import WORKER_ROLES
+from api.wiring.media import media_files
 from api.wiring.settings import Settings
 from api.wiring.space import free_space
 from api.wiring.startup import StartError
@@ -66,7 +67,9 @@ async def work(
         database, key, owner=owner, previous=previous, pools=settings.database_limits, limits=settings.log_limits
     )
     outbound = GuardedClient(settings.outbound_allow)
-    workers = process_workers(inner, SecretCipher(key, previous=previous), outbound=outbound, settings=settings, roles=names)
+    files = media_files(settings.media_directory, settings.media_bucket)
+    cipher = SecretCipher(key, previous=previous)
+    workers = process_workers(inner, cipher, outbound=outbound, files=files, settings=settings, roles=names)
     finisher, space = Finisher(inner.database, owner=owner), free_space(inner, settings)
     stopped = retire or asyncio.Event()
     try:

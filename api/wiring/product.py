@@ -209,7 +209,7 @@ async def build(
     idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
     outbound, files = GuardedClient(settings.outbound_allow), media_files(settings.media_directory, settings.media_bucket)
     cipher = SecretCipher(master_key, previous=previous)
-    workers = process_workers(core, cipher, outbound=outbound, settings=settings, roles=roles)
+    workers = process_workers(core, cipher, outbound=outbound, files=files, settings=settings, roles=roles)
     provided = services(
         core,
         database,

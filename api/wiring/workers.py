@@ -13,6 +13,7 @@ from api.wiring.core import Core, core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.encryption import SecretCipher
+from domain.kernel.media_files import MediaFiles
 from projections.clients.changes import ClientChanges
 from projections.kernel.database import Database, PoolLimits
 from projections.log.limits import DEFAULT_LIMITS, LogLimits
@@ -46,7 +47,9 @@ async def prepared(
     return wired
 
 
-def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, settings: Settings, roles: Sequence[str]) -> Workers:
+def process_workers(
+    core: Core, cipher: SecretCipher, *, outbound: Outbound, files: MediaFiles, settings: Settings, roles: Sequence[str]
+) -> Workers:
     """The workers of this process, not yet started. A role that needs Kafka is left out where there is no broker."""
     context = WorkerContext(
         database=core.database,
@@ -68,6 +71,7 @@ def process_workers(core: Core, cipher: SecretCipher, *, outbound: Outbound, set
         owners=owners,
         followups=followups,
         media_root=settings.media_directory,
+        files=files,
         outbound_allow=settings.outbound_allow,
         downloads=settings.download_limits,
         steps=settings.steps,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
-from api.wiring.media import media_files, run_files
+from api.wiring.media import run_files
 from api.wiring.room import Room, WorkerRole
 from domain.asset.aggregate import Asset
 from domain.asset.handlers import AssetHandlers
@@ -90,7 +90,7 @@ def _removal(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         AssetQueries(context.database),
         context.executor,
         streams=context.streams,
-        files=media_files(context.media_root, context.media_bucket),
+        files=context.files,
         remove_folders=run_files(context, shared).withdraw,
         waker=hub.waker(),
     )

@@ -8,7 +8,6 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
-from api.wiring.media import media_files
 from api.wiring.room import Room
 from domain.kernel.event import DomainEvent
 from domain.media_event.aggregate import MediaEvent
@@ -125,7 +124,7 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
         context.executor,
         AssetQueries(context.database),
         events=EventQueries(context.database),
-        files=media_files(context.media_root, context.media_bucket),
+        files=context.files,
         jobs=jobs,
     )
     return {MediaEvent.KIND: assets_follow(AssetSync(assets.sync, context.logbook))}

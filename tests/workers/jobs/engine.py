@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from api.wiring.catalogue import RECORDS, WORKER_ROLES, followups, notified, owners
 from api.wiring.core import Core, core
+from api.wiring.media import media_files
 from domain.job.aggregate import Job
 from domain.job.commands import AcceptJob, JobCommand, UpdateJob
 from domain.job.values import Submission
@@ -150,6 +151,7 @@ async def process(
         relayed=frozenset(),
         home=media_root,
         media_root=media_root,
+        files=media_files(media_root, media_bucket),
         outbound_allow=outbound_allow,
         downloads=DownloadLimits(),
         steps=steps,
