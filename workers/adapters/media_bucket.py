@@ -73,12 +73,9 @@ def _can_be_there(path: str) -> bool:
 
 def _behind_hidden(key: str) -> str:
     """Where the next page begins: behind the whole folder of a name that begins with a dot, however much is in it."""
-    hidden = next((name for name in (*key.split("/"),) if name.startswith(".")), None)
-    if hidden is None:
-        return key
-    parts = key.split("/")
-    at = parts.index(hidden)
-    return "/".join(parts[: at + 1]) + ("/\U0010ffff" if at + 1 < len(parts) else "")
+    names = key.split("/")
+    depth = next((depth for depth, name in enumerate(names, 1) if name.startswith(".")), len(names))
+    return key if depth == len(names) else "/".join(names[:depth]) + "/\U0010ffff"
 
 
 def _file(found: StoredObject) -> MediaFile:
