@@ -14,6 +14,7 @@ from api.cli import incoming, shell
 from api.cli.job_progress import watch
 from api.cli.open_vault import open_vault
 from api.cli.polling import INTERVAL
+from api.cli.ready import base_url
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers
@@ -73,7 +74,7 @@ async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings
     playlist = f"{event}/{'cbcs' if args.drm else 'clear'}/master.m3u8"
     print(f"{settings.media_root}/{playlist}")
     if args.publish and settings.media_serve is not False:
-        print(f"{_address(settings)}/media/{playlist}")
+        print(f"{settings.public_url or base_url(settings.host, port=settings.port)}/media/{playlist}")
     return 0
 
 
@@ -105,8 +106,3 @@ async def _submit(wired: Core, vault: Vault, event: UUID, args: Namespace, *, fi
     parameters = {"content_id": str(event), "file": file, "publish": args.publish}
     wanted = NewJob(client=args.client, workflow="vod_ingest", parameters=parameters)
     return (await handlers.submit_job(wanted, invocation=shell.invocation())).aggregate.number
-
-
-def _address(settings: Settings) -> str:
-    host = "localhost" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 - compared, not listened at
-    return settings.public_url or f"http://{host}:{settings.port}"
