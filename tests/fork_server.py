@@ -12,8 +12,8 @@ import sys
 from typing import Final
 
 import api.cli.main
-from api.cli.fork_server import Start, next_start
 from api.cli.garbage import collect_seldom
+from workers.kernel.fork_server import Start, next_start
 
 _PRELOADED: Final = ("api.cli.process", "api.cli.serving", "api.cli.up", "api.cli.workers", "api.wiring.product")
 

@@ -1,71 +1,118 @@
-"""The channel between the supervisor and a process."""
+"""`medialedger channel test`, as a person calls it."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from api.cli.channel import Channel, ChannelClosed
+from api.cli.main import main
+from tests.api.asking import add_channel
+from tests.conftest import NOON
+from tests.workers.prober.point_server import PointServer, answers, smil
+
+Said = tuple[int, str, str]
+Call = Callable[..., Awaitable[Said]]
 
 
-@asynccontextmanager
-async def pair(told: list[Any]) -> AsyncIterator[tuple[Channel, Channel]]:
-    """`double` is answered; `both` asks back first; `never` has no answer."""
-
-    async def double(value: int) -> int:
-        return 2 * value
-
-    async def both(value: int) -> int:
-        return int(await answering.ask("double", value, seconds=30)) + 1
-
-    async def never(_: object) -> None:
-        await asyncio.Event().wait()
-
-    asking = Channel(answers={"double": double}, notices={})
-    answering = Channel(answers={"double": double, "both": both, "never": never}, notices={"say": told.append})
-    ends = socket.socketpair()
-    for channel, end in zip((asking, answering), ends, strict=True):
-        await channel.connect(end)
-    try:
-        yield asking, answering
-    finally:
-        await asking.close()
-        await answering.close()
+@pytest.fixture
+async def server() -> AsyncIterator[PointServer]:
+    async with PointServer() as listening:
+        yield listening
 
 
-async def test_questions_in_both_directions_at_the_same_time() -> None:
-    async with pair([]) as (asking, _):
-        assert await asyncio.gather(*(asking.ask("both", number, seconds=30) for number in range(100))) == [
-            2 * number + 1 for number in range(100)
-        ]
+@pytest.fixture
+def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """With the master key of the product that `http` reaches."""
+    key = tmp_path / "master.key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path))
+    monkeypatch.setenv("MEDIALEDGER_OUTBOUND_ALLOW", "127.0.0.0/8")
+
+    async def called(*words: str) -> Said:
+        code = await asyncio.to_thread(main, ["channel", "test", *words])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return called
 
 
-async def test_a_notice_larger_than_the_buffers_arrives_before_the_end() -> None:
-    told: list[Any] = []
-    async with pair(told) as (asking, answering):
-        asking.tell("say", "x" * 3_000_000)
-        await asking.close()
-        await answering.ended()
-    assert [len(text) for text in told] == [3_000_000]
+def configuration(*points: dict[str, Any], type: str = "ffmpeg") -> str:
+    specific = dict(zip(("primaryPublishingPoint", "secondaryPublishingPoint"), points, strict=False))
+    return json.dumps({"encoders": [{"name": "enc", "type": type, "streamingServer": {"streamingServerSpecific": specific}}]})
 
 
-async def test_who_closes_answers_nobody() -> None:
-    async with pair([]) as (asking, answering):
-        question = asyncio.create_task(asking.ask("never", seconds=30))
-        await asking.ask("double", 1, seconds=30)
-        await answering.close()
-        with pytest.raises(ChannelClosed):
-            await question
-        with pytest.raises(ChannelClosed):
-            await asking.ask("double", 1, seconds=30)
+async def test_a_channel_whose_points_answer_is_ready(http: httpx.AsyncClient, call: Call, server: PointServer) -> None:
+    server.pages = {"/a/archive": answers(smil("idle")), "/api/state": answers(smil("stopped", NOON))}
+    points = ({"publishingPointUrl": f"{server.url}/a?token=s3cret"}, {"publishingPointUrl": f"{server.url}/b",
+              "srvaApi": f"{server.url}/api", "srvaApiKey": "s3cret"})  # fmt: skip
+    key = await add_channel(http, name="News 24", configurationJson=configuration(*points))
+    code, said, error = await call("News 24")
+    assert (code, error) == (0, "")
+    assert [line.split() for line in said.splitlines()] == [
+        ["News", "24", key],
+        ["encoder", "name", "type", "for", "an", "Event"],
+        ["0", "enc", "ffmpeg", "starts,", "2", "publishing", "points"],
+        ["point", "address", "asked", "by", "state", "last", "updated", "after"],
+        ["0", "primary", f"{server.url}/a", "SRVA_ARCHIVE", "idle", "-", *timed(said, 4)],
+        ["0", "secondary", f"{server.url}/b", "SRVA_API", "stopped", "2031-01-02T12:00:00.000Z", *timed(said, 5)],
+    ]
+    assert "API-KEY: s3cret\r\n" in server.heads[-1]
 
 
-async def test_a_question_without_an_answer_ends() -> None:
-    async with pair([]) as (asking, _):
-        with pytest.raises(TimeoutError):
-            await asking.ask("never", seconds=0.01)
+def timed(said: str, line: int) -> list[str]:
+    seconds, unit = said.splitlines()[line].split()[-2:]
+    assert float(seconds) < 60
+    return [seconds, unit]
+
+
+async def test_a_point_that_does_not_answer_is_named_with_the_reason(
+    http: httpx.AsyncClient, call: Call, server: PointServer
+) -> None:
+    server.pages = {"/a/archive": answers(smil("idle"))}
+    points = [{"publishingPointUrl": url} for url in (f"{server.url}/a", "http://10.1.2.3/b")]
+    key = await add_channel(http, configurationJson=configuration(*points, type="unheard"))
+    code, said, error = await call(key, "--json")
+    assert code == 1
+    assert error == "medialedger: 1 of 2 publishing points told no state\n"
+    found = json.loads(said)
+    assert found["encoders"] == [
+        {"encoderIndex": 0, "name": "enc", "type": "unheard", "starts": False, "publishingPoints": [0, 1], "unresolved": []}
+    ]
+    assert [(point["state"], point["fault"]) for point in found["points"]] == [
+        ("idle", None),
+        ("unknown", "The address 10.1.2.3 is not public, and no network that is allowed holds it."),
+    ]
+    assert (await call(key))[1].count("its type is unknown") == 1
+
+
+async def test_the_own_origin_is_asked_though_it_is_not_public(
+    http: httpx.AsyncClient, call: Call, server: PointServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is that of `up`, which runs beside this command, at the same address."""
+    server.pages = {"/origin/live/news/archive": answers(smil("idle")), "/news/archive": answers(smil("idle"))}
+    points = [{"publishingPointUrl": f"{server.url}{path}"} for path in ("/origin/live/news", "/news")]
+    key = await add_channel(http, configurationJson=configuration(*points))
+    monkeypatch.delenv("MEDIALEDGER_OUTBOUND_ALLOW")
+    monkeypatch.setenv("MEDIALEDGER_PORT", server.url.rpartition(":")[2])
+    found = json.loads((await call(key, "--json"))[1])
+    assert [point["state"] for point in found["points"]] == ["idle", "unknown"]
+    monkeypatch.setenv("MEDIALEDGER_ORIGIN", "off")
+    found = json.loads((await call(key, "--json"))[1])
+    assert [point["state"] for point in found["points"]] == ["unknown", "unknown"]
+
+
+async def test_a_channel_must_be_there_once_and_have_a_point(http: httpx.AsyncClient, call: Call) -> None:
+    keys = [await add_channel(http, name="twin") for _ in range(2)]
+    assert await call("nobody") == (1, "", "medialedger: there is no channel 'nobody'\n")
+    code, _, error = await call("twin")
+    assert code == 1
+    assert all(key in error for key in keys)
+    assert (await call(keys[0]))[::2] == (1, "medialedger: the channel has no publishing point\n")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.fork_server import next_start
 from tests.e2e.processes import alive
 from tests.forked import Forked
 from tests.platform.waiting import first_line, until
+from workers.kernel.fork_server import next_start
 
 NUMBERS = """
 import os, random, secrets, ssl, uuid

@@ -68,6 +68,8 @@ class StepEnvironment:
     limits: DownloadLimits = DEFAULT_LIMITS
     fetch: Callable[[str], Path] | None = None
     """Provides a file of the media root where that is no directory."""
+    origin: str | None = None
+    """Where the built-in origin is; None: there is none."""
 
 
 @dataclass

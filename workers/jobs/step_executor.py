@@ -92,6 +92,11 @@ class StepExecutor:
         self._stepping: set[Run] = set()
         self._batches = ReportBatches()
 
+    @property
+    def warning(self) -> str | None:
+        """What is less safe on this machine than it could be."""
+        return self._processes.warning
+
     def is_stepping(self, run: Run) -> bool:
         """Whether the step of this run is running now. Before and after, commands to the job detect that a run is not current."""
         return run in self._stepping

@@ -10,11 +10,12 @@ from pathlib import Path
 from pwd import struct_passwd
 
 from workers.jobs.content_protection import FindProtection, answer, unprotected
-from workers.jobs.host.confinement import Confinement
 from workers.jobs.inputs import Inputs, provider
 from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
 from workers.jobs.registry import installed
-from workers.jobs.step_processes import ProcessPool
+from workers.jobs.step_processes import ProcessPool, step_fork_server
+from workers.kernel.confinement import Confinement
+from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.ports import DEFAULT_LIMITS, DownloadLimits
 
@@ -23,13 +24,14 @@ class StepProcessPool:
     """Two pools: a process cannot get the network back. The first process with network is started when a step needs it.
 
     `inputs` fetches what steps read, where the media root is no directory. `account`: of the processes, where root starts them;
-    `groups` are all of its groups."""
+    `groups` are all of its groups. `fork_server`: one that others use too; None: its own."""
 
     def __init__(
         self,
         *,
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
+        origin: str | None = None,
         downloads: DownloadLimits = DEFAULT_LIMITS,
         inputs: Inputs | None = None,
         lease_seconds: float = 30.0,
@@ -37,13 +39,18 @@ class StepProcessPool:
         groups: Sequence[int] = (),
         metrics: WorkerMetrics | None = None,
         needs_network: Callable[[str, str], bool] | None = None,
+        fork_server: ForkServer | None = None,
     ) -> None:
+        server = fork_server or step_fork_server()
+        self._own = server if fork_server is None else None
         self._inputs = inputs
         self._needs_network = needs_network or (lambda workflow, step: installed().needs_network(workflow, step))
         self._pools = {
             network: ProcessPool(
+                fork_server=server,
                 media_root=media_root,
                 allow=allow,
+                origin=origin,
                 downloads=downloads,
                 fetches=inputs is not None,
                 lease_seconds=lease_seconds,
@@ -63,6 +70,13 @@ class StepProcessPool:
     async def stop(self) -> None:
         """Kills all processes with their steps."""
         await asyncio.gather(*(pool.stop() for pool in self._pools.values()))
+        if self._own is not None:
+            await self._own.stop()
+
+    @property
+    def warning(self) -> str | None:
+        """What is less safe here than it could be, in a sentence, as far as processes have been started."""
+        return self._pools[False].warning
 
     def drain(self) -> None:
         """Cancels the steps that run, and those that start after this."""

@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 from asyncio import StreamReader, StreamWriter
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -26,9 +25,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from domain.job.values import Severity
 from projections.kernel.background_task import start_forever, start_task
-from workers.jobs.host.confinement import Confinement
 from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
 from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
+from workers.kernel.confinement import Confinement, environment
+from workers.kernel.forked import Forked, ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.shortage import SHORTAGES
 from workers.ports import DownloadLimits
@@ -39,11 +39,10 @@ _STARTING: Final = 60.0
 _PATIENCE: Final = 0.15
 _ENOUGH: Final = 0.5
 _LATER: Final = 0.5
+OPEN_NETWORK: Final = "steps have the network, also where they do not need it: this system allows no network namespace"
 _BEATS: Final = 6
 """Messages to each process within the time after which it takes the worker for dead."""
 _DRAIN: Final = 1.0
-_CHANNEL: Final = 3
-"""The file descriptor of the channel in the process."""
 _FINISHED: Final = TypeAdapter(Finished)
 _FAILED: Final = TypeAdapter(Failed)
 _ALIVE: Final = {"kind": "alive"}
@@ -57,8 +56,10 @@ class ProcessPool:
     def __init__(
         self,
         *,
+        fork_server: ForkServer,
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
+        origin: str | None = None,
         downloads: DownloadLimits,
         fetches: bool,
         lease_seconds: float,
@@ -66,6 +67,7 @@ class ProcessPool:
         eager: bool,
         metrics: WorkerMetrics,
     ) -> None:
+        self._fork_server = fork_server
         self._metrics = metrics
         self._confinement = confinement
         self._eager = eager
@@ -74,6 +76,7 @@ class ProcessPool:
             "kind": "settings",
             "media_root": str(media_root.absolute()),
             "allow": [str(network) for network in allow],
+            "origin": origin,
             "downloads": asdict(downloads),
             "fetches": fetches,
             "lease_seconds": lease_seconds,
@@ -215,7 +218,7 @@ class ProcessPool:
             longest.process.set_exception(_NotStarted())
 
     async def _started(self) -> StepProcess:
-        process = await StepProcess.spawned(self._confinement)
+        process = await StepProcess.forked(self._fork_server, self._confinement)
         self._all = {item for item in self._all if not item.closed} | {process}
         try:
             if self._stopping:
@@ -235,7 +238,12 @@ class ProcessPool:
         if not without and not self._warned:
             self._warned = True
             self._metrics.network_is_open()
-            _log.warning("steps have the network, also where they do not need it: this system allows no network namespace")
+            _log.warning(OPEN_NETWORK)
+
+    @property
+    def warning(self) -> str | None:
+        """What is less safe here than it could be."""
+        return OPEN_NETWORK if self._warned else None
 
     async def _beat(self) -> None:
         for process in self._all:
@@ -259,8 +267,8 @@ class _NotStarted(Exception):
 class StepProcess:
     """One process, the leader of a session and process group of its own."""
 
-    def __init__(self, pid: int, reader: StreamReader, *, writer: StreamWriter) -> None:
-        self._pid = pid
+    def __init__(self, process: Forked, reader: StreamReader, *, writer: StreamWriter) -> None:
+        self._process = process
         self._status = 0
         self._reader = reader
         self._writer = writer
@@ -270,32 +278,22 @@ class StepProcess:
         self.seconds: float | None = None
         """How long the last step took, as the process says: what the worker needs to notice its end does not count."""
         self.closed = False
-        self._watched = os.pidfd_open(pid)
-        asyncio.get_running_loop().add_reader(self._watched, self._died)
+        self._ending = start_task(self._end(), what="end of a step's process")
 
     @classmethod
-    async def spawned(cls, confinement: Confinement) -> StepProcess:
-        """Nothing is awaited after the process exists: a cancellation there would lose it. Raises `OSError` in a shortage of the
-        machine: then the runs wait, and `_start_more` is called again."""
+    async def forked(cls, server: ForkServer, confinement: Confinement) -> StepProcess:
+        """A process that exists when this is cancelled ends by its channel. Raises `OSError` in a shortage of the machine: then the
+        runs wait, and `_start_more` is called again."""
         ours, theirs = socket.socketpair()
         with theirs:
             reader, writer = await asyncio.open_unix_connection(sock=ours)
             try:
-                return cls._of(_spawn(theirs, confinement), reader, writer=writer)
-            except OSError as fault:
+                return cls(await server.fork(asdict(confinement), [theirs.fileno()]), reader, writer=writer)
+            except BaseException as fault:
                 writer.close()
-                if fault.errno in SHORTAGES:
-                    raise
-                raise _NotStarted from None
-
-    @classmethod
-    def _of(cls, pid: int, reader: StreamReader, *, writer: StreamWriter) -> StepProcess:
-        try:
-            return cls(pid, reader, writer=writer)
-        except OSError:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise
+                if isinstance(fault, OSError) and fault.errno not in SHORTAGES:
+                    raise _NotStarted from None
+                raise
 
     def send(self, frame: Frame) -> None:
         if not self._writer.is_closing():
@@ -341,25 +339,22 @@ class StepProcess:
         return None
 
     def kill(self) -> None:
-        """Kill its process group. Its pid cannot be reused before `_died` has waited for it."""
-        if not self.dead.is_set():
-            with suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
+        """The fork server kills its process group then."""
+        self._process.send_signal(signal.SIGKILL)
 
     def exit_reason(self) -> Failed:
         """Why the process ended."""
         how = f"by signal {signal.Signals(-self._status).name}" if self._status < 0 else f"with status {self._status}"
         return Failed(f"The process of the step ended {how}.")
 
-    def _died(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._watched)
-        os.close(self._watched)
-        self.kill()
-        self._status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+    async def _end(self) -> None:
+        self._status = await self._process.wait()
+        if self._process.orphaned:
+            with suppress(ProcessLookupError):  # a group keeps its number while it has a member
+                os.killpg(self._process.pid, signal.SIGKILL)
         self.dead.set()
         # Its last messages may still be read. A process that left the group may hold the other end open.
-        loop.call_later(_DRAIN, self.close)
+        asyncio.get_running_loop().call_later(_DRAIN, self.close)
 
     def close(self) -> None:
         """Nothing more is read from it."""
@@ -376,22 +371,7 @@ def _end_in(frame: Frame) -> Finished | Failed:
         return Failed("The step's process did not say how it ended.")
 
 
-def _spawn(channel: socket.socket, confinement: Confinement) -> int:
-    """Gives the pid. The process has the module path of the worker and none of its settings. Its standard output is the
-    worker's standard error."""
-    environment = {
-        "PATH": os.pathsep.join(os.get_exec_path()),
-        "LC_ALL": "C.UTF-8",
-        "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path),
-    }
-    return os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-P", "-m", "workers.jobs.host", str(_CHANNEL), *confinement.arguments()],
-        environment,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, 2, 1),
-            (os.POSIX_SPAWN_DUP2, channel.fileno(), _CHANNEL),
-        ],
-        setsid=True,
-    )
+def step_fork_server() -> ForkServer:
+    """Its processes have the module path of the worker and none of its settings. Their standard output is the worker's standard
+    error."""
+    return ForkServer("workers.jobs.host", environment=environment(), output=2)

@@ -103,6 +103,10 @@ class TaskWorker(LeasedWorker):
         await self._give_back()
 
     @property
+    def _warning(self) -> str | None:
+        return self._executor.warning
+
+    @property
     def _busy(self) -> int:
         return len(self._runs)
 

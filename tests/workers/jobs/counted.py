@@ -41,8 +41,8 @@ def film(path: Path, *options: str, frames: int = 100, fps: str = "25", inputs: 
     subprocess.run(command, input=b"".join(map(picture, range(frames))), check=True)
 
 
-def numbers(path: Path, *, stream: str = "0:v:0", turned: str = "") -> list[int]:
-    """The numbers that the decoded frames show. `turned` are filters that turn them back."""
+def numbers(path: Path | str, *, stream: str = "0:v:0", turned: str = "") -> list[int]:
+    """The numbers that the decoded frames show, of a file or a URL. `turned` are filters that turn them back."""
     shown = (
         "-map",
         stream,

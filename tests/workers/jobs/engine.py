@@ -26,11 +26,12 @@ from projections.job.numbers import JobNumbers
 from projections.logbook.logbook import Logbook
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
+from tests.platform.waiting import pauses
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.registry import installed
 from workers.kernel.metrics import WorkerMetrics
-from workers.outcomes.order_worker import OwnerCommand
+from workers.outcomes.owner_commands import OwnerCommand
 from workers.ports import BucketAddress, DownloadLimits
 from workers.wiring import WorkerContext, Workers
 
@@ -43,10 +44,11 @@ ENGINE = ("controller", "work")
 async def once(ask: Callable[[], Awaitable[T | None]], *, seconds: float = SOON) -> T:
     """Waits for a value and gives it."""
     async with asyncio.timeout(seconds):
-        while True:
+        for pause in pauses():
             if found := await ask():
                 return found
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause)
+    raise AssertionError
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ async def process(
 ) -> AsyncIterator[Core]:
     """The parts of one process of the product, without its web server."""
     inner = core(conninfo, role=role, clock=system_clock)
-    outbound = GuardedClient()
+    outbound = GuardedClient(outbound_allow)
     context = WorkerContext(
         database=inner.database,
         log_watcher=inner.log_watcher,
@@ -152,6 +154,8 @@ async def process(
         home=media_root,
         media_root=media_root,
         files=media_files(media_root, media_bucket),
+        own_origin=None,
+        ingest_headers=lambda url, session: {},
         outbound_allow=outbound_allow,
         downloads=DownloadLimits(),
         steps=steps,

@@ -51,7 +51,22 @@ def tells(context: Context) -> StepResult:
 
 def surroundings(context: Context) -> StepResult:
     seen = context.run("env", seconds=60).output.decode().splitlines()
-    return StepResult(metadata={"ours": sorted(os.environ), "theirs": sorted(line.partition("=")[0] for line in seen)})
+    facts = {
+        "ours": sorted(os.environ),
+        "theirs": sorted(line.partition("=")[0] for line in seen),
+        "descriptors": sorted(map(_opened, os.listdir("/proc/self/fd"))),
+        "handled": [number for number in range(1, 32) if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN)],
+        "blocked": [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+    }
+    return StepResult(metadata=facts)
+
+
+def _opened(descriptor: str) -> str:
+    """What it leads to, without the number of a pipe or socket; the listing's own is closed by now."""
+    try:
+        return descriptor + " " + os.readlink(f"/proc/self/fd/{descriptor}").partition(":")[0]
+    except FileNotFoundError:
+        return "closed"
 
 
 def inspects(context: Context) -> StepResult:

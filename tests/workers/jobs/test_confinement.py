@@ -22,16 +22,18 @@ from tests.workers.jobs.hosting import TRIAL, Listener, order, plugin
 from workers.adapters.step_account import NAME, step_account
 from workers.adapters.system_account import system_account
 from workers.jobs.folders import NotOurs
-from workers.jobs.host.confinement import DESCRIPTORS, FILE, MEMORY, NICE, PROCESSES
 from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Finished
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.step_processes import OPEN_NETWORK, step_fork_server
 from workers.jobs.workspaces import OutputMissing, Workspaces
+from workers.kernel.confinement import DESCRIPTORS, FILE, MEMORY, NICE, PROCESSES
+from workers.kernel.forked import ForkServer
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts")
 AS_NOBODY = """
 import ctypes, os, pwd, resource, socket, sys
-from workers.jobs.host.confinement import Confinement, confine
+from workers.kernel.confinement import Confinement, confine
 nobody = pwd.getpwnam("nobody")
 os.setgroups([]); os.setresgid(*[nobody.pw_gid] * 3); os.setresuid(*[nobody.pw_uid] * 3)
 confined = confine(Confinement(network=False))
@@ -50,6 +52,12 @@ print(confined, reached, status["CapEff"].strip(), status["NoNewPrivs"].strip(),
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with plugin(tmp_path_factory.mktemp("installed"), trial=TRIAL):
         yield
+
+
+@pytest.fixture(scope="module")
+async def step_server(trial: None) -> AsyncIterator[ForkServer]:
+    async with step_fork_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +82,15 @@ def network(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="module")
 async def pool(
-    network: bool, home: Path, account: tuple[pwd.struct_passwd | None, Sequence[int]]
+    network: bool, home: Path, account: tuple[pwd.struct_passwd | None, Sequence[int]], step_server: ForkServer
 ) -> AsyncIterator[StepProcessPool]:
     made = StepProcessPool(
-        media_root=home / "media", allow=[], account=account[0], groups=account[1], needs_network=lambda *_: network
+        media_root=home / "media",
+        allow=[],
+        account=account[0],
+        groups=account[1],
+        needs_network=lambda *_: network,
+        fork_server=step_server,
     )
     await made.start()
     yield made
@@ -251,3 +264,29 @@ def test_the_media_root_in_the_home_is_closed_to_others_and_one_elsewhere_stays_
         assert (media / JOBS).stat().st_uid == system_account(NAME).pw_uid  # type: ignore[union-attr]
     assert stat.S_IMODE((home / "media").stat().st_mode) == 0o750
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755
+
+
+WARNED = """
+import asyncio, sys
+from pathlib import Path
+from workers.jobs.step_process_pool import StepProcessPool
+
+async def main():
+    pool = StepProcessPool(media_root=Path(sys.argv[1]), allow=[])
+    await pool.start()
+    async with asyncio.timeout(60):
+        while pool.warning is None:
+            await asyncio.sleep(0.05)
+    print(pool.warning)
+    await pool.stop()
+
+asyncio.run(main())
+"""
+
+
+@needs_root
+def test_where_the_system_allows_no_network_namespace_the_pool_warns(tmp_path: Path) -> None:
+    """Such a system is a root without the capability for it, as in many containers."""
+    without = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
+    ran = subprocess.run([*without, sys.executable, "-c", WARNED, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == OPEN_NETWORK, ran.stderr

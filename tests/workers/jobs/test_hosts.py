@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 from asyncio.subprocess import Process
@@ -21,6 +22,8 @@ from tests.workers.jobs.hosting import RESULTS, TRIAL, Listener, order, plugin
 from tests.workers.test_ffmpeg import alive
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.step_processes import step_fork_server
+from workers.kernel.forked import ForkServer
 
 SECRET = "S3cret"
 
@@ -33,27 +36,37 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     del os.environ["MEDIALEDGER_MASTER_KEY"]
 
 
+@pytest.fixture(scope="module")
+async def step_server(trial: None) -> AsyncIterator[ForkServer]:
+    async with step_fork_server() as server:
+        yield server
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "media"
 
 
 @pytest.fixture
-async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
+async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
     """A pool of the test's own, to be stopped or drained, or to look at its files."""
-    made = StepProcessPool(media_root=root, allow=[])
+    made = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
     await made.start()
     yield made
     await made.stop()
 
 
 @pytest.fixture(scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StepProcessPool]:
-    """One pool for all tests that leave it as it was: a process of it costs half a second."""
-    made = StepProcessPool(media_root=tmp_path_factory.mktemp("shared"), allow=[])
+async def shared(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
+    """One pool for all tests that leave it as it was."""
+    made = StepProcessPool(media_root=tmp_path_factory.mktemp("shared"), allow=[], fork_server=step_server)
     await made.start()
     yield made
     await made.stop()
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 async def pid_of(hosts: StepProcessPool) -> int:
@@ -123,6 +136,39 @@ async def test_settings_of_the_worker_do_not_reach_steps_or_programs(shared: Ste
     assert isinstance(ended, Finished)
     assert set(ended.result.metadata["ours"]) <= {"PATH", "LC_ALL", "PYTHONPATH"}
     assert set(ended.result.metadata["theirs"]) <= {"PATH", "LC_ALL", "HOME", "TMPDIR"}
+
+
+async def test_a_process_has_no_descriptor_signal_handler_or_blocked_signal_of_others(hosts: StepProcessPool) -> None:
+    """The fork server holds those of each process that runs."""
+    running = [asyncio.create_task(hosts.run(order("is_deaf"), listener := Listener()))]
+    await until(lambda: listener.lines)
+    ended = await hosts.run(order("surroundings"), Listener())
+    assert isinstance(ended, Finished)
+    first, _, _, *others = ended.result.metadata["descriptors"]
+    assert first == "0 /dev/null"
+    assert [each.split()[-1] for each in others] == ["socket", "closed"], "its channel, and the listing's own"
+    assert set(ended.result.metadata["handled"]) <= {signal.SIGINT}, "Python's own, where an interrupt is not ignored"
+    assert ended.result.metadata["blocked"] == []
+    await hosts.stop()
+    await asyncio.gather(*running)
+
+
+def in_memory(pid: int, needle: bytes) -> bool:
+    """Whether a process has it anywhere in its memory."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            start, end = (int(number, 16) for number in line.split()[0].split("-"))
+            with suppress(OSError, OverflowError, ValueError):  # a mapping that cannot be read
+                memory.seek(start)
+                if needle in memory.read(end - start):
+                    return True
+    return False
+
+
+async def test_neither_a_process_nor_its_fork_server_has_a_setting_of_the_worker_in_its_memory(shared: StepProcessPool) -> None:
+    pid = await pid_of(shared)
+    found = [await asyncio.to_thread(in_memory, each, SECRET.encode()) for each in (os.getpid(), parent(pid), pid)]
+    assert found == [True, False, False]
 
 
 async def test_printed_text_of_a_step_is_not_a_message(shared: StepProcessPool) -> None:
@@ -257,14 +303,40 @@ async def worker(tmp_path: Path) -> AsyncIterator[Process]:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen past its lease"])
 async def test_without_its_worker_a_process_kills_its_group(worker: Process, tmp_path: Path, how: signal.Signals) -> None:
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    assert all(map(alive, pids))
+    server = parent(pids[0])
+    assert all(map(alive, [*pids, server]))
     worker.send_signal(how)
     await until(lambda: not any(map(alive, pids)))
+    with suppress(ProcessLookupError):
+        worker.kill()
+    await until(lambda: not alive(server))
 
 
-async def test_processes_stay_while_their_worker_sends(root: Path) -> None:
+async def test_the_end_of_a_fork_server_ends_no_step_and_another_one_is_started(root: Path, tmp_path: Path) -> None:
+    """What a killed process has started is killed then too, though its fork server cannot do it."""
+    hosts = StepProcessPool(media_root=root, allow=[])
+    await hosts.start()
+    deaf, talking = Listener(), Listener()
+    running = [asyncio.create_task(hosts.run(order(step), heard)) for step, heard in (("is_deaf", deaf), ("listens", talking))]
+    await until(lambda: deaf.lines and talking.lines)
+    pid, program = (int(number) for number in deaf.lines[0][1].split())
+    os.kill(server := parent(pid), signal.SIGKILL)
+    await until(lambda: not alive(server))
+    other = await pid_of(hosts)
+    assert parent(other) != server
+    assert alive(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert await running[0] == Failed("The process of the step ended by signal SIGKILL.")
+    await until(lambda: not alive(program))
+    hosts.drain()
+    assert await running[1] == Failed("The step was asked to end.", interrupted=True)
+    await hosts.stop()
+    assert not alive(other)
+
+
+async def test_processes_stay_while_their_worker_sends(root: Path, step_server: ForkServer) -> None:
     """Over several times the patience of a host."""
-    hosts = StepProcessPool(media_root=root, allow=[], lease_seconds=2.0)
+    hosts = StepProcessPool(media_root=root, allow=[], lease_seconds=2.0, fork_server=step_server)
     await hosts.start()
     first = await pid_of(hosts)
     for _ in range(25):
@@ -292,3 +364,26 @@ async def test_without_a_free_descriptor_a_step_waits_for_its_process(
     assert await running == Finished(Result())
     await hosts.stop()
     assert children() == before
+
+
+async def test_without_a_free_descriptor_in_the_fork_server_a_step_waits_for_its_process(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hosts = StepProcessPool(media_root=root, allow=[])
+    await hosts.start()
+    first = Listener()
+    running = [asyncio.create_task(hosts.run(order("is_deaf"), first))]
+    await until(lambda: first.lines)
+    server = parent(int(first.lines[0][1].split()[0]))
+    for free in range(3):  # for the status, for the channel, and to watch the process
+        held = {int(number) for number in await asyncio.to_thread(os.listdir, f"/proc/{server}/fd")}
+        limit = [number for number in range(len(held) + free + 1) if number not in held][free]
+        before = resource.prlimit(server, resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        caplog.clear()
+        running.append(asyncio.create_task(hosts.run(order("is_deaf"), heard := Listener())))
+        await until(lambda: "Too many open files" in caplog.text or running[-1].done())
+        assert not running[-1].done()
+        resource.prlimit(server, resource.RLIMIT_NOFILE, before)
+        await until(lambda: heard.lines)
+    await hosts.stop()
+    assert [type(ended) for ended in await asyncio.gather(*running)] == [Failed] * 4

@@ -1,32 +1,40 @@
-"""`python -m workers.jobs.host FD NETWORK IDS`: started by a worker, never by hand. FD is the host's end of the channel."""
+"""`python -m workers.jobs.host FD`: the fork server of the processes in which steps run. ADR 0057.
+
+A worker starts it, never a person. FD is the socket for orders. An order is a `Confinement`, and comes with the end of the
+channel that is the process's own.
+"""
 
 from __future__ import annotations
 
-import importlib
 import os
 import socket
 import sys
-from contextlib import suppress
+from importlib import import_module
 
 from workers.jobs.host.channel import Channel
-from workers.jobs.host.confinement import Confinement, confine
 from workers.jobs.host.host import StepHost
 from workers.jobs.registry import installed
+from workers.kernel.confinement import Confinement, confine
+from workers.kernel.fork_server import Start, next_start
 
 
-def main(fd: int, *, network: str, ids: str) -> None:
-    """Starts a session of its own, if it has none: the process kills its whole process group at the end. What the product itself
-    needs is imported before it is confined, workflows of other packages after that."""
-    confinement = Confinement.of(network, ids)
+def main(orders: int) -> None:
+    start = next_start(socket.socket(fileno=orders), groups=True)
+    if start is not None:
+        _run_steps(start)
+
+
+def _run_steps(start: Start) -> None:
+    """What the product itself needs is imported before it is confined. Workflows of other packages are imported after that, in
+    each process: the fork server runs no code of others."""
+    [channel] = start.descriptors
+    confinement = Confinement(**start.order)
     if confinement.network:
-        importlib.import_module("workers.adapters.outbound_http")
+        import_module("workers.adapters.outbound_http")
     confined = confine(confinement)
-    with suppress(PermissionError):
-        os.setsid()
-    os.set_inheritable(fd, False)
     os.chdir("/")
-    StepHost(Channel(socket.socket(fileno=fd)), installed(), confined=confined).serve()
+    StepHost(Channel(socket.socket(fileno=channel)), installed(), confined=confined).serve()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), network=sys.argv[2], ids=sys.argv[3])
+    main(int(sys.argv[1]))

@@ -24,11 +24,11 @@ from domain.kernel.errors import Malformed
 from workers.jobs.cancellation import Cancellation, StepCancelled
 from workers.jobs.context import StepContext, StepEnvironment, StepFailed, storable
 from workers.jobs.host.channel import Channel, end_group
-from workers.jobs.host.confinement import allow_processor_time
 from workers.jobs.host.frames import Frame
 from workers.jobs.host.tools import find
 from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
 from workers.jobs.registry import Registry
+from workers.kernel.confinement import allow_processor_time
 from workers.ports import Download, DownloadLimits
 
 LONGEST_REASON: Final = 2_000
@@ -142,9 +142,10 @@ def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEn
     def client() -> Download:
         from workers.adapters.outbound_http import GuardedClient  # most steps have no network, and it takes a third of the start
 
-        return GuardedClient(allow)
+        return GuardedClient(allow, origin=settings["origin"])
 
-    return StepEnvironment(Path(settings["media_root"]), client, find, DownloadLimits(**settings["downloads"]), fetch)
+    limits = DownloadLimits(**settings["downloads"])
+    return StepEnvironment(Path(settings["media_root"]), client, find, limits, fetch, origin=settings["origin"])
 
 
 def _description(error: BaseException) -> str:

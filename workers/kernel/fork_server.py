@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import json
 import os
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from api.cli.parent import end_with
+from workers.kernel.parent import end_with
 
 _LARGEST: Final = 1 << 20
 """Bytes of an order."""
@@ -52,16 +53,22 @@ class _Forked:
             self.status.send(str(code).encode())
         self.close()
 
+    def kill_group(self) -> None:
+        """Before it is waited for: until then no other process or group can get its number."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
         os.close(self.watched)
         self.status.close()
 
 
-def next_start(orders: socket.socket) -> Start | None:
+def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
     """Returns in each new process with what it is to do. In the fork server it returns None, when nobody can give orders any more.
 
     A message is an order in JSON and the descriptors for it; the first is the socket for the status. A process is in a session of
-    its own, and the kernel kills it when the fork server ends.
+    its own, and the kernel kills it when the fork server ends. `groups`: it goes on then, and the programs that it has started end
+    with it. Its process group is killed when it has ended, and those of all when nobody can give orders any more. ADR 0057.
     """
     if len(os.listdir("/proc/self/task")) != 1:
         raise RuntimeError("a process with several threads cannot be forked safely")
@@ -75,42 +82,70 @@ def next_start(orders: socket.socket) -> Start | None:
         for ready, _ in poll.poll():
             if ready != orders.fileno():
                 poll.unregister(ready)
-                running.pop(ready).tell_end()
+                ended = running.pop(ready)
+                if groups:
+                    ended.kill_group()
+                ended.tell_end()
                 continue
-            text, descriptors, _, _ = socket.recv_fds(orders, _LARGEST, _MOST, socket.MSG_CMSG_CLOEXEC)
+            text, descriptors, flags, _ = socket.recv_fds(orders, _LARGEST, _MOST, socket.MSG_CMSG_CLOEXEC)
             if not text:
+                for forked in running.values() if groups else ():
+                    forked.kill_group()
                 return None
-            status = socket.socket(fileno=descriptors[0])
-            pid = _fork(status)
-            if pid == 0:
-                for other in running.values():
-                    other.close()
-                status.close()
+            started = _started(text, descriptors, complete=not flags & socket.MSG_CTRUNC, dies=not groups)
+            if isinstance(started, Start):
+                for forked in running.values():
+                    forked.close()
                 orders.close()
-                return Start(json.loads(text), descriptors[1:])
-            for descriptor in descriptors[1:]:
-                os.close(descriptor)
-            if pid is not None:
-                forked = _Forked(pid, os.pidfd_open(pid), status)
-                forked.tell_pid()
-                running[forked.watched] = forked
-                poll.register(forked.watched, select.POLLIN)
+                return started
+            if started is not None:
+                running[started.watched] = started
+                poll.register(started.watched, select.POLLIN)
 
 
-def _fork(status: socket.socket) -> int | None:
-    """The pid; 0 in the new process. None without one, for the reason that `status` tells."""
-    parent = os.getpid()
+def _started(text: bytes, descriptors: list[int], *, complete: bool, dies: bool) -> _Forked | Start | None:
+    """`Start` in the new process. None without one: then the status is the number of the error. `complete`: this process had
+    descriptors enough to receive those of the order."""
+    if not descriptors:
+        return None
+    status, given = socket.socket(fileno=descriptors[0]), descriptors[1:]
     try:
-        pid = os.fork()
+        if not complete:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        pid = _fork(dies=dies)
+        if pid == 0:
+            status.close()
+            return Start(json.loads(text), given)
+        forked = _Forked(pid, _watched(pid), status)
+        forked.tell_pid()
     except OSError as error:
         with suppress(OSError), status:
-            status.send(str(error).encode())
-        return None
+            status.send(str(error.errno).encode())
+        forked = None
+    for descriptor in given:
+        os.close(descriptor)
+    return forked
+
+
+def _fork(*, dies: bool) -> int:
+    """The pid; 0 in the new process."""
+    parent = os.getpid()
+    pid = os.fork()
     if pid == 0:
         os.setsid()
-        end_with(parent)
+        if dies:
+            end_with(parent)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
     return pid
+
+
+def _watched(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
 
 
 def set_title(title: str) -> None:

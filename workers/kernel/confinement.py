@@ -1,6 +1,7 @@
-"""What the process of steps gives up before it runs any: the account of root, new privileges, the network, and unlimited resources.
+"""What a process gives up before it runs steps or an encoder: the account of root, new privileges, the network, and unlimited
+resources.
 
-A step reads files of strangers, and so do the programs that it starts. All of this is inherited by them and cannot be taken back.
+It reads files of strangers, and so do the programs that it starts. All of this is inherited by them and cannot be taken back.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -37,21 +40,10 @@ class Confinement:
     network: bool
     uid: int | None = None
     gid: int = 0
-    groups: tuple[int, ...] = ()
-
-    def arguments(self) -> list[str]:
-        ids = [] if self.uid is None else [self.uid, self.gid, *self.groups]
-        return ["network" if self.network else "no-network", ",".join(map(str, ids))]
-
-    @classmethod
-    def of(cls, network: str, ids: str) -> Confinement:
-        if not ids:
-            return cls(network == "network")
-        uid, gid, *groups = map(int, ids.split(","))
-        return cls(network == "network", uid, gid, tuple(groups))
+    groups: Sequence[int] = ()
 
 
-def confine(to: Confinement) -> bool:
+def confine(to: Confinement, *, nice: int = NICE, memory: int = MEMORY, file: int = FILE) -> bool:
     """Before the process has a second thread. Gives whether it is without network, where it should be. Raises `OSError`."""
     library = ctypes.CDLL(None, use_errno=True)
     os.umask(0o077)
@@ -62,14 +54,23 @@ def confine(to: Confinement) -> bool:
         os.setresuid(to.uid, to.uid, to.uid)
     if library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs")
-    os.nice(NICE)
+    os.nice(nice)
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_AS, MEMORY)
-    _limit(resource.RLIMIT_FSIZE, FILE)
+    _limit(resource.RLIMIT_AS, memory)
+    _limit(resource.RLIMIT_FSIZE, file)
     _limit(resource.RLIMIT_NOFILE, DESCRIPTORS)
     if to.uid is not None:
         _limit(resource.RLIMIT_NPROC, PROCESSES)
     return isolated
+
+
+def environment() -> dict[str, str]:
+    """Of a Python process that starts confined ones: the module path of the worker and none of its settings."""
+    return {
+        "PATH": os.pathsep.join(os.get_exec_path()),
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path),
+    }
 
 
 def allow_processor_time() -> None:

@@ -1,8 +1,9 @@
-"""Processes of the fork server, as the supervisor sees them. ADR 0045."""
+"""A fork server and its processes, as the process sees them that starts them. ADR 0045, 0057."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -11,9 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Self
-
-from api.wiring.startup import StartError
+from typing import IO, Any, Final, Self
 
 _STARTING: Final = 120.0
 """Seconds until a process is there; the first one waits for the imports of the fork server."""
@@ -28,6 +27,8 @@ class Forked:
         self.pid = pid
         self._watched = watched
         self._status = status
+        self.orphaned = False
+        """Whether the fork server had ended before it: then nobody has killed its group."""
 
     async def wait(self) -> int:
         """Its exit code; negative for a signal, and that of `kill` where the fork server cannot say it any more. Once only."""
@@ -35,8 +36,9 @@ class Forked:
             await _readable(self._watched)
             async with asyncio.timeout(_LAST_WORD):
                 await _readable(self._status.fileno())
-            return int(self._status.recv(_SIZE) or -signal.SIGKILL)
-        except (OSError, TimeoutError):
+            return int(self._status.recv(_SIZE))
+        except (OSError, ValueError):
+            self.orphaned = True
             return -signal.SIGKILL
         finally:
             self._status.close()
@@ -50,60 +52,80 @@ class Forked:
 
 
 class ForkServer:
-    """Starts the module as a fork server, and again when it has ended; its processes have ended with it."""
+    """Starts the module as a fork server: at the first fork or earlier, and again when it has ended.
 
-    def __init__(self, module: str) -> None:
+    `environment` and `output`, the standard output, are those of this process where they are None."""
+
+    def __init__(self, module: str, *, environment: Mapping[str, str] | None = None, output: IO[Any] | int | None = None) -> None:
         self._module = module
-        self._process: asyncio.subprocess.Process
-        self._orders: socket.socket
+        self._environment = environment
+        self._output = output
+        self._process: asyncio.subprocess.Process | None = None
+        self._orders: socket.socket | None = None
         self._starting = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        await self._start()
+        await self._running()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._orders.close()
-        await self._end()
+        await self.stop()
+
+    async def stop(self) -> None:
+        async with self._starting:
+            await self._end()
 
     async def fork(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> Forked:
-        """Raises `StartError`."""
-        status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        status.setblocking(False)
+        """Raises `OSError`, with the number that the fork server met. Cancelled, it may leave a process that nobody waits for: what
+        the process was given must tell it so."""
+        message = json.dumps(order).encode()
         try:
+            return await self._fork(message, descriptors)
+        except ConnectionError:  # the fork server ended a moment ago
+            return await self._fork(message, descriptors)
+        except TimeoutError:
+            await self.stop()
+            raise
+
+    async def _fork(self, message: bytes, descriptors: Sequence[int]) -> Forked:
+        status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            status.setblocking(False)
             with theirs:
-                message, passed = json.dumps(order).encode(), [theirs.fileno(), *descriptors]
-                try:
-                    socket.send_fds(self._orders, [message], passed)
-                except OSError:
-                    await self._start_again()
-                    socket.send_fds(self._orders, [message], passed)
+                orders = await self._running()
+                socket.send_fds(orders, [message], [theirs.fileno(), *descriptors])
             async with asyncio.timeout(_STARTING):
                 await _readable(status.fileno())
-            told, watched, _, _ = socket.recv_fds(status, _SIZE, 1, socket.MSG_CMSG_CLOEXEC)
-        except TimeoutError:
-            status.close()
-            await self._end()
-            raise StartError("the fork server did not answer") from None
-        except OSError as error:
-            status.close()
-            raise StartError(f"the fork server cannot be reached: {error}") from None
+            told, watched, flags, _ = socket.recv_fds(status, _SIZE, 1, socket.MSG_CMSG_CLOEXEC)
+            if not told and _closed(orders):
+                raise ConnectionError("the fork server ended")
+            if not watched:
+                short = not told or flags & socket.MSG_CTRUNC  # there or here no free descriptor
+                number = errno.EMFILE if short else int(told)
+                raise OSError(number, os.strerror(number))
         except BaseException:
             status.close()
             raise
-        if not watched:
-            status.close()
-            raise StartError(f"no process could be forked: {told.decode() or 'the fork server ended'}")
         return Forked(int(told), watched[0], status=status)
 
-    async def _start(self) -> None:
-        """A session of its own: Ctrl-C in a terminal reaches the supervisor alone."""
+    async def _running(self) -> socket.socket:
+        """The socket for orders of a fork server that lives."""
+        async with self._starting:
+            if self._orders is None or _closed(self._orders):
+                await self._end()
+                self._orders = await self._start()
+            return self._orders
+
+    async def _start(self) -> socket.socket:
+        """A session of its own: Ctrl-C in a terminal reaches the process that starts it alone."""
         orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-P", "-m", self._module, str(theirs.fileno()), str(os.getpid())),
                     stdin=asyncio.subprocess.DEVNULL,
+                    stdout=self._output,
+                    env=self._environment,
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,
                 )
@@ -111,19 +133,17 @@ class ForkServer:
                 orders.close()
                 raise
         orders.setblocking(False)
-        self._orders = orders
-
-    async def _start_again(self) -> None:
-        async with self._starting:
-            if self._process.returncode is not None or _closed(self._orders):
-                self._orders.close()
-                await self._end()
-                await self._start()
+        return orders
 
     async def _end(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.wait()
+        if self._orders is not None:
+            self._orders.close()
+            self._orders = None
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+            self._process = None
 
 
 def _closed(sock: socket.socket) -> bool:

@@ -1,0 +1,42 @@
+"""`python -m workers.kernel.confined PARENT CONFINEMENT COMMAND…`: becomes a program that lives no longer than the worker that
+started it, and has given up what `confinement` names. Started by a worker, never by hand.
+
+It is less nice to others than steps of jobs are: what is on the air goes before what can be made later. It writes no files."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+from workers.kernel.confinement import GIB, Confinement, confine
+
+NICE: Final = 5
+MEMORY: Final = 16 * GIB
+"""Address space, of which an encoder of several renditions reserves more than it uses."""
+_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
+
+
+def arguments(confinement: Confinement, command: Sequence[str], *, parent: int) -> list[str]:
+    """Of the process that becomes the program."""
+    return [sys.executable, "-P", "-m", __name__, str(parent), json.dumps(asdict(confinement)), *command]
+
+
+def main(parent: int, confinement: Confinement, *, command: Sequence[str]) -> None:
+    """The signal is asked for last: a change of the account takes it back. The worker may have died before that."""
+    confine(confinement, nice=NICE, memory=MEMORY, file=0)
+    os.chdir("/")
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "the signal of the parent's death")
+    if os.getppid() != parent:
+        return
+    os.execve(command[0], list(command), {"LC_ALL": "C.UTF-8", "PATH": os.defpath})  # noqa: S606 - there is no shell in it
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Confinement(**json.loads(sys.argv[2])), command=sys.argv[3:])
