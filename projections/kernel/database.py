@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, Self
 
 import psycopg
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from domain.kernel.errors import Unavailable
 from projections.kernel import arrays
 from projections.kernel.availability import Availability, DatabaseLost
 from projections.kernel.connection import Connection, SilentServer, limited
+from projections.kernel.fair_queue import FairQueue
 from projections.kernel.large_reads import LargeReads
 from projections.kernel.page import LARGEST_CONTENT, ORDINARY, PageTooLarge, sized
 from projections.kernel.primary import Primary
@@ -55,7 +57,6 @@ class Pool:
         schema: str | None = None,
         size: int,
         seconds: float | None,
-        waiting: int = 0,
         least: int = 0,
     ) -> None:
         self._primary = primary
@@ -70,7 +71,6 @@ class Pool:
             connection_class=Connection,
             min_size=least,
             max_size=size,
-            max_waiting=waiting,
             open=False,
             timeout=5,
             reconnect_timeout=_RECONNECTING,
@@ -113,7 +113,7 @@ class Pool:
         with unavailable():
             try:
                 return await self._rows(question, parameters)
-            except (PoolTimeout, TooManyRequests, SilentServer, DatabaseLost):
+            except (PoolTimeout, SilentServer, DatabaseLost):
                 raise
             except psycopg.OperationalError as fault:
                 if not (fault.sqlstate or "57P").startswith("57P"):
@@ -202,6 +202,29 @@ class Pool:
                 yield connection
 
 
+class ListPool(Pool):
+    """The pool of lists, searches and the audit. The readers get its connections in turns, and none has more than half of them."""
+
+    def __init__(
+        self, primary: Primary, *, availability: Availability, role: str | None, schema: str | None, limits: PoolLimits
+    ) -> None:
+        size = limits.list_connections
+        super().__init__(primary, availability=availability, role=role, schema=schema, size=size, seconds=limits.seconds)
+        self._queue = FairQueue(size, each=(size + 1) // 2, waiting=limits.waiting)
+
+    def stats(self) -> Mapping[str, int]:
+        return Counter(super().stats()) + Counter(self._queue.stats())
+
+    @asynccontextmanager
+    async def _pooled(self) -> AsyncIterator[Connection]:
+        reader = await self.availability.unless_lost(self._queue.take)
+        try:
+            async with super()._pooled() as connection:
+                yield connection
+        finally:
+            self._queue.leave(reader)
+
+
 class Database(Pool):
     """The pool of writes, authentication and reads by key, another pool for `lists`, and single connections.
 
@@ -226,15 +249,7 @@ class Database(Pool):
             primary, availability=available, role=role, schema=schema, size=limits.connections, seconds=seconds, least=1
         )
         self.conninfo = conninfo
-        self.lists = Pool(
-            primary,
-            availability=available,
-            role=role,
-            schema=schema,
-            size=limits.list_connections,
-            seconds=seconds,
-            waiting=limits.waiting,
-        )
+        self.lists: Pool = ListPool(primary, availability=available, role=role, schema=schema, limits=limits)
 
     @classmethod
     def of_owner(cls, conninfo: str, *, size: int) -> Self:
@@ -299,7 +314,5 @@ class unavailable:  # noqa: N801 - reads as a statement: `with unavailable():`
             raise Unavailable("the database took too long to answer", retry_after=5) from fault
         if isinstance(fault, psycopg.errors.LockNotAvailable):
             raise Unavailable("the database is too busy") from fault
-        if isinstance(fault, TooManyRequests):
-            raise Unavailable("too many lists are being read") from fault
         if isinstance(fault, _FAULTS):
             raise Unavailable("the database does not answer") from fault

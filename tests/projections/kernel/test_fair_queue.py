@@ -1,0 +1,129 @@
+"""The order in which lists get the connections that there are for them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import copy_context
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.kernel.errors import Unavailable
+from projections.kernel.fair_queue import READER, FairQueue
+
+
+class Reads:
+    """Reads that end when they are told to. `begun` says who has had a place, in the order."""
+
+    def __init__(self, queue: FairQueue) -> None:
+        self.queue = queue
+        self.begun: list[str] = []
+        self.under_way: list[tuple[str, asyncio.Event]] = []
+
+    def ask(self, reader: str) -> asyncio.Task[None]:
+        context = copy_context()
+        context.run(READER.set, reader)
+        return asyncio.get_running_loop().create_task(self._read(reader), context=context)
+
+    async def _read(self, reader: str) -> None:
+        taken = await self.queue.take()
+        ended = asyncio.Event()
+        self.begun.append(reader)
+        self.under_way.append((reader, ended))
+        try:
+            await ended.wait()
+        finally:
+            self.under_way.remove((reader, ended))
+            self.queue.leave(taken)
+
+    async def settle(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def end_all(self) -> None:
+        await self.settle()
+        while self.under_way:
+            self.under_way[0][1].set()
+            await self.settle()
+
+
+async def test_one_reader_has_no_more_than_its_share() -> None:
+    reads = Reads(FairQueue(4, each=2, waiting=100))
+    tasks = [reads.ask("greedy") for _ in range(10)]
+    await reads.settle()
+    assert reads.begun == ["greedy", "greedy"]
+    tasks.append(reads.ask("patient"))
+    await reads.settle()
+    assert reads.begun == ["greedy", "greedy", "patient"], "a free place is given at once"
+    await reads.end_all()
+    await asyncio.gather(*tasks)
+    assert reads.begun.count("greedy") == 10
+
+
+async def test_readers_that_wait_are_served_in_turns() -> None:
+    reads = Reads(FairQueue(1, each=1, waiting=100))
+    tasks = [reads.ask("greedy") for _ in range(5)]
+    await reads.settle()
+    tasks += [reads.ask(name) for name in ("b", "c", "b")]
+    await reads.end_all()
+    await asyncio.gather(*tasks)
+    assert reads.begun == ["greedy", "greedy", "b", "c", "greedy", "b", "greedy", "greedy"]
+
+
+async def test_a_full_queue_takes_from_the_reader_with_the_most() -> None:
+    reads = Reads(FairQueue(1, each=1, waiting=3))
+    greedy = [reads.ask("greedy") for _ in range(4)]
+    await reads.settle()
+    late = reads.ask("late")
+    await reads.settle()
+    with pytest.raises(Unavailable, match="too many lists"):
+        await greedy[-1]
+    once_more = reads.ask("greedy")
+    with pytest.raises(Unavailable, match="too many lists"):
+        await once_more
+    await reads.end_all()
+    await asyncio.gather(*greedy[:3], late)
+    assert reads.queue.stats()["requests_errors"] == 2
+
+
+async def test_a_wait_that_is_too_long_ends() -> None:
+    queue = FairQueue(1, each=1, waiting=3, patience=0.01)
+    reads = Reads(queue)
+    first = reads.ask("a")
+    await reads.settle()
+    with pytest.raises(Unavailable, match="too many lists"):
+        await reads.ask("b")
+    await reads.end_all()
+    await first
+    assert queue.stats()["requests_waiting"] == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["ask", "end", "cancel"])), max_size=60))
+def test_no_place_is_lost_and_none_is_given_twice(steps: list[tuple[str, str]]) -> None:
+    async def run() -> None:
+        queue = FairQueue(3, each=2, waiting=5)
+        reads = Reads(queue)
+        tasks: list[asyncio.Task[None]] = []
+        for reader, step in steps:
+            if step == "ask":
+                tasks.append(reads.ask(reader))
+            elif step == "cancel" and tasks:
+                tasks[len(tasks) // 2].cancel()
+            elif reads.under_way:
+                reads.under_way[0][1].set()
+            if reader != "c":  # two things may happen in the same moment
+                await reads.settle()
+            readers = [name for name, _ in reads.under_way]
+            assert len(readers) <= 3
+            assert all(readers.count(name) <= 2 for name in readers)
+        await reads.end_all()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        probes = [reads.ask(name) for name in "def"]
+        await reads.settle()
+        assert len(reads.under_way) == 3, "every place can be taken again"
+        await reads.end_all()
+        await asyncio.gather(*probes)
+        assert queue.stats()["requests_waiting"] == 0
+
+    asyncio.run(run())
