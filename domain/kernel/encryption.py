@@ -101,6 +101,11 @@ class KeyedHash:
         return any(hmac.compare_digest(hmac.digest(key, data, "sha256"), mark) for key in self._keys)
 
 
+def ingest_key(master_key: bytes) -> bytes:
+    """The key of `domain.configuration.ingest_token`."""
+    return _derived(master_key, b"medialedger origin ingest 1")
+
+
 def _aead(master_key: bytes) -> AESGCM:
     return AESGCM(_derived(master_key, b"medialedger vault box 1"))
 
