@@ -1,0 +1,30 @@
+"""The timekeeper: starts and stops Events by their schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from api.wiring.room import Room, WorkerRole
+from domain.kernel.ids import new_id
+from domain.media_event.aggregate import MediaEvent
+
+if TYPE_CHECKING:
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+def _timekeeper(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from projections.media_event.due import DueEvents
+    from workers.kernel.wakeups import Waker, WakeupHub
+    from workers.timekeeper.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
+
+    waker = Waker()
+    wakeups = WakeupHub(context.signal(frozenset({MediaEvent.KIND}), topics=CHANGES_TIMES))
+    wakeups.follow(lambda streams: waker.wake() if streams else None)
+    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False)
+    timekeeper = Timekeeper(DueEvents(context.database), context.executor, leases=leases, waker=waker, metrics=context.metrics)
+    return [wakeups, timekeeper]
+
+
+TIMEKEEPER = Room(name="timekeeper", worker_roles=(WorkerRole("timekeeper", _timekeeper),))

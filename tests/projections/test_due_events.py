@@ -1,0 +1,112 @@
+"""Which Events the schedule is to start or to stop, at any time of the clock."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from api.wiring.core import Core
+from domain.media_event.commands import DeleteEvent, EndEventOnSchedule, StartEventOnSchedule
+from domain.media_event.values import EventState
+from projections.media_event.due import AT_ONCE, MOST_COUNTED, START, STOP, DueEvents
+from tests.conftest import NOON, HandClock
+from tests.projections.feeding import do, event
+
+START_AT, END_AT = NOON + timedelta(hours=1), NOON + timedelta(hours=3)
+TICK = timedelta(microseconds=1)
+LIVE = EventState.LIVE_PUBLISHED
+
+
+async def planned(inner: Core, number: int, **changes: Any) -> UUID:
+    times = {"scheduled_start": START_AT, "scheduled_end": END_AT}
+    return await event(inner, number, **{"auto_start": True, "auto_end": True, **times, **changes})
+
+
+@pytest.mark.parametrize(
+    ("at", "starts"),
+    [
+        (START_AT - TICK, False),
+        (START_AT, True),
+        (END_AT - TICK, True),
+        (END_AT, False),
+        (END_AT + timedelta(days=3650), False),
+        (NOON - timedelta(days=3650), False),
+    ],
+)
+async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, at: datetime, starts: bool) -> None:
+    key = await planned(inner, 1)
+    found = await DueEvents(inner.database).due(at=at)
+    assert [(one.key, one.command, one.action) for one in found] == [
+        (key, StartEventOnSchedule(key, START_AT, END_AT), START)
+    ] * starts
+    assert await DueEvents(inner.database).counts(at=at) == {START: int(starts), STOP: 0}
+
+
+@pytest.mark.parametrize(("at", "stops"), [(START_AT, False), (END_AT - TICK, False), (END_AT, True)])
+async def test_a_live_event_is_to_stop_from_its_end_on(inner: Core, at: datetime, stops: bool) -> None:
+    key = await planned(inner, 1, state=LIVE)
+    found = await DueEvents(inner.database).due(at=at)
+    assert [(one.key, one.command, one.action) for one in found] == [(key, EndEventOnSchedule(key, END_AT), STOP)] * stops
+    assert await DueEvents(inner.database).counts(at=at) == {START: 0, STOP: int(stops)}
+
+
+async def test_without_an_end_it_is_to_start_for_ever(inner: Core) -> None:
+    key = await planned(inner, 1, scheduled_end=None)
+    [found] = await DueEvents(inner.database).due(at=START_AT + timedelta(days=3650))
+    assert found.command == StartEventOnSchedule(key, START_AT, None)
+    assert found.late == 3650 * 86_400
+
+
+async def test_the_longest_due_come_first_and_resting_ones_not_at_all(inner: Core) -> None:
+    for number in range(1, 6):
+        await planned(inner, number, scheduled_start=START_AT - timedelta(minutes=number))
+    for number in range(11, 14):
+        await planned(inner, number, state=LIVE, scheduled_end=START_AT - timedelta(minutes=number))
+    resting = [UUID(int=4), UUID(int=12)]
+    found = await DueEvents(inner.database).due(resting=resting, at=START_AT)
+    assert [one.key.int for one in found] == [5, 3, 2, 1, 13, 11]
+    assert [one.late for one in found] == [number * 60 for number in (5, 3, 2, 1, 13, 11)]
+
+
+async def test_a_deleted_event_is_never_due(inner: Core) -> None:
+    for number, state in ((1, EventState.PRE_LIVE), (2, LIVE)):
+        await do(inner, DeleteEvent(await planned(inner, number, state=state)))
+    due = DueEvents(inner.database)
+    for at in (START_AT, END_AT):
+        assert await due.due(at=at) == []
+    assert await due.next_in(at=NOON) is None
+
+
+async def test_an_end_before_the_start_is_stored_and_starts_nothing(inner: Core) -> None:
+    """A range of times that ends before it begins is an error of PostgreSQL."""
+    await planned(inner, 1, scheduled_end=START_AT - timedelta(hours=1))
+    due = DueEvents(inner.database)
+    assert [await due.due(at=at) for at in (START_AT - timedelta(minutes=30), START_AT)] == [[], []]
+
+
+async def test_one_round_takes_a_limited_number(inner: Core) -> None:
+    for number in range(1, AT_ONCE + 3):
+        await planned(inner, number)
+    due = DueEvents(inner.database)
+    assert len(await due.due(at=START_AT)) == AT_ONCE
+    assert (await due.counts(at=START_AT))[START] == AT_ONCE + 2 < MOST_COUNTED
+
+
+async def test_the_next_time_is_one_that_has_not_come(inner: Core) -> None:
+    due = DueEvents(inner.database)
+    assert await due.next_in(at=NOON) is None
+    await planned(inner, 1)
+    await planned(inner, 2, state=LIVE)
+    assert await due.next_in(at=NOON) == 3600
+    assert await due.next_in(at=START_AT) == 7200
+    assert await due.next_in(at=END_AT) is None
+
+
+async def test_the_clock_of_the_database_counts_and_not_ours(inner: Core, clock: HandClock) -> None:
+    clock.now = NOON + timedelta(days=3650)
+    key = await planned(inner, 1, scheduled_start=datetime(2020, 1, 1, tzinfo=NOON.tzinfo), scheduled_end=None)
+    await planned(inner, 2, scheduled_start=clock.now, scheduled_end=None)
+    assert [one.key for one in await DueEvents(inner.database).due()] == [key]
