@@ -1,0 +1,112 @@
+"""`medialedger sessions`: lists what runs until it is stopped, such as encoders, and takes an Event off the air."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from api.cli import shell
+from api.cli.open_core import open_core
+from api.cli.printable import aligned
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.clock import iso
+from domain.kernel.errors import DomainError
+from domain.media_event.commands import ReleaseChannel
+from domain.media_event.row import EventRow
+from domain.records.kinds.channel import Channel
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+from projections.sessions.store import SessionQueries, SessionRow
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    try:
+        async with open_core(settings) as wired:
+            if args.action == "list":
+                rows = await SessionQueries(wired.database).list()
+                print(json.dumps(list(map(_document, rows)), indent=2) if args.json else _table(rows))
+            else:
+                await _stop(wired, args.target)
+    except DomainError as refusal:
+        raise StartError(str(refusal)) from None
+    return 0
+
+
+async def _stop(wired: Core, target: str) -> None:
+    """The Event keeps its state; its next change to the state 1 or 2 starts the encoder again."""
+    event = await _on_air(wired, target)
+    channel_id = event.details.on_air_channel_id
+    if channel_id is None:
+        raise StartError(f"the Event {event.id} is not on the air")
+    await wired.executor.execute(ReleaseChannel(event.id, channel_id), invocation=shell.invocation())
+    print(f"the Event {event.id} is off the air on the channel {channel_id}; its state stays {event.details.state.name}")
+
+
+async def _on_air(wired: Core, target: str) -> EventRow:
+    """The Event with this id, or the one that is on the air on the channel with this id or name."""
+    events = EventQueries(wired.database)
+    try:
+        key = UUID(target)
+    except ValueError:
+        records = await RecordQueries(wired.database, RECORDS).all(Channel.KIND)
+        named = [UUID(row.id) for row in records if row.details.name == target]
+    else:
+        if (event := await events.by_id(key)) is not None:
+            return event
+        named = [key]
+    found = [event for channel in named if (event := await events.on_air(channel)) is not None]
+    if not found:
+        raise StartError(f"no Event is on the air on a channel {target!r}, and none has this id")
+    if len(found) > 1:
+        raise StartError(f"{len(found)} channels of this name are on the air; by Event: {', '.join(str(one.id) for one in found)}")
+    return found[0]
+
+
+def _table(rows: Sequence[SessionRow]) -> str:
+    head = ("kind", "key", "owner", "session", "state", "since", "restarts", "host", "sent", "reason")
+    return "\n".join(aligned([head, *map(_line, rows)]))
+
+
+def _line(row: SessionRow) -> tuple[str, ...]:
+    sent = sum(one.get("bytes", 0) for one in _encoders(row))
+    return (
+        row.kind,
+        row.key,
+        row.owner,
+        str(row.number),
+        row.state,
+        iso(row.started_at),
+        str(row.restarts),
+        row.host,
+        "-" if row.statistics is None else f"{sent:,} B",
+        row.reason,
+    )
+
+
+def _encoders(row: SessionRow) -> Sequence[Mapping[str, Any]]:
+    found = [] if row.statistics is None else row.statistics.get("encoders", [])
+    return [one for one in found if isinstance(one, dict)]
+
+
+def _document(row: SessionRow) -> Mapping[str, Any]:
+    return {
+        "kind": row.kind,
+        "key": row.key,
+        "owner": row.owner,
+        "session": row.number,
+        "state": row.state,
+        "host": row.host,
+        "failures": row.failures,
+        "restarts": row.restarts,
+        "reason": row.reason,
+        "startedAt": iso(row.started_at),
+        "changedAt": iso(row.changed_at),
+        "statisticsAt": None if row.statistics_at is None else iso(row.statistics_at),
+        "statistics": row.statistics,
+    }

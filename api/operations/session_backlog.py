@@ -1,0 +1,29 @@
+"""Metrics of sessions, from the database."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from projections.sessions.store import SessionQueries
+
+
+class SessionBacklog:
+    """Gauges that are set from the database."""
+
+    def __init__(self, sessions: SessionQueries, *, registry: CollectorRegistry) -> None:
+        self._read = sessions
+        self._sessions = Gauge("medialedger_sessions", "Sessions by kind and state", ("kind", "state"), registry=registry)
+        self._silent = Gauge(
+            "medialedger_session_silent_seconds",
+            "How long nothing was heard of the running session that has been silent longest",
+            ("kind",),
+            registry=registry,
+        )
+
+    async def refresh(self) -> None:
+        self._sessions.clear()
+        self._silent.clear()
+        for kind, state, count, silent in await self._read.counts():
+            self._sessions.labels(kind, state).set(count)
+            if silent is not None:
+                self._silent.labels(kind).set(silent)

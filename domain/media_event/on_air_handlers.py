@@ -1,0 +1,75 @@
+"""Use cases of channels that Events send on: who goes on the air, and who is taken off it. docs/reference/api/encoding.md."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from domain.configuration.playback import channel_configuration
+from domain.kernel.errors import ClaimTaken
+from domain.kernel.ports import Executor, Invocation, ServiceNotes
+from domain.media_event.commands import ReleaseChannel, TakeChannel
+from domain.media_event.ports import OnAirLookup
+from domain.records.kinds.channel import Channel
+from domain.records.ports import RecordLookup
+
+_TRIES: Final = 3
+
+
+class OrderKind(StrEnum):
+    TAKE = "take"
+    FREE = "free"
+
+
+class ChannelOrder(BaseModel):
+    """An order for a channel, with the Event that it is from and the version of its state change."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: OrderKind
+    event_id: UUID
+    order: int
+
+
+class OnAirHandlers:
+    """Repeated, an order changes nothing."""
+
+    def __init__(self, executor: Executor, records: RecordLookup, *, events: OnAirLookup, notes: ServiceNotes) -> None:
+        self._executor = executor
+        self._records = records
+        self._events = events
+        self._notes = notes
+
+    async def carry_out(self, channel_id: UUID, order: ChannelOrder, *, invocation: Invocation) -> None:
+        if order.kind is OrderKind.TAKE:
+            await self.take_channel(channel_id, order, invocation=invocation)
+        else:
+            await self.free_channel(channel_id, invocation=invocation)
+
+    async def take_channel(self, channel_id: UUID, order: ChannelOrder, *, invocation: Invocation) -> None:
+        """Put an Event on the air. Where another one is, the log store says which, and the start is not repeated."""
+        channel = await self._records.find(Channel.KIND, channel_id)
+        if channel is None or not channel_configuration(channel.details.configuration_json).encoders:
+            return
+        for left in reversed(range(_TRIES)):
+            try:
+                await self._executor.execute(TakeChannel(order.event_id, channel_id, order.order), invocation=invocation)
+            except ClaimTaken:
+                holder = await self._events.on_air(channel_id)
+                if holder is None and left:
+                    continue  # it was released meanwhile
+                if holder is None:
+                    raise
+                name = holder.details.title or "without a title"
+                message = f"the encoder was not started: the Event {holder.id} ({name}) is on the air on the channel {channel_id}"
+                await self._notes.warn(message, subject=str(order.event_id))
+            return
+
+    async def free_channel(self, channel_id: UUID, *, invocation: Invocation) -> None:
+        """Take whoever is on the air off it. Its state stays as it is."""
+        holder = await self._events.on_air(channel_id)
+        if holder is not None:
+            await self._executor.execute(ReleaseChannel(holder.id, channel_id), invocation=invocation)

@@ -1,0 +1,137 @@
+"""Workers of sessions as processes, with ffmpeg, that are killed and frozen: what arrives at the publishing point says who sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from api.wiring.core import Core
+from domain.media_event.commands import ChangeEventState
+from domain.media_event.values import EventState
+from domain.records.kinds.channel import Channel
+from tests.contract.encoder.ffmpeg_stage import SMALL, children
+from tests.e2e.product import Product, Products
+from tests.projections.feeding import configured, do, event, record
+from tests.workers.encoders.receiver import Receiver, receiving
+from tests.workers.jobs.engine import once
+from tests.workers.sessions.memory import until
+from workers.sessions.worker import LEASE
+
+MAIN = UUID(int=101)
+LIVE, STOPPED = EventState.LIVE_UNPUBLISHED, EventState.STOPPED
+BUSY = 30.0
+"""Seconds that a busy machine may take longer."""
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as made:
+        yield made
+
+
+async def two_workers(inner: Core, started: Products, database_url: str, tmp_path: Path) -> list[Product]:
+    key = tmp_path / "master.key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    made = [
+        started.start(
+            tmp_path / name,
+            "workers encoding sessions",
+            database_url=database_url,
+            master_key_file=str(key),
+            media_root=str(tmp_path / "media"),
+            outbound_allow="127.0.0.0/8",
+        )
+        for name in ("one", "two")
+    ]
+    members = "SELECT FROM consumer_members WHERE consumer = 'sessions'"
+
+    async def both() -> bool:
+        return len(await inner.database.rows(members)) == 2
+
+    await once(both, seconds=120)
+    return made
+
+
+async def on_air(inner: Core, receiver: Receiver) -> UUID:
+    point = {"primaryPublishingPoint": {"publishingPointUrl": receiver.point("a")}}
+    server = {"streamingServerSpecific": point}
+    encoder = {"name": "enc-1", "type": "ffmpeg", "encoderSpecific": SMALL, "streamingServer": server}
+    await record(inner, Channel, MAIN.int, **configured("main", json.dumps({"encoders": [encoder]})))
+    key = await event(inner, 1, channel_id=MAIN)
+    await do(inner, ChangeEventState(key, LIVE))
+    await until(lambda: receiver.media("a"), seconds=120)
+    return key
+
+
+def owner(workers: list[Product]) -> Product:
+    """Whose child ffmpeg is."""
+    [found] = [one for one in workers if children("ffmpeg", of=one.process.pid)]
+    return found
+
+
+def numbers(receiver: Receiver) -> list[int]:
+    return [one.session for one in receiver.media("a")]
+
+
+async def taken_over(receiver: Receiver) -> float:
+    """Seconds until media of a later session arrive."""
+    before = max(numbers(receiver))
+    return await until(lambda: max(numbers(receiver)) > before, seconds=LEASE * 4 / 3 + 10 + BUSY)
+
+
+async def off_air(inner: Core, key: UUID, workers: list[Product]) -> None:
+    await do(inner, ChangeEventState(key, STOPPED))
+    await until(lambda: not any(children("ffmpeg", of=one.process.pid) for one in workers), seconds=60)
+
+
+async def test_a_frozen_worker_is_replaced_and_sends_nothing_when_it_goes_on(
+    inner: Core, started: Products, database_url: str, tmp_path: Path, receiver: Receiver
+) -> None:
+    workers = await two_workers(inner, started, database_url, tmp_path)
+    key = await on_air(inner, receiver)
+    frozen = owner(workers)
+    frozen.signal(signal.SIGSTOP)
+    await taken_over(receiver)
+    before = len(receiver.taken)
+    frozen.signal(signal.SIGCONT)
+    await until(lambda: not children("ffmpeg", of=frozen.process.pid), seconds=60)
+    await until(lambda: len(receiver.taken) > before + 10, seconds=60)
+    await off_air(inner, key, workers)
+    assert len(set(numbers(receiver))) == 2
+    assert numbers(receiver) == sorted(numbers(receiver)), "nothing of the first session arrived after the second had begun"
+
+
+async def test_a_killed_worker_leaves_no_encoder_and_is_replaced(
+    inner: Core, started: Products, database_url: str, tmp_path: Path, receiver: Receiver
+) -> None:
+    workers = await two_workers(inner, started, database_url, tmp_path)
+    key = await on_air(inner, receiver)
+    killed = owner(workers)
+    [child] = children("ffmpeg", of=killed.process.pid)
+    killed.kill()
+    await until(lambda: not Path(f"/proc/{child}").exists(), seconds=30)
+    await taken_over(receiver)
+    [left] = [one for one in workers if one is not killed]
+    await off_air(inner, key, [left])
+    assert numbers(receiver) == sorted(numbers(receiver))
+
+
+async def test_a_worker_that_is_asked_to_stop_hands_over_at_once(
+    inner: Core, started: Products, database_url: str, tmp_path: Path, receiver: Receiver
+) -> None:
+    workers = await two_workers(inner, started, database_url, tmp_path)
+    key = await on_air(inner, receiver)
+    stopped = owner(workers)
+    stopped.signal(signal.SIGTERM)
+    await taken_over(receiver)
+    assert await asyncio.to_thread(stopped.ended) == 0
+    [left] = [one for one in workers if one is not stopped]
+    await off_air(inner, key, [left])
+    assert numbers(receiver) == sorted(numbers(receiver))

@@ -1,0 +1,72 @@
+"""`medialedger sessions`, as a person calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from api.cli.main import main
+from api.wiring.core import Core
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import EventState
+from tests.workers.sessions.memory import World, an_event, channel_of, go_live, member, rows, until
+
+Said = tuple[int, str, str]
+Call = Callable[..., Awaitable[Said]]
+
+
+@pytest.fixture
+def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path))
+
+    async def called(*words: str) -> Said:
+        code = await asyncio.to_thread(main, ["sessions", *words])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return called
+
+
+async def test_sessions_are_listed_and_one_is_stopped_by_its_channel_or_its_event(inner: Core, call: Call) -> None:
+    world = World()
+    first, second, third = [await an_event(inner, number) for number in (1, 2, 3)]
+    async with member(inner.database, world) as one:
+        for key in (first, second, third):
+            await go_live(inner, key)
+        await until(world.has_told("started", 3))
+        await until(lambda: one.worker._reported > 0)
+        code, said, _ = await call("list")
+        assert code == 0
+        assert [line.split()[4] for line in said.splitlines()] == ["state", *["running"] * 3]
+        listed = json.loads((await call("list", "--json"))[1])
+        assert {one["owner"] for one in listed} == {str(first), str(second), str(third)}
+        for target in (str(first), str(channel_of(second)), f"channel {channel_of(third).int}"):
+            code, said, error = await call("stop", target)
+            assert (code, error) == (0, "")
+            assert "its state stays LIVE_UNPUBLISHED" in said
+        await until(lambda: not one.worker.sessions)
+    assert {row[2] for row in await rows(inner)} == {"stopped"}
+    found = await inner.streams.load(MediaEvent.stream(first))
+    assert isinstance(found, MediaEvent)
+    assert found.details.state is EventState.LIVE_UNPUBLISHED
+    actors = await inner.database.rows("SELECT DISTINCT metadata->>'actor' FROM events WHERE topic = 'event.channel_released'")
+    assert [actor.partition(":")[0] for (actor,) in actors] == ["shell"]
+
+
+async def test_what_is_not_on_the_air_cannot_be_stopped(inner: Core, call: Call) -> None:
+    event = await an_event(inner, 1)
+    for target, reason in (
+        (str(event), "is not on the air"),
+        ("nowhere", "no Event is on the air"),
+        (str(UUID(int=9)), "none has"),
+    ):
+        code, _, error = await call("stop", target)
+        assert code == 1
+        assert reason in error
+    assert (await call("list"))[0] == 0

@@ -1,0 +1,287 @@
+"""Sessions of encoders in memory, with the log and the views on a real PostgreSQL: what the Event and the log store say of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from domain.kernel.encryption import SecretCipher
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import AudioInput
+from domain.records.kinds.channel import Channel
+from projections.consumers.leases import ShardLeases
+from projections.logbook.logbook import Logbook
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+from projections.sessions.store import SessionQueries, SessionStore
+from projections.vault.vault import Vault
+from tests.projections.feeding import configured, event, record
+from tests.workers.encoders.memory import MemoryEncoder, MemoryPoint
+from tests.workers.sessions.memory import FAST, LEASE, go_live, stop, until
+from workers.kernel.wakeups import Waker
+from workers.sessions.encoder_session import Patience
+from workers.sessions.encoders import WANTED, EncoderSessions
+from workers.sessions.worker import CONSUMER, SHARDS, SessionWorker
+
+CHANNEL, EVENT = UUID(int=101), UUID(int=1)
+SOON = Patience(look=0.05, failing=0.5)
+ENGLISH, FRENCH = AudioInput(id="a1", name="English"), AudioInput(id="a2", name="French", index=1)
+
+
+@dataclass
+class Stage:
+    """One channel, one Event on it, and a worker of its encoders."""
+
+    inner: Core
+    encoder: MemoryEncoder = field(default_factory=MemoryEncoder)
+    failing: bool = False
+    event: UUID = EVENT
+
+    async def given(self, *encoders: dict[str, Any], **values: Any) -> None:
+        await record(self.inner, Channel, CHANNEL.int, **configured("main", json.dumps({"encoders": encoders})))
+        await event(self.inner, self.event.int, channel_id=CHANNEL, **values)
+
+    async def on_air(self) -> None:
+        await go_live(self.inner, self.event, channel=CHANNEL)
+
+    async def off_air(self) -> None:
+        await stop(self.inner, self.event)
+
+    async def points_fail(self, channel: str) -> bool:
+        return self.failing
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[SessionWorker]:
+        inner = self.inner
+        kind = EncoderSessions(
+            inner.executor,
+            EventQueries(inner.database),
+            RecordQueries(inner.database, RECORDS),
+            vault=Vault(inner.database, SecretCipher(bytes(32))),
+            encoders={"ffmpeg": self.encoder},
+            notes=Logbook(inner.database, inner.clock, machine="here"),
+            points_fail=self.points_fail,
+            patience=SOON,
+        )
+        member = uuid4()
+        leases = ShardLeases(inner.database, CONSUMER, shards=SHARDS, member=member, lease=LEASE, reads_log=False)
+        store = SessionStore(inner.database, WANTED)
+        worker = SessionWorker(kind, store, leases=leases, waker=Waker(), host="here", retries=FAST)
+        await worker.start()
+        try:
+            yield worker
+        finally:
+            await worker.stop()
+
+    def point(self, name: str) -> MemoryPoint:
+        return self.encoder.points.setdefault(url(name), MemoryPoint())
+
+    def sends(self, name: str) -> Any:
+        before = len(self.point(name).pieces)
+        return lambda: len(self.point(name).pieces) > before
+
+    async def history(self) -> list[str]:
+        rows = await self.inner.database.rows(
+            "SELECT topic FROM events WHERE originator_id = %s ORDER BY position", (MediaEvent.stream(self.event),)
+        )
+        return [topic.removeprefix("event.") for (topic,) in rows]
+
+    async def happened(self, topic: str, times: int = 1) -> None:
+        while (await self.history()).count(topic) < times:
+            await self.inner.database.rows("SELECT pg_sleep(0.02)")
+
+    async def noted(self, times: int) -> list[str]:
+        """The entries of the log store about the Event, once there are so many."""
+        while len(found := await self.notes()) < times:
+            await self.inner.database.rows("SELECT pg_sleep(0.02)")
+        return found
+
+    async def notes(self) -> list[str]:
+        rows = await self.inner.database.rows("SELECT message FROM logbook WHERE subject = %s ORDER BY id", (str(self.event),))
+        return [message for (message,) in rows]
+
+
+def url(name: str) -> str:
+    return f"http://origin.test/live/{name}"
+
+
+def encoder(name: str, *points: str, type: str = "ffmpeg") -> dict[str, Any]:
+    places = dict(zip(("primaryPublishingPoint", "secondaryPublishingPoint"), points, strict=False))
+    specific = {place: {"publishingPointUrl": url(point)} for place, point in places.items()}
+    return {"name": name, "type": type, "streamingServer": {"streamingServerSpecific": specific}}
+
+
+@pytest.fixture
+def stage(inner: Core) -> Stage:
+    return Stage(inner)
+
+
+async def test_the_encoders_of_a_channel_send_under_the_number_of_one_session(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a", "b"), encoder("enc-2", "c"))
+    async with stage.worker():
+        await stage.on_air()
+        for name in "abc":
+            await until(stage.sends(name))
+        await stage.happened("encoder_started")
+        [row] = await SessionQueries(stage.inner.database).list()
+        assert {number for name in "abc" for number in stage.point(name).pieces} == {row.number}
+        assert (row.key, row.owner, row.state) == (str(CHANNEL), str(stage.event), "running")
+        await stage.off_air()
+        await stage.happened("encoder_stopped")
+        assert stage.encoder.running == []
+    taken = await stage.history()
+    assert taken[-5:] == ["channel_taken", "encoder_started", "state_changed", "channel_released", "encoder_stopped"]
+
+
+async def test_an_encoder_that_ends_beside_others_is_started_again_by_itself(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"), encoder("enc-2", "b"))
+    async with stage.worker():
+        await stage.on_air()
+        for name in "ab":
+            await until(stage.sends(name))
+        next(run for run in stage.encoder.running if run.plan.name == "enc-1").end("its source is over.")
+        await until(lambda: len(stage.encoder.running) == 1)
+        await until(stage.sends("b"))
+        await until(lambda: len(stage.encoder.running) == 2)
+        await until(stage.sends("a"))
+        assert len({*stage.point("a").pieces, *stage.point("b").pieces}) == 1, "under the number of the session"
+    assert "encoder_failed" not in await stage.history()
+
+
+async def test_when_the_last_encoder_ends_the_next_session_starts(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"))
+    async with stage.worker():
+        await stage.on_air()
+        await until(stage.sends("a"))
+        stage.encoder.running[0].end("its source is over.")
+        await stage.happened("encoder_started", 2)
+        first, second = sorted(set(stage.point("a").pieces))
+        assert second > first
+    rows = await stage.inner.database.rows(
+        "SELECT convert_from(state, 'UTF8')::json->>'reason' FROM events WHERE topic = 'event.encoder_stopped' ORDER BY position"
+    )
+    assert rows[0] == ("its source is over.",)
+
+
+async def test_an_encoder_that_cannot_be_started_is_given_up_and_the_log_store_says_why(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"))
+    stage.encoder.failure = "There is no ffmpeg on this machine."
+    async with stage.worker():
+        await stage.on_air()
+        await stage.happened("encoder_failed")
+        [note] = await stage.noted(1)
+        assert "There is no ffmpeg on this machine." in note
+        stage.encoder.failure = ""
+        await stage.off_air()
+        await stage.on_air()
+        await until(stage.sends("a"))
+    assert (await stage.history()).count("encoder_failed") == 1
+
+
+async def test_an_encoder_of_an_unknown_type_gives_an_entry_and_no_session(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a", type="elemental"))
+    async with stage.worker():
+        await stage.on_air()
+        await stage.noted(2)
+    history = await stage.history()
+    assert history[-2:] == ["encoder_failed", "channel_released"]
+    assert "encoder_started" not in history
+    unknown, given_up = await stage.noted(2)
+    assert unknown == "the encoder 1 (enc-1) was not started: nobody knows its type here"
+    assert "no encoder of a type that is known here" in given_up
+
+
+async def test_beside_a_known_one_it_is_left_out(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a", type="elemental"), encoder("enc-2", "b"))
+    async with stage.worker():
+        await stage.on_air()
+        await until(stage.sends("b"))
+    assert len(await stage.notes()) == 1
+    assert stage.point("a").pieces == []
+
+
+async def test_options_that_are_left_out_are_named_once(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"), additional_streaming_options="-i /etc/passwd --dvr_window_length=60")
+    async with stage.worker():
+        await stage.on_air()
+        await until(stage.sends("a"))
+        stage.encoder.running[0].end("over.")
+        await stage.happened("encoder_started", 2)
+    [note] = await stage.notes()
+    assert note.startswith("options were left out: ")
+    assert "passwd" not in note
+
+
+async def test_audio_inputs_become_facts_when_they_change(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a"))
+    stage.encoder.found = [ENGLISH]
+    async with stage.worker():
+        await stage.on_air()
+        await stage.happened("audio_inputs_changed")
+        stage.encoder.found = [ENGLISH, FRENCH]
+        await stage.happened("audio_inputs_changed", 2)
+        await until(stage.sends("a"))
+    found = await stage.inner.streams.load(MediaEvent.stream(stage.event))
+    assert isinstance(found, MediaEvent)
+    assert found.details.audio_inputs == (ENGLISH, FRENCH)
+    assert (await stage.history()).count("audio_inputs_changed") == 2
+
+
+async def test_statistics_are_columns_of_the_row_and_hold_no_secret(stage: Stage) -> None:
+    await stage.given(encoder("enc-1", "a?key=s3cret"))
+    async with stage.worker():
+        await stage.on_air()
+        while not (found := [row.statistics for row in await SessionQueries(stage.inner.database).list() if row.statistics]):
+            await stage.inner.database.rows("SELECT pg_sleep(0.05)")
+    [one] = found[0]["encoders"]
+    assert (one["name"], one["running"]) == ("enc-1", True)
+    assert one["bytes"] > 0
+    assert one["points"][0]["connected"]
+    assert "s3cret" not in json.dumps(found)
+
+
+class TestAutoExpire:
+    @pytest.mark.parametrize("seen_by", ["encoder", "prober"])
+    async def test_when_all_points_fail_the_encoders_are_started_again(self, stage: Stage, seen_by: str) -> None:
+        await stage.given(encoder("enc-1", "a", "b"), auto_expire_publishing_points=True)
+        async with stage.worker():
+            await stage.on_air()
+            await until(stage.sends("a"))
+            await stage.happened("encoder_started")
+            if seen_by == "prober":
+                stage.failing = True
+            else:
+                stage.point("a").refusal = "503"
+                await until(stage.sends("b"))
+                assert (await stage.history()).count("encoder_started") == 1, "one point still works"
+                stage.point("b").refusal = "503"
+                await until(lambda: not stage.encoder.running)
+                stage.point("a").refusal = stage.point("b").refusal = ""
+            await stage.happened("encoder_started", 2)
+            stage.failing = False
+            await until(stage.sends("b"))
+            stage.failing = True
+            await stage.off_air()
+            await stage.happened("channel_released")
+            await until(lambda: not stage.encoder.running)
+            starts = (await stage.history()).count("encoder_started")
+            await stage.inner.database.rows("SELECT pg_sleep(1)")
+            assert (await stage.history()).count("encoder_started") == starts, "nothing is started after a stop"
+
+    async def test_without_the_flag_they_go_on(self, stage: Stage) -> None:
+        await stage.given(encoder("enc-1", "a"))
+        stage.failing = True
+        async with stage.worker():
+            await stage.on_air()
+            await stage.happened("encoder_started")
+            await stage.inner.database.rows("SELECT pg_sleep(1)")
+            await until(stage.sends("a"))
+        assert len(set(stage.point("a").pieces)) == 1

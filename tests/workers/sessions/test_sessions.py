@@ -1,0 +1,249 @@
+"""Sessions on a real PostgreSQL: what is wanted runs, once, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from api.wiring.core import Core
+from domain.media_event.commands import ReleaseChannel
+from projections.sessions.store import SessionState
+from tests.projections.feeding import do
+from tests.workers.sessions.memory import (
+    FAST,
+    LEASE,
+    Member,
+    World,
+    an_event,
+    channel_of,
+    go_live,
+    member,
+    rows,
+    stop,
+    until,
+)
+from workers.sessions.session import RETRIES
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+async def one(inner: Core, world: World) -> AsyncIterator[Member]:
+    async with member(inner.database, world) as made:
+        yield made
+    world.check()
+
+
+async def test_a_session_runs_from_the_order_to_the_stop(inner: Core, world: World, one: Member) -> None:
+    event = await an_event(inner, 1)
+    channel = channel_of(event)
+    await go_live(inner, event)
+    await until(world.has_told("started"))
+    await until(world.sends(channel))
+    [number] = world.numbers(channel)
+    assert await rows(inner) == [(str(channel), number, "running", 0, "")]
+    await stop(inner, event)
+    await until(world.has_told("stopped"))
+    assert world.told() == [("started", str(event), number), ("stopped", str(event), number, "")]
+    assert await world.silent(channel)
+    assert [row[2] for row in await rows(inner)] == ["stopped"]
+
+
+async def test_each_start_has_a_higher_number(inner: Core, world: World, one: Member) -> None:
+    event = await an_event(inner, 1)
+    for times in range(1, 4):
+        await go_live(inner, event)
+        await until(world.has_told("started", times))
+        await stop(inner, event)
+        await until(world.has_told("stopped", times))
+    numbers = [number for _, _, number in world.told("started")]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 1_700_000_000, "higher than those of a database that was lost"
+
+
+async def test_one_that_crashes_is_started_again_with_the_next_number(inner: Core, world: World, one: Member) -> None:
+    event = await an_event(inner, 1)
+    channel = channel_of(event)
+    await go_live(inner, event)
+    await until(world.sends(channel))
+    one.kind.sessions[str(channel)].crash("exit code 1")
+    await until(world.has_told("started", 2))
+    first, second = (number for _, _, number in world.told("started"))
+    assert second > first
+    assert world.told("stopped") == [("stopped", str(event), first, "exit code 1")]
+    [(_, number, state, failures, _)] = await rows(inner)
+    assert (number, state, failures) == (second, "running", 1)
+    assert await inner.database.rows("SELECT restarts FROM sessions") == [(1,)]
+
+
+def test_the_first_try_comes_within_five_seconds_and_the_last_ones_once_a_minute() -> None:
+    waits = [RETRIES.after(failures) for failures in range(1, RETRIES.most)]
+    assert waits[0] <= 5
+    assert waits == sorted(waits)
+    assert waits[-1] == 60
+    assert RETRIES.after(10_000) == 60
+
+
+async def test_one_that_cannot_be_started_is_given_up_until_the_next_order(inner: Core, world: World, one: Member) -> None:
+    event = await an_event(inner, 1)
+    one.kind.fails = "the source does not answer"
+    await go_live(inner, event)
+    await until(world.has_told("failed"))
+    assert len(one.kind.starts) == FAST.most
+    assert world.told("failed")[0] == ("failed", str(event), one.kind.starts[-1], "the source does not answer")
+    assert [row[2:4] for row in await rows(inner)] == [("failed", FAST.most)]
+    await do(inner, ReleaseChannel(event, channel_of(event)))
+    one.kind.fails = ""
+    await stop(inner, event)
+    await go_live(inner, event)
+    await until(world.has_told("started"))
+    assert [row[2:4] for row in await rows(inner)] == [("running", 0)]
+
+
+async def test_a_worker_that_takes_over_tells_of_a_failure_and_starts_nothing(inner: Core, world: World) -> None:
+    event = await an_event(inner, 1)
+    async with member(inner.database, world) as one:
+        one.kind.fails = "no"
+        await go_live(inner, event)
+        await until(world.has_told("failed"))
+    told = len(world.told("failed"))
+    async with member(inner.database, world, name="two") as two:
+        await until(lambda: len(world.told("failed")) > told)
+        assert two.kind.starts == []
+
+
+async def test_what_has_nothing_to_run_is_given_up_at_once(inner: Core, world: World, one: Member) -> None:
+    event = await an_event(inner, 1)
+    one.kind.cannot = "nobody knows an encoder of the type x"
+    await go_live(inner, event)
+    await until(world.has_told("failed"))
+    assert (world.told(), len(one.kind.starts)) == (
+        [("failed", str(event), None, "nobody knows an encoder of the type x")] * len(world.told()),
+        1,
+    )
+
+
+async def test_a_forgiven_end_is_tried_again_for_ever(inner: Core, world: World, one: Member) -> None:
+    event = await an_event(inner, 1)
+    channel = str(channel_of(event))
+    await go_live(inner, event)
+    for times in range(1, FAST.most + 3):
+        await until(world.has_told("started", times))
+        one.kind.sessions[channel].crash("all points fail", forgiven=True)
+    await until(world.has_told("started", FAST.most + 3))
+    assert world.told("failed") == []
+
+
+async def test_nothing_is_started_again_after_a_stop(inner: Core, world: World, one: Member) -> None:
+    """Between a crash and the next try, during a start, and at any other moment."""
+    event = await an_event(inner, 1)
+    channel = channel_of(event)
+    await go_live(inner, event)
+    await until(world.sends(channel))
+    one.kind.sessions[str(channel)].crash()
+    await stop(inner, event)
+    await until(lambda: not one.worker.sessions)
+    starts = len(one.kind.starts)
+    one.kind.starting = asyncio.Event()
+    await go_live(inner, event)
+    await until(lambda: len(one.kind.starts) == starts + 1)
+    await stop(inner, event)
+    await asyncio.sleep(0.2)
+    one.kind.starting.set()
+    await until(lambda: not one.worker.sessions)
+    written = len(world.writes[str(channel)])
+    await asyncio.sleep(2 * FAST.longest)
+    assert len(one.kind.starts) == starts + 1
+    assert [row[2] for row in await rows(inner)] == ["stopped"]
+    assert len(world.writes[str(channel)]) == written
+
+
+async def test_two_events_follow_each_other_on_a_channel_without_an_overlap(inner: Core, world: World, one: Member) -> None:
+    first = await an_event(inner, 1)
+    second = await an_event(inner, 2, channel=1)
+    channel = channel_of(first)
+    for times, key in enumerate((first, second) * 3, start=1):
+        await go_live(inner, key, channel=channel)
+        await until(world.has_told("started", times))
+        await stop(inner, key)
+    await until(lambda: not one.worker.sessions)
+    assert [owner for _, owner, _ in world.told("started")] == [str(first), str(second)] * 3
+
+
+async def test_starts_and_stops_in_quick_succession_end_in_the_last_wish(inner: Core, world: World) -> None:
+    """100 rounds over three channels and two workers."""
+    random = Random(17)
+    events = [await an_event(inner, number) for number in (1, 2, 3)]
+    live = dict.fromkeys(events, False)
+    async with member(inner.database, world, name="one") as one, member(inner.database, world, name="two") as two:
+        for _ in range(100):
+            key = random.choice(events)
+            await (stop if live[key] else go_live)(inner, key)
+            live[key] = not live[key]
+            await asyncio.sleep(random.choice([0, 0, 0.01, 0.1]))
+        wanted = {channel_of(key) for key, on in live.items() if on}
+
+        def settled() -> bool:
+            running = {UUID(key) for each in (one, two) for key, of in each.worker.sessions.items() if of.statistics()}
+            return running == wanted and len(one.worker.sessions) + len(two.worker.sessions) == len(wanted)
+
+        await until(settled)
+        for key in wanted:
+            await until(world.sends(key))
+        for key in {channel_of(each) for each in events} - wanted:
+            assert await world.silent(key)
+    world.check()
+
+
+class TestTakeover:
+    async def test_a_dead_worker_is_replaced_within_seconds(self, inner: Core, second: Core, world: World) -> None:
+        events = [await an_event(inner, number) for number in range(1, 9)]
+        async with member(inner.database, world, name="one") as one, member(second.database, world, name="two") as two:
+            for key in events:
+                await go_live(inner, key)
+            await until(lambda: len(one.worker.sessions) + len(two.worker.sessions) == len(events))
+            await until(world.has_told("started", len(events)))
+            await one.die()
+            took = await until(lambda: len(two.worker.sessions) == len(events))
+            assert took < LEASE + LEASE / 3 + 20, "a lease, and the time until the next look; the rest is a busy machine"
+            for key in events:
+                await until(world.sends(channel_of(key)))
+        world.check()
+
+    async def test_a_worker_that_is_stopped_hands_over_at_once(self, inner: Core, second: Core, world: World) -> None:
+        event = await an_event(inner, 1)
+        channel = channel_of(event)
+        async with member(inner.database, world, name="one", lease=30.0) as one:
+            await go_live(inner, event)
+            await until(world.sends(channel))
+            async with member(second.database, world, name="two", lease=30.0) as two:
+                await until(lambda: two.worker._renewed > 0)
+                assert not two.worker.sessions, "what runs stays where it is"
+                await one.worker.stop()
+                one.worker._task = None
+                assert [row[2] for row in await rows(inner)] in (["handed_over"], ["starting"], ["running"])
+                assert await until(lambda: two.worker.sessions) < 10, "long before the lease of 30 seconds"
+                await until(world.sends(channel))
+        world.check()
+        assert world.told("stopped")[0][3] == "its worker was stopped"
+
+    async def test_what_a_dead_worker_left_is_ended_when_it_is_not_wanted_any_more(
+        self, inner: Core, second: Core, world: World
+    ) -> None:
+        event = await an_event(inner, 1)
+        async with member(inner.database, world, name="one") as one:
+            await go_live(inner, event)
+            await until(world.has_told("started"))
+            await one.die()
+            await stop(inner, event)
+            async with member(second.database, world, name="two") as two:
+                await until(world.has_told("stopped"))
+                assert two.kind.starts == []
+        assert [row[2] for row in await rows(inner)] == [SessionState.STOPPED]

@@ -1,0 +1,77 @@
+"""What the states of Events mean to the encoders of channels: the handler of the consumer.
+
+The orders of a channel are carried out in the order of the log, whichever Events they are from. There are none for a stop: the
+Event releases its channel in the same append.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
+from domain.media_event import events
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.on_air_handlers import ChannelOrder, OrderKind
+from domain.media_event.values import ENCODER_TRIGGERS, LIVE
+from domain.records.kinds.channel import Channel
+from projections.effects.orders import NewOrder, insert
+from projections.log.reader import LoggedEvent
+from projections.log.streams import Streams
+
+CONSUMER: Final = "encoding"
+_TOPICS: Final = frozenset({events.StateChanged.TOPIC, events.ForceStopped.TOPIC})
+
+
+def order_kind(event: DomainEvent) -> OrderKind | None:
+    """What an event of an Event orders for its channel, if it does."""
+    match event:
+        case events.StateChanged(state=state, trigger=trigger) if state in LIVE and trigger in ENCODER_TRIGGERS:
+            return OrderKind.TAKE
+        case events.ForceStopped():
+            return OrderKind.FREE
+    return None
+
+
+class EncodingOrders:
+    """`wake` wakes the worker of this process that carries them out."""
+
+    kinds: Final = frozenset({MediaEvent.KIND})
+
+    def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
+        self._streams = streams
+        self._mapper = mapper
+        self._wake = wake
+
+    async def begin(self, position: int) -> None:
+        """Nothing is kept in memory."""
+
+    async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
+        found = [(record, kind) for record in records if record.topic in _TOPICS and (kind := order_kind(self._read(record)))]
+        if not found:
+            return None
+        moved = {record.stream for record in records if record.topic == events.ChannelAssigned.TOPIC}
+        settled = await self._streams.as_of({record.stream for record, _ in found} - moved, records[-1].position)
+        orders = []
+        for record, kind in found:
+            roots = settled if record.stream in settled else await self._streams.as_of({record.stream}, record.position)
+            event = roots.get(record.stream)
+            if isinstance(event, MediaEvent) and (channel_id := event.details.channel_id) is not None:
+                body = ChannelOrder(kind=kind, event_id=event.key, order=record.version).model_dump_json()
+                correlation = json.loads(record.metadata).get("correlation_id") or ""
+                orders.append(NewOrder(record.position, Channel.stream(channel_id), body, record.event_id, correlation))
+        return orders or None
+
+    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
+        await insert(connection, effects, consumer=CONSUMER)
+
+    def wrote(self, effects: Sequence[NewOrder]) -> None:
+        self._wake()
+
+    def _read(self, record: LoggedEvent) -> DomainEvent:
+        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)

@@ -1,0 +1,49 @@
+"""Metrics of sessions, as the process counts them that runs them."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter
+
+
+class SessionMetrics:
+    """Labels are kinds of sessions."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = CollectorRegistry() if registry is None else registry
+        self._starts = Counter(
+            "medialedger_session_starts",
+            "Starts of sessions; failed: it could not be started",
+            ("kind", "outcome"),
+            registry=registry,
+        )
+        self._restarts = Counter(
+            "medialedger_session_restarts",
+            "Sessions that ended by themselves and were to start again",
+            ("kind",),
+            registry=registry,
+        )
+        self._given_up = Counter(
+            "medialedger_sessions_given_up",
+            "Sessions that are not started again until the next order",
+            ("kind",),
+            registry=registry,
+        )
+
+    def known(self, kind: str) -> None:
+        """Zeros are there before anything has happened, so that the first is an increase."""
+        for outcome in ("started", "failed"):
+            self._starts.labels(kind, outcome)
+        self._restarts.labels(kind)
+        self._given_up.labels(kind)
+
+    def started(self, kind: str) -> None:
+        self._starts.labels(kind, "started").inc()
+
+    def start_failed(self, kind: str) -> None:
+        self._starts.labels(kind, "failed").inc()
+
+    def restarted(self, kind: str) -> None:
+        self._restarts.labels(kind).inc()
+
+    def given_up(self, kind: str) -> None:
+        self._given_up.labels(kind).inc()

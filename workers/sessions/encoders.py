@@ -1,0 +1,119 @@
+"""Encoders of channels, as a kind of session: those of a channel are one session, for the Event that is on the air on it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from domain.configuration.channel import ChannelDocument
+from domain.configuration.encoding import EncoderPlan, encoder_plans
+from domain.configuration.secrets import opened
+from domain.kernel.command import Command
+from domain.kernel.encryption import SecretRef
+from domain.kernel.json_document import readable
+from domain.kernel.ports import Executor, Invocation, Outcome, ServiceNotes, Vault
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import RecordAudioInputs, RecordEncoderFailure, RecordEncoderStart, RecordEncoderStop
+from domain.media_event.ports import EventLookup
+from domain.media_event.values import AudioInput
+from domain.records.kinds.channel import Channel
+from domain.records.ports import RecordLookup
+from projections.sessions.store import Drawn, Wanted, WantedQuery
+from workers.ports import Encoder
+from workers.sessions.encoder_session import PATIENCE, AllFailing, EncoderSession, Patience
+from workers.sessions.kinds import CannotRun, StartFailed
+
+KIND: Final = "encoder"
+WANTED: Final = WantedQuery(
+    KIND, "SELECT on_air_channel_id::text, id::text, on_air_version FROM event_view WHERE on_air_channel_id IS NOT NULL"
+)
+_SYSTEM: Final = "system"
+
+_log = logging.getLogger(__name__)
+
+
+class EncoderSessions:
+    """The port `SessionKind`. `encoders` are by the type of an encoder in a channel's configuration; `points_fail` says whether the
+    points of a channel all fail, as those see it that ask them."""
+
+    wanted: Final = WANTED
+
+    def __init__(
+        self,
+        executor: Executor,
+        events: EventLookup,
+        records: RecordLookup,
+        *,
+        vault: Vault,
+        encoders: Mapping[str, Encoder],
+        notes: ServiceNotes,
+        points_fail: AllFailing,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self._executor = executor
+        self._events = events
+        self._records = records
+        self._vault = vault
+        self._encoders = encoders
+        self._notes = notes
+        self._points_fail = points_fail
+        self._patience = patience
+
+    async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> EncoderSession:
+        event = await self._events.by_id(UUID(wanted.owner))
+        channel = await self._records.find(Channel.KIND, wanted.key)
+        if event is None or channel is None:
+            raise StartFailed("there is no such Event or channel any more")
+        secrets = await self._opened(wanted.key, channel.details.secrets)
+        document = readable(ChannelDocument, opened(channel.details.configuration_json, secrets))
+        plans = encoder_plans(document, event.details)
+        if not drawn.restarts:
+            await self._note_left_out(plans, wanted.owner)
+        known = [(plan, self._encoders[plan.type]) for plan in plans if plan.type in self._encoders]
+        if not known:
+            raise CannotRun("the channel has no encoder of a type that is known here")
+        return await EncoderSession.started(
+            known,
+            channel=wanted.key,
+            drawn=drawn,
+            may_send=may_send,
+            tell=lambda found: self._tell(wanted, found),
+            points_fail=self._points_fail if event.details.auto_expire_publishing_points else None,
+            patience=self._patience,
+        )
+
+    async def report_start(self, wanted: Wanted, number: int) -> None:
+        await self._execute(RecordEncoderStart(UUID(wanted.owner), number))
+
+    async def report_stop(self, owner: str, number: int, *, reason: str) -> None:
+        await self._execute(RecordEncoderStop(UUID(owner), number, reason))
+
+    async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
+        outcome = await self._execute(RecordEncoderFailure(UUID(wanted.owner), wanted.wish, number, reason))
+        if outcome.position is not None:
+            message = f"the encoder was given up: {reason}; the next change to the state 1 or 2 starts it again"
+            await self._notes.warn(message, subject=wanted.owner)
+
+    async def _tell(self, wanted: Wanted, found: Sequence[AudioInput]) -> None:
+        await self._execute(RecordAudioInputs(UUID(wanted.owner), found))
+
+    async def _execute(self, command: Command[MediaEvent]) -> Outcome[MediaEvent]:
+        return await self._executor.execute(command, invocation=Invocation.by(_SYSTEM))
+
+    async def _opened(self, channel: str, secrets: Mapping[str, SecretRef]) -> dict[str, str]:
+        owner = Channel.stream(channel)
+        read = {place: await self._vault.read(ref.reference, owner=owner) for place, ref in secrets.items()}
+        return {place: secret for place, secret in read.items() if secret is not None}
+
+    async def _note_left_out(self, plans: Sequence[EncoderPlan], event: str) -> None:
+        for plan in plans:
+            name = f"the encoder {plan.index + 1} ({plan.name or 'without a name'})"
+            if plan.type not in self._encoders:
+                await self._notes.warn(f"{name} was not started: nobody knows its type here", subject=event)
+            if plan.unresolved:
+                await self._notes.warn(f"{name} has publishing points whose host is not known; nothing goes there", subject=event)
+        ignored = dict.fromkeys(option for plan in plans for option in plan.options.ignored)
+        if ignored:
+            await self._notes.warn(f"options were left out: {', '.join(ignored)}", subject=event)

@@ -1,0 +1,233 @@
+"""A session under one order: started, watched, started again after a fault, and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import partial
+from typing import Any, Final
+
+from projections.kernel.background_task import TRANSIENT, start_task
+from projections.sessions.store import Drawn, Hold, SessionState, SessionStore, Wanted
+from workers.kernel.session_metrics import SessionMetrics
+from workers.sessions.kinds import CannotRun, Ended, RunningSession, SessionKind, StartFailed
+from workers.sessions.reports import Reports
+
+_PAUSE: Final = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """`first` and `longest` are the seconds between a failure and the next start, `most` the failures in a row after which a
+    session is given up, `stable` the seconds of running after which those before count no more."""
+
+    first: float = 1.0
+    longest: float = 60.0
+    most: int = 10
+    stable: float = 60.0
+
+    def after(self, failures: int) -> float:
+        return min(self.first * 2.0 ** min(failures - 1, 16), self.longest)
+
+
+RETRIES: Final = Retries()
+
+
+class Stop(Enum):
+    """Why a session is stopped."""
+
+    ORDERED = auto()
+    REPLACED = auto()
+    """By a further order for the same key."""
+    HANDED_OVER = auto()
+    LOST = auto()
+    """Another worker has it."""
+
+
+class Session:
+    """`may_send` is that of the worker; a session that is to stop does not send either."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        kind: SessionKind,
+        *,
+        store: SessionStore,
+        hold: Hold,
+        host: str,
+        reports: Reports,
+        may_send: Callable[[], bool],
+        metrics: SessionMetrics,
+        retries: Retries,
+        ended: Callable[[], None],
+    ) -> None:
+        self.wanted = wanted
+        self.hold = hold
+        self.number = 0
+        self._kind = kind
+        self._store = store
+        self._host = host
+        self._reports = reports
+        self._worker_may_send = may_send
+        self._metrics = metrics
+        self._retries = retries
+        self._ended = ended
+        self._running: RunningSession | None = None
+        self._stop: Stop | None = None
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = start_task(self._run(), what=f"session of {self.wanted.key}")
+        self._task.add_done_callback(lambda _: self._ended())
+
+    @property
+    def done(self) -> bool:
+        """Nothing of it runs any more."""
+        return self._task is None or self._task.done()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop is not None
+
+    def stop(self, why: Stop) -> None:
+        """It is `done` when what ran has ended. The first reason counts, but for a loss."""
+        if self._stop is None or why is Stop.LOST:
+            self._stop = why
+            self._stopping.set()
+
+    async def finish(self) -> None:
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    def statistics(self) -> Mapping[str, Any] | None:
+        return None if self._running is None else self._running.statistics()
+
+    def _may_send(self) -> bool:
+        return self._stop is not Stop.LOST and self._worker_may_send()
+
+    async def _run(self) -> None:
+        failures: int | None = None
+        while self._stop is None:
+            drawn = await self._draw()
+            if drawn is None:
+                return
+            failures = drawn.failures if failures is None else failures
+            begun = time.monotonic()
+            end = await self._run_once(replace(drawn, failures=failures))
+            if end is None:
+                return
+            failures = 1 if time.monotonic() - begun > self._retries.stable else failures + 1
+            if isinstance(end, CannotRun) or (failures >= self._retries.most and not end.forgiven):
+                self._give_up(end, failures)
+                return
+            await self._wait(end, failures)
+
+    async def _draw(self) -> Drawn | None:
+        """Until the database answers, or the session is to stop."""
+        while self._stop is None:
+            try:
+                drawn = await self._store.draw(self.wanted, self.hold, host=self._host)
+            except Exception as fault:
+                _log.warning("the session of %s waits for its number: %s", self.wanted.key, fault)
+                await self._pause(_PAUSE)
+                continue
+            if drawn is not None:
+                self.number = drawn.number
+            return drawn
+        return None
+
+    async def _run_once(self, drawn: Drawn) -> Ended | CannotRun | None:
+        """Why it ended by itself; None when it was stopped."""
+        number, kind = drawn.number, self._store.kind
+        try:
+            self._running = await self._kind.start(self.wanted, drawn, may_send=self._may_send)
+        except CannotRun as nothing:
+            return nothing
+        except StartFailed as failure:
+            self._metrics.start_failed(kind)
+            return Ended(str(failure))
+        except TRANSIENT:
+            return Ended("the database does not answer", forgiven=True)
+        except Exception as fault:
+            _log.exception("the session %d of %s was not started", number, self.wanted.key)
+            self._metrics.start_failed(kind)
+            return Ended(f"{type(fault).__name__}")
+        self._metrics.started(kind)
+        if self._stop is None:
+            self._reports.add(partial(self._store.settle, self.wanted.key, number, state=SessionState.RUNNING))
+            self._reports.add(partial(self._kind.report_start, self.wanted, number))
+        end = await self._until_end(self._running)
+        await self._silence(final=self._stop is Stop.ORDERED)
+        if end is None or self._stop is not None:
+            self._settle_stop(number)
+            return None
+        self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=end.reason))
+        return end
+
+    async def _until_end(self, running: RunningSession) -> Ended | None:
+        watch = start_task(running.ended(), what=f"end of a session of {self.wanted.key}")
+        stop = start_task(self._stopping.wait(), what=f"stop of a session of {self.wanted.key}")
+        try:
+            await asyncio.wait({watch, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not watch.done():
+                return None
+            fault = watch.exception()
+            return watch.result() if fault is None else Ended(type(fault).__name__)
+        finally:
+            for task in (watch, stop):
+                task.cancel()
+            await asyncio.wait({watch, stop})
+
+    async def _silence(self, *, final: bool) -> None:
+        """Returns only when nothing is sent any more: the next session of the key starts after it."""
+        running = self._running
+        while running is not None:
+            try:
+                await running.stop(final=final)
+            except Exception:
+                _log.exception("the session %d of %s does not stop; trying again", self.number, self.wanted.key)
+                await asyncio.sleep(_PAUSE)
+            else:
+                self._running = running = None
+
+    def _settle_stop(self, number: int) -> None:
+        if self._stop is Stop.LOST:
+            return
+        handed_over = self._stop is Stop.HANDED_OVER
+        state = SessionState.HANDED_OVER if handed_over else SessionState.STOPPED
+        reason = "its worker was stopped" if handed_over else ""
+        self._reports.add(partial(self._store.settle, self.wanted.key, number, state=state, reason=reason))
+        self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=reason))
+
+    def _give_up(self, end: Ended | CannotRun, failures: int) -> None:
+        """The row says so first: a worker that takes over before the owner was told tells it again, and starts nothing."""
+        self._metrics.given_up(self._store.kind)
+        key, number, reason = self.wanted.key, self.number, end.reason
+        self._reports.add(partial(self._store.settle, key, number, state=SessionState.FAILED, reason=reason, failures=failures))
+        ran = None if isinstance(end, CannotRun) else number
+        self._reports.add(partial(self._kind.report_failure, self.wanted, ran, reason=reason))
+
+    async def _wait(self, end: Ended, failures: int) -> None:
+        self._metrics.restarted(self._store.kind)
+        seconds = self._retries.first if end.forgiven else self._retries.after(failures)
+        key, number = self.wanted.key, self.number
+        _log.warning("the session %d of %s ended: %s; starting again in %.0f s", number, key, end.reason, seconds)
+        self._reports.add(
+            partial(self._store.settle, key, number, state=SessionState.WAITING, reason=end.reason, failures=failures)
+        )
+        await self._pause(seconds)
+        if self._stop is not None:
+            self._settle_stop(self.number)
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()

@@ -1,0 +1,215 @@
+"""The worker of sessions: keeps what is wanted running, and nothing else, on the shards that it holds. ADR 0053.
+
+What is wanted is read again whenever the log may have changed it, and every second. A session is started, watched and stopped in a
+task of its own, so that none waits for another, and none for the database while it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from projections.consumers.leases import Assignment, ShardLeases, shard_of
+from projections.kernel.background_task import start_forever
+from projections.sessions.store import Hold, SessionRow, SessionState, SessionStore, Wanted
+from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.session_metrics import SessionMetrics
+from workers.kernel.wakeups import POLL, Waker
+from workers.sessions.kinds import SessionKind
+from workers.sessions.permit import TICKS, SendPermit
+from workers.sessions.reports import Reports
+from workers.sessions.session import RETRIES, Retries, Session, Stop
+
+CONSUMER: Final = "sessions"
+SHARDS: Final = 64
+LEASE: Final = 6.0
+"""Seconds after which the sessions of a worker that is dead or frozen go to another one, which looks three times as often."""
+_MIN_INTERVAL: Final = 0.05
+_STATISTICS: Final = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class SessionWorker(LeasedWorker):
+    """The sessions of one kind on one process. A role may have one for each kind, each with leases of its own."""
+
+    def __init__(
+        self,
+        kind: SessionKind,
+        store: SessionStore,
+        *,
+        leases: ShardLeases,
+        waker: Waker,
+        host: str,
+        metrics: SessionMetrics | None = None,
+        retries: Retries = RETRIES,
+    ) -> None:
+        super().__init__(leases, waker)
+        self._retries = retries
+        self._metrics = metrics or SessionMetrics()
+        self._metrics.known(store.kind)
+        self._kind = kind
+        self._store = store
+        self._host = host
+        self._sessions: dict[str, Session] = {}
+        self._permit = SendPermit(leases.lease)
+        self._reports = Reports()
+        self._reported = float("-inf")
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._ticking = start_forever(self._tick, what=f"permission of {self.name}")
+        await self._reports.start()
+        await super().start()
+
+    async def stop(self) -> None:
+        """Hand over: the sessions are stopped, then the leases released, then others are told of it by the log."""
+        await super().stop()
+        self._reports.go_on()
+        await self._reports.stop()
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.wait({self._ticking})
+
+    @property
+    def sessions(self) -> Mapping[str, Session]:
+        """Those that run here, by key."""
+        return self._sessions
+
+    @property
+    def _busy(self) -> int:
+        return len(self._sessions)
+
+    async def _tick(self) -> None:
+        self._permit.tick()
+        await asyncio.sleep(self._leases.lease / TICKS)
+
+    async def _turn(self) -> None:
+        await self._round()
+        await self._waker.sleep(POLL)
+        await asyncio.sleep(_MIN_INTERVAL)
+
+    async def _finish(self) -> None:
+        self._reports.pause()
+        self._stop_all(self._sessions.values(), Stop.HANDED_OVER)
+        await asyncio.gather(*(session.finish() for session in list(self._sessions.values())))
+
+    async def _round(self) -> None:
+        if await self._store.handed_over(self._assignment.leases):
+            self._renewed = float("-inf")
+        await self._renew()
+        held = self._assignment.leases
+        if not held or time.monotonic() >= self._assignment.until:
+            return
+        wanted = {one.key: one for one in await self._store.wanted() if self._shard(one.key) in held}
+        rows = {row.key: row for row in await self._store.under_way(held)}
+        self._stop_unwanted(wanted)
+        for key, one in wanted.items():
+            self._start_if_due(one, rows.get(key))
+        self._end_left_over([row for key, row in rows.items() if key not in wanted])
+        await self._report_statistics()
+
+    def _shard(self, key: str) -> int:
+        return shard_of(key, self._leases.shards)
+
+    def _stop_unwanted(self, wanted: Mapping[str, Wanted]) -> None:
+        for key, session in self._sessions.items():
+            one = wanted.get(key)
+            if one is None:
+                session.stop(Stop.ORDERED)
+            elif one != session.wanted:
+                session.stop(Stop.REPLACED)
+
+    def _start_if_due(self, one: Wanted, row: SessionRow | None) -> None:
+        """One that was given up under this order is told again instead: its owner may not know of it."""
+        if one.key in self._sessions:
+            return
+        if row is not None and row.state is SessionState.FAILED and row.wish == one.wish:
+            if not self._reports.left:
+                self._reports.add(partial(self._kind.report_failure, one, row.number, reason=row.reason))
+            return
+        shard = self._shard(one.key)
+        hold = Hold(self.name, self._leases.member, shard, self._assignment.leases[shard].epoch)
+        session = Session(
+            one,
+            self._kind,
+            store=self._store,
+            hold=hold,
+            host=self._host,
+            reports=self._reports,
+            may_send=lambda: self._permit.valid,
+            metrics=self._metrics,
+            retries=self._retries,
+            ended=partial(self._session_ended, one.key),
+        )
+        self._sessions[one.key] = session
+        session.start()
+
+    def _session_ended(self, key: str) -> None:
+        del self._sessions[key]
+        self._waker.wake()
+
+    def _end_left_over(self, rows: Sequence[SessionRow]) -> None:
+        """Sessions of workers that died before they could say that theirs ended, and that are not wanted any more."""
+        for row in rows:
+            if row.key not in self._sessions and row.state is not SessionState.FAILED:
+                self._reports.add(partial(self._store.settle, row.key, row.number, state=SessionState.STOPPED))
+                self._reports.add(partial(self._kind.report_stop, row.owner, row.number, reason=""))
+
+    async def _report_statistics(self) -> None:
+        now = time.monotonic()
+        if now - self._reported < _STATISTICS:
+            return
+        self._reported = now
+        found = {(key, one.number): one.statistics() for key, one in self._sessions.items() if not one.stopping}
+        documents = {key: document for key, document in found.items() if document is not None}
+        lost = await self._store.report(documents) if documents else set()
+        self._stop_all([self._sessions[key] for key, number in documents if key in lost and self._is(key, number)], Stop.LOST)
+
+    def _is(self, key: str, number: int) -> bool:
+        return key in self._sessions and self._sessions[key].number == number
+
+    # --- leases
+
+    async def _renew(self) -> bool:
+        renewed = await super()._renew()
+        if renewed:
+            self._permit_again()
+        return renewed
+
+    async def _renew_meanwhile(self) -> None:
+        before = self._assignment.until
+        await super()._renew_meanwhile()
+        if self._assignment.until > before:
+            self._permit_again()
+
+    def _permit_again(self) -> None:
+        self._permit.renewed(self._assignment.until - time.monotonic(), alone=self._assignment.alive == 1)
+
+    async def _begin_on_new_primary(self) -> None:
+        """The shards stay where they are: what the new primary says of them counts, and a session of a shard with another epoch
+        is lost."""
+        self._timeline = self._leases.timeline
+
+    def _releasable(self, held: Assignment) -> Collection[int]:
+        """Those without sessions: one that runs stays where it is."""
+        return held.excess - {self._shard(key) for key in self._sessions}
+
+    async def _assigned(self, assignment: Assignment) -> None:
+        held = assignment.leases
+        lost = [
+            session
+            for session in self._sessions.values()
+            if session.hold.shard not in held or held[session.hold.shard].epoch != session.hold.epoch
+        ]
+        if lost:
+            _log.warning("%s: %d sessions went to another worker; stopping them here", self.name, len(lost))
+        self._stop_all(lost, Stop.LOST)
+
+    def _stop_all(self, sessions: Collection[Session], why: Stop) -> None:
+        for session in list(sessions):
+            session.stop(why)
