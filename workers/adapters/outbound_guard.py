@@ -43,6 +43,7 @@ _INSIDE_6 = tuple(map(IPv6Network, _SPECIAL_6.split()))
 
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_BELOW_ORIGIN = re.compile(r"/origin/[A-Za-z0-9._()/-]+")
 
 
 def public(address: Address) -> bool:
@@ -66,10 +67,17 @@ class NotPublic(OSError):
 
 
 class Guard:
-    """Permits public addresses, and those of the networks that the operator allows."""
+    """Permits public addresses, and those of the networks that the operator allows. `origin` is where the built-in origin is, such
+    as `http://127.0.0.1:8080`: URLs below its `/origin/` may be reached too, at exactly this host and port."""
 
-    def __init__(self, allow: Sequence[Network] = ()) -> None:
+    def __init__(self, allow: Sequence[Network] = (), *, origin: str | None = None) -> None:
         self._allow = tuple(allow)
+        self._origin = None if origin is None else _OriginGuard(URL(origin))
+
+    def towards(self, url: URL) -> Guard:
+        """The guard for connections of this URL: its address may be another one than that of all others. Connections that were
+        opened by one guard must not be used for URLs of another."""
+        return self._origin if self._origin is not None and self._origin.holds(url) else self
 
     def permits(self, address: str) -> bool:
         """IPv4 written as IPv6 is checked as IPv4. A text that is no address is not permitted."""
@@ -88,6 +96,30 @@ class Guard:
         if family not in (socket.AF_INET, socket.AF_INET6) or not self.permits(address):
             raise NotPublic(address)
         return socket.socket(family, kind, protocol)
+
+
+class _OriginGuard(Guard):
+    """Permits the address of the built-in origin at its port. An origin that has a name is where the resolver finds that name: the
+    operator chose it."""
+
+    def __init__(self, origin: URL) -> None:
+        super().__init__()
+        self._where = origin.origin()
+
+    def holds(self, url: URL) -> bool:
+        return url.origin() == self._where and _BELOW_ORIGIN.fullmatch(url.raw_path) is not None and ".." not in url.raw_path
+
+    def towards(self, url: URL) -> Guard:
+        return self
+
+    def permits(self, address: str) -> bool:
+        host = self._where.raw_host or ""
+        return not _means_address(host) or _same(host, address)
+
+    def socket(self, where: AddrInfoType) -> socket.socket:
+        if where[4][1] != self._where.port:
+            raise NotPublic(str(where[4][0]))
+        return super().socket(where)
 
 
 class GuardedResolver(AbstractResolver):
@@ -152,6 +184,13 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return "%" not in host
+
+
+def _same(host: str, address: str) -> bool:
+    try:
+        return ip_address(host) == ip_address(address)
+    except ValueError:
+        return False
 
 
 def _is_name(host: str) -> bool:

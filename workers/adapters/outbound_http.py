@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from aiohttp.connector import Connection
 from yarl import URL
 
 from workers.adapters.outbound_answers import BoundedResponses
+from workers.adapters.outbound_connection import connected
 from workers.adapters.outbound_file import Receiving
 from workers.adapters.outbound_guard import Guard, GuardedResolver, Network, NotPublic, target
 from workers.kernel.shortage import SHORTAGES
@@ -44,10 +45,13 @@ _TOKEN = regex(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 class GuardedClient:
     """An HTTP client that keeps connections open and checks the address of each new one."""
 
-    def __init__(self, allow: Sequence[Network] = (), *, resolver: AbstractResolver | None = None) -> None:
-        self._guard = Guard(allow)
-        self._resolver = resolver or GuardedResolver(self._guard)
-        self._session: aiohttp.ClientSession | None = None
+    def __init__(
+        self, allow: Sequence[Network] = (), *, origin: str | None = None, resolver: AbstractResolver | None = None
+    ) -> None:
+        """`origin` as `Guard` has it."""
+        self._guard = Guard(allow, origin=origin)
+        self._resolver = resolver
+        self._sessions: dict[Guard, aiohttp.ClientSession] = {}
 
     async def request(
         self,
@@ -65,6 +69,61 @@ class GuardedClient:
         with _translated_errors(f"No complete answer within {seconds:g} s."):
             async with asyncio.timeout(seconds):
                 return await self._exchange(method, where, headers=headers, body=body, most=most, begun=begun)
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        pieces: AsyncIterable[bytes],
+        size: int | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+        seconds: float | None = None,
+    ) -> Reply:
+        """A request whose body is made while it is sent: `size` bytes, or in chunks until it is over. `seconds` bounds all of it.
+        What `pieces` raises ends the request as a lost connection does."""
+        begun = perf_counter()
+        where = target(url)
+        _check(headers)
+        known = {} if size is None else {"Content-Length": str(size)}
+        late = "It took too long." if seconds is None else f"No complete answer within {seconds:g} s."
+        with _translated_errors(late):
+            async with asyncio.timeout(seconds):
+                return await self._exchange(method, where, headers={**headers, **known}, body=pieces, most=1_024, begun=begun)
+
+    async def stream(self, url: str, *, seconds_without_data: float = 10.0) -> AsyncGenerator[bytes, None]:
+        """The body of a GET as it comes, without end where it has none. Redirects are followed. A status other than 200 is a
+        failure of kind protocol."""
+        late = f"No data came for {seconds_without_data:g} s."
+        where = target(url)
+        for _ in range(_REDIRECTS + 1):
+            with _translated_errors(late):
+                async with asyncio.timeout(seconds_without_data):
+                    answer = await self._session(where).get(where, headers={"Accept-Encoding": "identity"}, allow_redirects=False)
+            try:
+                if answer.status in _REDIRECTED and "location" in answer.headers:
+                    where = _redirected(where, answer.headers["location"])
+                    continue
+                if answer.status != 200:
+                    raise OutboundFailed("protocol", f"It answers with status {answer.status}.")
+                while True:
+                    with _translated_errors(late):
+                        async with asyncio.timeout(seconds_without_data):
+                            piece = await answer.content.readany()
+                    if not piece:
+                        return
+                    yield piece
+            finally:
+                answer.close()
+        raise OutboundFailed("protocol", f"The host redirects more than {_REDIRECTS} times.")
+
+    async def connect(self, authority: str, *, port: int, secure: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection for another protocol than HTTP, with TLS if `secure`, to the host of this authority of a URL."""
+        host = target(f"http://{authority}/").raw_host or ""
+        with _translated_errors(f"No connection within {CONNECT_SECONDS:g} s."):
+            found = await (self._resolver or GuardedResolver(self._guard)).resolve(host, port)
+            async with asyncio.timeout(CONNECT_SECONDS * 2):
+                return await connected(self._guard, found, name=host if secure else None)
 
     async def download(
         self,
@@ -100,7 +159,7 @@ class GuardedClient:
     async def _received(self, where: URL, headers: Mapping[str, str], *, receiving: Receiving, seconds: float) -> Downloaded | URL:
         """The whole response, or the URL of a redirect."""
         late = f"No data came for {seconds:g} s."
-        session = self._session or self._open()
+        session = self._session(where)
         with _translated_errors(late):
             async with asyncio.timeout(seconds):
                 answer = await session.get(where, headers=headers, allow_redirects=False)
@@ -121,9 +180,9 @@ class GuardedClient:
             answer.close()
 
     async def _exchange(
-        self, method: str, where: URL, *, headers: Mapping[str, str], body: bytes, most: int, begun: float
+        self, method: str, where: URL, *, headers: Mapping[str, str], body: bytes | AsyncIterable[bytes], most: int, begun: float
     ) -> Reply:
-        session = self._session or self._open()
+        session = self._session(where)
         answer = await session.request(method, where, headers=headers, data=body or None, allow_redirects=False)
         try:
             head = await _head(answer.content, most)
@@ -137,17 +196,25 @@ class GuardedClient:
             address=answer.address if isinstance(answer, _Answer) else "",
         )
 
-    def _open(self) -> aiohttp.ClientSession:
-        """At the first request: it needs a running event loop, which the composition root has not."""
+    def _session(self, where: URL) -> aiohttp.ClientSession:
+        """Open connections are used only for URLs of the guard that let them be opened. Made at the first request: it needs a
+        running event loop, which the composition root has not."""
+        guard = self._guard.towards(where)
+        session = self._sessions.get(guard)
+        if session is None:
+            session = self._sessions[guard] = self._open(guard)
+        return session
+
+    def _open(self, guard: Guard) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
-            resolver=self._resolver,
-            socket_factory=self._guard.socket,
+            resolver=self._resolver or GuardedResolver(guard),
+            socket_factory=guard.socket,
             ttl_dns_cache=NAMES_SECONDS,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             limit=0,  # callers limit their concurrency; waiting here would look like a slow receiver
         )
         connector._factory = partial(BoundedResponses, loop=asyncio.get_running_loop())  # type: ignore[assignment]  # a subclass
-        self._session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": _AGENT},
@@ -157,11 +224,10 @@ class GuardedClient:
             response_class=_Answer,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         )
-        return self._session
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        for session in self._sessions.values():
+            await session.close()
 
 
 class _Answer(aiohttp.ClientResponse):

@@ -1,0 +1,46 @@
+"""Each encoder with its world."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.contract.encoder.ffmpeg_stage import LOCAL, OverFfmpeg
+from tests.contract.encoder.http_stage import OverHttp
+from tests.contract.encoder.stages import InMemory, Stage
+from tests.workers.encoders.foreign import foreign_encoder
+from tests.workers.encoders.receiver import Receiver, receiving
+from workers.adapters.outbound_http import GuardedClient
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as found:
+        yield found
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[GuardedClient]:
+    client = GuardedClient(LOCAL)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def over_ffmpeg(receiver: Receiver, client: GuardedClient) -> Stage:
+    return OverFfmpeg(receiver, client)
+
+
+@pytest.fixture
+async def over_http(client: GuardedClient) -> AsyncIterator[Stage]:
+    async with foreign_encoder() as foreign:
+        yield OverHttp(foreign, client)
+
+
+@pytest.fixture(params=["memory", "ffmpeg", "http"])
+def stage(request: pytest.FixtureRequest) -> Stage:
+    if request.param == "memory":
+        return InMemory()
+    found: Stage = request.getfixturevalue(f"over_{request.param}")
+    return found

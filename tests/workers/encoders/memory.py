@@ -1,0 +1,123 @@
+"""The encoder in memory: it sends pieces to points in memory, as often as the event loop lets it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from domain.configuration.encoder_settings import encode_settings
+from domain.configuration.encoding import FFMPEG, EncoderPlan, PointPlan
+from domain.kernel.errors import Malformed
+from domain.media_event.values import AudioInput
+from projections.kernel.background_task import start_task
+from workers.ports import EncoderFailed, EncoderStatistics, PointStatistics
+
+BEAT = 0.01
+PIECE = 1_000
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(eq=False)
+class MemoryPoint:
+    """A publishing point. `refusal` is the sentence that it answers with."""
+
+    refusal: str = ""
+    pieces: list[int] = field(default_factory=list)
+    """The session of each piece that arrived."""
+
+
+@dataclass
+class MemoryEncoder:
+    """`points` are found by URL, and made when they are first sent to. `failure`: why no start succeeds; `found`: the audio inputs
+    that an encoder finds."""
+
+    points: dict[str, MemoryPoint] = field(default_factory=dict)
+    running: list[MemoryRun] = field(default_factory=list)
+    failure: str = ""
+    found: Sequence[AudioInput] | None = None
+
+    async def start(self, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]) -> MemoryRun:
+        fault = self.failure or await self.check(plan)
+        if fault:
+            raise EncoderFailed(fault)
+        run = MemoryRun(self, plan, channel=channel, session=session, may_send=may_send)
+        self.running.append(run)
+        return run
+
+    async def check(self, plan: EncoderPlan) -> str | None:
+        if plan.type == FFMPEG:
+            try:
+                encode_settings(plan)
+            except Malformed as refusal:
+                return str(refusal)
+        return self.failure or next((sent.refusal for each in plan.points if (sent := self.point(each)).refusal), None)
+
+    def point(self, plan: PointPlan) -> MemoryPoint:
+        return self.points.setdefault(plan.url, MemoryPoint())
+
+
+class MemoryRun:
+    """One start of it, until `stop` or `end`."""
+
+    def __init__(
+        self, encoder: MemoryEncoder, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]
+    ) -> None:
+        self.plan = plan
+        self.channel = channel
+        self.session = session
+        self._encoder = encoder
+        self._may_send = may_send
+        self._why: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._sent = [PointStatistics(each.encoder, each.index, each.url.partition("?")[0]) for each in plan.points]
+        self._frames = 0
+        self._task = start_task(self._send(), what="encoder in memory")
+
+    @property
+    def alive(self) -> bool:
+        return not self._why.done()
+
+    def end(self, why: str) -> None:
+        """By itself, as when its source is over."""
+        if self.alive:
+            self._why.set_result(why)
+        self._task.cancel()
+
+    async def ended(self) -> str:
+        return await asyncio.shield(self._why)
+
+    async def stop(self, *, final: bool = True) -> None:
+        self.end("")
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self in self._encoder.running:
+            self._encoder.running.remove(self)
+
+    def statistics(self) -> EncoderStatistics:
+        sent = sum(each.bytes for each in self._sent)
+        return EncoderStatistics(BEGAN, bytes=sent, frames=self._frames, points=tuple(self._sent))
+
+    def audio_inputs(self) -> Sequence[AudioInput] | None:
+        return self._encoder.found
+
+    async def _send(self) -> None:
+        while True:
+            self._frames += 1
+            for place, plan in enumerate(self.plan.points):
+                self._sent[place] = self._written(self._encoder.point(plan), self._sent[place])
+            await asyncio.sleep(BEAT)
+
+    def _written(self, point: MemoryPoint, before: PointStatistics) -> PointStatistics:
+        refusal = "it may not send" if not self._may_send() else point.refusal
+        if not refusal:
+            point.pieces.append(self.session)
+        return PointStatistics(
+            before.encoder,
+            before.index,
+            before.url,
+            bytes=before.bytes + (0 if refusal else PIECE),
+            connected=not refusal,
+            reconnects=before.reconnects + (1 if not refusal and before.last_error else 0),
+            dropped=before.dropped + (1 if refusal else 0),
+            last_error=refusal,
+        )

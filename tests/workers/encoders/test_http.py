@@ -1,0 +1,107 @@
+"""Somebody else's encoder over HTTP: what it is told, its lease, and what it may answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from domain.configuration.encoding import EncoderPlan
+from domain.configuration.streaming_options import encoder_options
+from domain.media_event.values import AudioInput
+from tests.contract.encoder.conftest import client
+from tests.contract.encoder.http_stage import http_plan
+from tests.projections.log.helpers import until
+from tests.workers.encoders.foreign import KEY, Foreign, foreign_encoder
+from workers.adapters.encoders.http import HttpEncoder
+from workers.adapters.outbound_http import GuardedClient
+from workers.ports import EncoderFailed
+
+__all__ = ["client"]
+
+
+@pytest.fixture
+async def foreign() -> AsyncIterator[Foreign]:
+    async with foreign_encoder() as found:
+        yield found
+
+
+@pytest.fixture
+def encoder(client: GuardedClient) -> HttpEncoder:
+    return HttpEncoder(
+        client,
+        lambda: datetime.now(UTC),
+        lambda url, session: {"Authorization": f"Bearer {session} for {url}"},
+        lease=2.0,
+        poll=0.05,
+    )
+
+
+async def test_it_is_told_all_that_it_needs_and_its_key_in_the_header_only(encoder: HttpEncoder, foreign: Foreign) -> None:
+    plan = http_plan(foreign, quality="best")
+    options = encoder_options("-g 50 --archive", dvr_length=30, max_bitrate=4_000_000)
+    plan = EncoderPlan(0, "enc-1", "http", plan.specific, plan.points, options)
+    run = await encoder.start(plan, channel="news", session=9, may_send=lambda: True)
+    order = foreign.sessions[9].order
+    assert (order["session"], order["channel"], order["encoder"], order["leaseSeconds"]) == (9, "news", "enc-1", 2.0)
+    assert order["settings"] == {"quality": "best"}
+    assert (order["options"]["dvrLength"], order["options"]["encode"], order["options"]["archive"]) == (30, {"-g": "50"}, True)
+    url = plan.points[1].url
+    assert order["points"][1] == {"index": 1, "url": url, "headers": {"Authorization": f"Bearer 9 for {url}", "X-Session": "9"}}
+    assert KEY not in str(order)
+    await until(lambda: run.audio_inputs() and run.statistics().bytes)
+    assert run.audio_inputs() == [AudioInput(id="a", name="Original", index=0, language="en")]
+    assert run.statistics().points[0].url == "https://origin.example/live/0"
+    await run.stop(final=False)
+    assert foreign.stops == [{"force": False, "final": False}]
+    assert not any(KEY in line or "point-key" in line for line in foreign.requests)
+
+
+async def test_a_start_that_is_repeated_is_one_session(encoder: HttpEncoder, foreign: Foreign) -> None:
+    runs = [await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True) for _ in range(2)]
+    assert len(foreign.sessions) == 1
+    await asyncio.gather(*(run.stop() for run in runs))
+
+
+async def test_what_it_says_is_shown_without_its_key(encoder: HttpEncoder, foreign: Foreign) -> None:
+    with pytest.raises(EncoderFailed, match=r"status 422: No camera") as refusal:
+        await encoder.start(http_plan(foreign, refuse="No camera,\n"), channel="news", session=1, may_send=lambda: True)
+    assert KEY not in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    with pytest.raises(EncoderFailed, match="status 401") as refusal:
+        await encoder.start(http_plan(foreign, key="wrong-key"), channel="news", session=1, may_send=lambda: True)
+    assert "wrong-key" not in str(refusal.value)
+    assert "status 401" in str(await encoder.check(http_plan(foreign, key="wrong-key")))
+    assert await encoder.check(http_plan(foreign)) is None
+
+
+async def test_an_encoder_that_is_gone_has_ended_when_its_lease_has(encoder: HttpEncoder, foreign: Foreign) -> None:
+    run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    del foreign.sessions[9]
+    async with asyncio.timeout(60):
+        why = await run.ended()
+    assert why.startswith("Its status was not told for 2 s: The encoder answers with status 404")
+    await run.stop()
+
+
+async def test_a_stop_without_an_answer_waits_for_the_lease(client: GuardedClient, foreign: Foreign) -> None:
+    encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=2.0, poll=0.05, seconds=0.3)
+    run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
+    await until(lambda: foreign.arrived.get(0))
+    foreign.deaf = True
+    async with asyncio.timeout(60):
+        await run.stop()
+    assert not foreign.sessions[9].live
+    sent = len(foreign.arrived[0])
+    await asyncio.sleep(0.2)  # nothing may come: there is no event to wait for
+    assert len(foreign.arrived[0]) == sent
+
+
+@pytest.mark.parametrize("url", ["", "rtmp://h/x", "http://169.254.169.254/", "http://[::1"])
+async def test_addresses_that_are_no_encoders(encoder: HttpEncoder, foreign: Foreign, url: str) -> None:
+    plan = http_plan(foreign, url=url)
+    with pytest.raises(EncoderFailed):
+        await encoder.start(plan, channel="news", session=1, may_send=lambda: True)
+    assert await encoder.check(plan) is not None

@@ -1,0 +1,186 @@
+"""CMAF as ffmpeg writes it to a pipe: headers and fragments of one track (ISO/IEC 14496-12 and 23000-19).
+
+Read here, so that all publishing points get the same bytes with the same borders, and no program needs an address of theirs."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+LARGEST: Final = 64 * 1024 * 1024
+"""Bytes of one box. A fragment is half a second of media."""
+_HEAD: Final = 8
+_NOT_SYNC: Final = 0x10000
+_CONTAINERS: Final = frozenset({b"moov", b"trak", b"mdia", b"minf", b"stbl", b"moof", b"traf", b"mvex"})
+
+
+class NotCmaf(ValueError):
+    """What came from the pipe is not what ffmpeg writes."""
+
+
+class Boxes:
+    """Cuts a stream of bytes into the boxes of its top level."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Type and bytes, with the head, of each box that is complete now."""
+        self._rest += piece
+        while len(self._rest) >= _HEAD:
+            size, kind = struct.unpack_from(">I4s", self._rest)
+            if not _HEAD <= size <= LARGEST:
+                raise NotCmaf(f"a box of {size} bytes")
+            if len(self._rest) < size:
+                return
+            box = bytes(self._rest[:size])
+            del self._rest[:size]
+            yield kind, box
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """`duration` and `shift`, of the time that it is shown at, are in ticks."""
+
+    size: int
+    duration: int
+    shift: int
+    key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """`time` and `duration` are in ticks, `data` are moof and mdat."""
+
+    time: int
+    duration: int
+    data: bytes = field(repr=False)
+    samples: Sequence[Sample] = field(repr=False)
+    media: int = 0
+    """Where in `data` the first sample begins."""
+
+    @property
+    def key(self) -> bool:
+        return bool(self.samples) and self.samples[0].key
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The header of a track. `codec` as RFC 6381 has it, `configuration` is that of the decoder."""
+
+    data: bytes = field(repr=False)
+    timescale: int
+    codec: str
+    configuration: bytes = field(repr=False)
+    width: int = 0
+    height: int = 0
+
+
+def header(data: bytes) -> Header:
+    """Of ftyp and moov."""
+    boxes = {kind: (at, end) for kind, at, end in _walk(data, 0, end=len(data))}
+    try:
+        at, _ = boxes[b"mdhd"]
+        timescale = struct.unpack_from(">I", data, at + (20 if data[at] else 12))[0]
+        entry = boxes[b"stsd"][0] + 8
+        kind = data[entry + 4 : entry + 8]
+        if kind == b"avc1":
+            width, height = struct.unpack_from(">HH", data, entry + 32)
+            configuration = _inside(data, entry + 86, name=b"avcC")
+            return Header(data, timescale, f"avc1.{configuration[1:4].hex()}", configuration, width, height)
+        if kind == b"mp4a":
+            descriptor = _inside(data, entry + 36, name=b"esds")
+            return Header(data, timescale, "mp4a.40.2", _specific_config(descriptor))
+    except (KeyError, IndexError, struct.error) as fault:
+        raise NotCmaf("a header that cannot be read") from fault
+    raise NotCmaf("a header of another codec")
+
+
+def fragment(moof: bytes, mdat: bytes, *, shift: int = 0) -> Fragment:
+    """`shift`, in ticks, is added to its time."""
+    data = bytearray(moof)
+    boxes = {kind: (at, end) for kind, at, end in _walk(moof, 0, end=len(moof))}
+    try:
+        at, _ = boxes[b"tfdt"]
+        if moof[at] != 1:
+            raise NotCmaf("a time of 32 bits")
+        time = struct.unpack_from(">Q", moof, at + 4)[0] + shift
+        struct.pack_into(">Q", data, at + 4, time)
+        defaults = _defaults(moof, boxes[b"tfhd"][0])
+        samples, offset = _samples(moof, boxes[b"trun"][0], defaults=defaults)
+    except (KeyError, IndexError, struct.error) as fault:
+        raise NotCmaf("a fragment that cannot be read") from fault
+    return Fragment(time, sum(one.duration for one in samples), bytes(data) + mdat, samples, offset)
+
+
+def _walk(data: bytes, at: int, *, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """Each box: its type, where its content begins and ends."""
+    while at + _HEAD <= end:
+        size, kind = struct.unpack_from(">I4s", data, at)
+        if size < _HEAD or at + size > end:
+            raise NotCmaf("a box that is longer than what it is in")
+        yield kind, at + _HEAD, at + size
+        if kind in _CONTAINERS:
+            yield from _walk(data, at + _HEAD, end=at + size)
+        at += size
+
+
+def _inside(data: bytes, at: int, *, name: bytes) -> bytes:
+    """The content of a box of a sample entry, which begins at `at`."""
+    while True:
+        size, kind = struct.unpack_from(">I4s", data, at)
+        if kind == name:
+            return data[at + _HEAD : at + size]
+        if size < _HEAD:
+            raise NotCmaf("a sample entry that cannot be read")
+        at += size
+
+
+def _specific_config(descriptor: bytes) -> bytes:
+    """AudioSpecificConfig: the content of the descriptor with the tag 5 (ISO/IEC 14496-1)."""
+    at = 4
+    while at < len(descriptor):
+        tag, at = descriptor[at], at + 1
+        size = 0
+        while True:
+            byte, at = descriptor[at], at + 1
+            size = size << 7 | byte & 0x7F
+            if not byte & 0x80:
+                break
+        if tag == 5:
+            return descriptor[at : at + size]
+        at += {3: 3, 4: 13}.get(tag, size)
+    raise NotCmaf("no configuration of AAC")
+
+
+def _defaults(moof: bytes, at: int) -> tuple[int, int, int]:
+    """Duration, size and flags that samples have by default."""
+    flags = int.from_bytes(moof[at + 1 : at + 4])
+    place = at + 8 + (8 if flags & 1 else 0) + (4 if flags & 2 else 0)
+    found = []
+    for bit in (0x8, 0x10, 0x20):
+        found.append(struct.unpack_from(">I", moof, place)[0] if flags & bit else 0)
+        place += 4 if flags & bit else 0
+    return found[0], found[1], found[2]
+
+
+def _samples(moof: bytes, at: int, *, defaults: tuple[int, int, int]) -> tuple[Sequence[Sample], int]:
+    """And where in the fragment the first of them begins."""
+    flags = int.from_bytes(moof[at + 1 : at + 4])
+    count, place = struct.unpack_from(">I", moof, at + 4)[0], at + 8
+    offset, first = 0, None
+    if flags & 0x1:
+        offset, place = struct.unpack_from(">i", moof, place)[0], place + 4
+    if flags & 0x4:
+        first, place = struct.unpack_from(">I", moof, place)[0], place + 4
+    samples = []
+    for index in range(count):
+        values = []
+        for bit, usual in ((0x100, defaults[0]), (0x200, defaults[1]), (0x400, defaults[2]), (0x800, 0)):
+            values.append(struct.unpack_from(">i" if bit == 0x800 else ">I", moof, place)[0] if flags & bit else usual)
+            place += 4 if flags & bit else 0
+        own = first if first is not None and index == 0 else values[2]
+        samples.append(Sample(values[1], values[0], values[3], not own & _NOT_SYNC))
+    return samples, offset

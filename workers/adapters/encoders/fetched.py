@@ -1,0 +1,165 @@
+"""A stream that is fetched for an encode: one body over HTTP, or the segments of an HLS playlist one after the other.
+
+ffmpeg would follow any address that a playlist names. So the playlist is read here, and each address passes the outbound client."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from asyncio import StreamWriter
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urljoin
+
+from workers.adapters.outbound_http import GuardedClient
+from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
+
+_HEAD: Final = 524_288
+_HEAD_SECONDS: Final = 4.0
+_MOST_PLAYLIST: Final = 2_097_152
+_LIVE_EDGE: Final = 3
+_ATTRIBUTE: Final = re.compile(r'([A-Z0-9-]+)=("[^"]*"|[^,]*)')
+
+
+class Fetched:
+    """`head` first, then `feed` or `close`."""
+
+    def __init__(self, client: GuardedClient, url: str) -> None:
+        self._client = client
+        self._url = url
+        self._pieces: AsyncGenerator[bytes, None] = self._all()
+        self._head = b""
+        self._next: asyncio.Future[bytes] | None = None
+
+    async def head(self) -> bytes:
+        """The beginning, as much as comes soon. Raises `OutboundRefused`, `OutboundFailed` or `EncoderFailed`."""
+        with suppress(StopAsyncIteration):
+            self._head = await anext(self._pieces)
+        deadline = asyncio.get_running_loop().time() + _HEAD_SECONDS
+        while 0 < len(self._head) < _HEAD:
+            self._next = self._next or asyncio.ensure_future(self._following())
+            done, _ = await asyncio.wait([self._next], timeout=deadline - asyncio.get_running_loop().time())
+            if not done or self._next.exception() is not None or not (piece := self._next.result()):
+                break  # `feed` meets what it is
+            self._head += piece
+            self._next = None
+        return self._head
+
+    async def feed(self, writer: StreamWriter) -> str:
+        """Until the stream or the process ends."""
+        try:
+            writer.write(self._head)
+            self._head = b""
+            while piece := await (self._next or self._following()):
+                self._next = None
+                writer.write(piece)
+                await writer.drain()
+        except (OutboundRefused, OutboundFailed, EncoderFailed) as fault:
+            return str(fault)
+        except ConnectionError:
+            return ""
+        finally:
+            writer.close()
+            await self.close()
+        return ""
+
+    async def close(self) -> None:
+        if self._next is not None and not self._next.done():
+            self._next.cancel()
+            await asyncio.gather(self._next, return_exceptions=True)
+        await self._pieces.aclose()
+
+    async def _following(self) -> bytes:
+        """Empty at the end."""
+        return await anext(self._pieces, b"")
+
+    async def _all(self) -> AsyncGenerator[bytes, None]:
+        body = self._client.stream(self._url)
+        try:
+            first = await anext(body, b"")
+            if not first.lstrip(b"\xef\xbb\xbf").startswith(b"#EXTM3U"):
+                yield first
+                async for piece in body:
+                    yield piece
+                return
+        finally:
+            await body.aclose()
+        async for piece in self._segments(await self._media_playlist()):
+            yield piece
+
+    async def _media_playlist(self) -> str:
+        """Its URL: that of the rendition with the highest bitrate where the playlist names several."""
+        lines = await self._lines(self._url)
+        best, chosen = -1, ""
+        for place, line in enumerate(lines[:-1]):
+            if line.startswith("#EXT-X-STREAM-INF:"):
+                said = dict(_ATTRIBUTE.findall(line))
+                rate = int(said.get("BANDWIDTH", "0")) if said.get("BANDWIDTH", "0").isdigit() else 0
+                if rate > best:
+                    best, chosen = rate, urljoin(self._url, lines[place + 1])
+        if any(line.startswith("#EXT-X-MEDIA:TYPE=AUDIO") and "URI=" in line for line in lines):
+            raise EncoderFailed("encoderSpecific.source.url: its sound is in playlists of its own, which cannot be read.")
+        return chosen or self._url
+
+    async def _segments(self, url: str) -> AsyncGenerator[bytes, None]:
+        last, header = -1, ""
+        while True:
+            playlist = _playlist(await self._lines(url), url)
+            new = [each for each in playlist.segments if each.number > last]
+            for segment in new if last >= 0 or playlist.ended else new[-_LIVE_EDGE:]:
+                if segment.header != header:
+                    header = segment.header
+                    async for piece in self._client.stream(header):
+                        yield piece
+                async for piece in self._client.stream(segment.url):
+                    yield piece
+                last = segment.number
+            if playlist.ended:
+                return
+            await asyncio.sleep(playlist.target if new else playlist.target / 2)
+
+    async def _lines(self, url: str) -> list[str]:
+        text = b""
+        async for piece in self._client.stream(url):
+            text += piece
+            if len(text) > _MOST_PLAYLIST:
+                raise EncoderFailed("encoderSpecific.source.url: its playlist is too long.")
+        return [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    number: int
+    url: str
+    header: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Playlist:
+    segments: list[_Segment]
+    target: float
+    ended: bool
+
+
+def _playlist(lines: list[str], url: str) -> _Playlist:
+    target, number, header, ended = 2.0, 0, "", False
+    found: list[_Segment] = []
+    for line in lines:
+        name, _, value = line.partition(":")
+        match name:
+            case "#EXT-X-TARGETDURATION" if value.isdigit():
+                target = min(max(float(value), 1.0), 30.0)
+            case "#EXT-X-MEDIA-SEQUENCE" if value.isdigit():
+                number = int(value)
+            case "#EXT-X-KEY" if "METHOD=NONE" not in value:
+                raise EncoderFailed("encoderSpecific.source.url: it is encrypted, which cannot be read.")
+            case "#EXT-X-MAP":
+                header = urljoin(url, dict(_ATTRIBUTE.findall(value)).get("URI", "").strip('"'))
+            case "#EXT-X-ENDLIST":
+                ended = True
+            case _ if not line.startswith("#"):
+                found.append(_Segment(number, urljoin(url, line), header))
+                number += 1
+    return _Playlist(found, target, ended)

@@ -1,0 +1,272 @@
+"""The encoder of somebody else, controlled over HTTP: docs/reference/api/encoders.md.
+
+It has a lease: where nobody asks for its status any more, it stops by itself. So a worker that is dead or frozen needs no one to
+stop its encoders."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr
+
+from domain.configuration.encoder_settings import http_settings
+from domain.configuration.encoding import EncoderPlan
+from domain.kernel.clock import Clock
+from domain.kernel.errors import Malformed
+from domain.kernel.json_document import Section, readable
+from domain.media_event.values import AudioInput
+from projections.kernel.background_task import start_task
+from workers.adapters.encoders.point import SESSION, shown
+from workers.ports import EncoderFailed, EncoderStatistics, Outbound, OutboundFailed, OutboundRefused, PointStatistics, Reply
+
+LEASE: Final = 10.0
+"""Seconds without a request after which the encoder stops by itself."""
+POLL: Final = 1.0
+SECONDS: Final = 5.0
+"""For each request."""
+_MOST: Final = 262_144
+_LONGEST: Final = 300
+
+Headers = Callable[[str, int], Mapping[str, str]]
+_Count = Annotated[StrictInt, Field(ge=0)]
+
+
+class PointStatus(Section):
+    index: _Count | None = None
+    bytes: _Count | None = None
+    connected: StrictBool | None = None
+    reconnects: _Count | None = None
+    dropped: _Count | None = None
+    last_error: StrictStr | None = None
+
+
+class AudioInputStatus(Section):
+    id: StrictStr | None = None
+    name: StrictStr | None = None
+    index: _Count | None = None
+    language: StrictStr | None = None
+
+
+class Status(Section):
+    state: StrictStr | None = None
+    reason: StrictStr | None = None
+    bytes: _Count | None = None
+    frames: _Count | None = None
+    fps: float | None = None
+    bitrate: float | None = None
+    points: tuple[PointStatus, ...] | None = None
+    audio_inputs: tuple[AudioInputStatus, ...] | None = None
+
+
+@dataclass(frozen=True)
+class HttpEncoder:
+    """`headers`: those that the encoder sends to a publishing point, such as the token of the built-in origin."""
+
+    outbound: Outbound
+    clock: Clock
+    headers: Headers
+    lease: float = LEASE
+    poll: float = POLL
+    seconds: float = SECONDS
+
+    async def start(self, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]) -> RunningHttp:
+        remote = self._remote(plan)
+        points = [
+            {"index": point.index, "url": point.url, "headers": {**self.headers(point.url, session), SESSION: str(session)}}
+            for point in plan.points
+        ]
+        if not points:
+            raise EncoderFailed("It has no publishing point that is known.")
+        order = {"session": session, "channel": channel, "leaseSeconds": self.lease, "points": points, **_wishes(plan)}
+        if not may_send():
+            raise EncoderFailed("This worker may not start it any more.")
+        await remote.asked("PUT", session, body=order)
+        return RunningHttp(self, plan, remote=remote, session=session, may_send=may_send)
+
+    async def check(self, plan: EncoderPlan) -> str | None:
+        try:
+            await self._remote(plan).asked("GET")
+        except EncoderFailed as fault:
+            return str(fault)
+        return None
+
+    def _remote(self, plan: EncoderPlan) -> _Remote:
+        try:
+            settings = http_settings(plan)
+        except Malformed as refusal:
+            raise EncoderFailed(f"{refusal}.") from None
+        if not settings.url:
+            raise EncoderFailed("encoderSpecific.url: is required.")
+        return _Remote(self.outbound, settings.url, key=settings.api_key or "", seconds=self.seconds)
+
+
+class RunningHttp:
+    """A session of it. Its status is asked for as long as this worker may send."""
+
+    def __init__(
+        self, encoder: HttpEncoder, plan: EncoderPlan, *, remote: _Remote, session: int, may_send: Callable[[], bool]
+    ) -> None:
+        self._encoder = encoder
+        self._plan = plan
+        self._remote = remote
+        self._session = session
+        self._may_send = may_send
+        self._since = encoder.clock()
+        self._renewed = time.monotonic()
+        self._status = readable(Status, {})
+        self._fault = ""
+        self._stopped = False
+        self._why: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._task = start_task(self._watch(), what="status of an encoder")
+
+    async def ended(self) -> str:
+        return await asyncio.shield(self._why)
+
+    async def stop(self, *, final: bool = True) -> None:
+        """Without its answer, its lease is waited for."""
+        self._say("")
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self._stopped:
+            return
+        for force in (False, True):
+            with suppress(EncoderFailed):
+                await self._remote.asked("DELETE", self._session, body={"force": force, "final": final}, gone=True)
+                self._stopped = True
+                return
+        await asyncio.sleep(max(0.0, self._renewed + self._encoder.lease - time.monotonic()))
+        self._stopped = True
+
+    def statistics(self) -> EncoderStatistics:
+        found = self._status
+        return EncoderStatistics(
+            self._since,
+            bytes=found.bytes or 0,
+            frames=found.frames or 0,
+            fps=found.fps or 0.0,
+            bitrate=found.bitrate or 0.0,
+            last_error=self._fault,
+            points=tuple(self._points()),
+        )
+
+    def audio_inputs(self) -> Sequence[AudioInput] | None:
+        if self._status.audio_inputs is None:
+            return None
+        found = []
+        for place, one in enumerate(self._status.audio_inputs):
+            index = place if one.index is None else one.index
+            texts = {"id": one.id or str(index), "name": one.name or "", "language": one.language or ""}
+            found.append(AudioInput(index=index, **{key: self._remote.plain(text)[:80] for key, text in texts.items()}))
+        return found
+
+    def _points(self) -> Sequence[PointStatistics]:
+        told = {one.index: one for one in self._status.points or ()}
+        found = []
+        for plan in self._plan.points:
+            one = told.get(plan.index) or readable(PointStatus, {})
+            said = self._remote.plain(one.last_error or "")
+            counts = (one.bytes or 0, one.connected or False, one.reconnects or 0, one.dropped or 0)
+            found.append(PointStatistics(plan.encoder, plan.index, shown(plan.url), *counts, said))
+        return found
+
+    async def _watch(self) -> None:
+        while not self._why.done():
+            await asyncio.sleep(self._encoder.poll)
+            if not self._may_send():
+                continue
+            asked = time.monotonic()
+            try:
+                reply = await self._remote.asked("GET", self._session)
+            except EncoderFailed as fault:
+                self._fault = str(fault)
+                if time.monotonic() - self._renewed >= self._encoder.lease:
+                    self._say(f"Its status was not told for {self._encoder.lease:g} s: {self._fault}")
+                continue
+            self._renewed, self._fault = asked, ""
+            self._status = readable(Status, reply)
+            if self._status.state not in ("starting", "running"):
+                reason = self._remote.plain(self._status.reason or "").rstrip(".")
+                self._say(f"The encoder has ended{': ' + reason if reason else ''}.")
+
+    def _say(self, why: str) -> None:
+        if not self._why.done():
+            self._why.set_result(why)
+
+
+class _Remote:
+    """The encoder's address and key."""
+
+    def __init__(self, outbound: Outbound, url: str, *, key: str, seconds: float) -> None:
+        self._seconds = seconds
+        self._outbound = outbound
+        self._url = url
+        self._key = key
+
+    async def asked(
+        self, method: str, session: int | None = None, *, body: Mapping[str, object] | None = None, gone: bool = False
+    ) -> object:
+        """What it answers, as JSON where it is. Raises `EncoderFailed`. `gone`: that there is no such session is fine."""
+        headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        if session is not None:
+            headers[SESSION] = str(session)
+        data = b"" if body is None else json.dumps(body).encode()
+        if data:
+            headers["Content-Type"] = "application/json"
+        try:
+            reply = await self._outbound.request(
+                method, self._address(session), headers=headers, body=data, seconds=self._seconds, most=_MOST
+            )
+        except (OutboundRefused, OutboundFailed) as fault:
+            raise EncoderFailed(f"The encoder cannot be asked: {fault}") from None
+        if not (200 <= reply.status < 300 or (gone and reply.status in (404, 410))):
+            raise EncoderFailed(self._refusal(reply))
+        with suppress(ValueError, RecursionError):
+            return json.loads(reply.body or b"null")
+        return None
+
+    def plain(self, text: str) -> str:
+        """What it says, on one line and without its key."""
+        shown_text = "".join(character if character.isprintable() else " " for character in text[:_LONGEST])
+        return shown_text.replace(self._key, "…") if self._key else shown_text
+
+    def _address(self, session: int | None) -> str:
+        if session is None:
+            return self._url
+        try:
+            parts = urlsplit(self._url)
+        except ValueError:
+            raise EncoderFailed("encoderSpecific.url: it cannot be read.") from None
+        return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/sessions/{session}"))
+
+    def _refusal(self, reply: Reply) -> str:
+        said = ""
+        with suppress(ValueError, RecursionError):
+            found = json.loads(reply.body)
+            said = found.get("reason", "") if isinstance(found, dict) else ""
+        told = f": {self.plain(said).rstrip('.')}" if isinstance(said, str) and said else ""
+        return f"The encoder answers with status {reply.status}{told}."
+
+
+def _wishes(plan: EncoderPlan) -> dict[str, object]:
+    """What it shall do, beside the points: all of `encoderSpecific` but its address and key, and the options of the Event."""
+    kept = {key: value for key, value in plan.specific.items() if key.casefold() not in ("url", "apikey")}
+    options = plan.options
+    return {
+        "encoder": plan.name,
+        "settings": kept,
+        "options": {
+            "dvrLength": options.dvr_length,
+            "minBitrate": options.min_bitrate,
+            "maxBitrate": options.max_bitrate,
+            "archive": options.archive,
+            "segmentLength": options.segment_length,
+            "encode": dict(options.encode),
+        },
+    }

@@ -1,0 +1,34 @@
+"""The encoders that the product knows, by the `type` of a channel's encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from pwd import struct_passwd
+
+from domain.configuration.encoding import FFMPEG, HTTP
+from domain.kernel.clock import Clock
+from workers.adapters.encoders.ffmpeg import FfmpegEncoder, Headers, no_headers
+from workers.adapters.encoders.http import HttpEncoder
+from workers.adapters.encoders.sources import Sources
+from workers.adapters.ffmpeg import installed
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.step_account import program_account
+from workers.ports import Encoder
+
+
+def encoders(
+    client: GuardedClient,
+    clock: Clock,
+    *,
+    media_root: Path | None,
+    devices: bool = False,
+    headers: Headers = no_headers,
+    account: Callable[[Path], struct_passwd | None] = program_account,
+) -> Mapping[str, Encoder]:
+    """`media_root`: None where media are in a bucket. `devices`: whether encoders may read cameras and sound cards. `headers` are
+    those of a request to a publishing point, by its URL and the session."""
+    return {
+        FFMPEG: FfmpegEncoder(installed(), client, Sources(media_root, client, devices), clock, headers, account),
+        HTTP: HttpEncoder(client, clock, headers),
+    }

@@ -1,0 +1,109 @@
+"""Playlists of HLS that are sent to a publishing point (RFC 8216)."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from workers.adapters.encoders.tracks import Segment, Track
+
+AUDIO: Final = "audio"
+_DISCONTINUITIES: Final = 10_000
+"""More than a session has: the number of the next one is higher."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    segment: Segment
+    uri: str
+    gap: bool
+
+
+class MediaPlaylist:
+    """The playlist of one track at one point: what the point has, as far as the window reaches back."""
+
+    def __init__(self, track: str, *, session: int, segment: float, window: float) -> None:
+        self.name = f"{track}.m3u8"
+        self.header = f"{track}-{session}.mp4"
+        self._stem = f"{track}-{session}"
+        self._target = math.ceil(segment)
+        self._window = max(window, 3 * segment)
+        self._entries: deque[_Entry] = deque()
+        self._sequence: int | None = None
+        self._discontinuities = session * _DISCONTINUITIES
+        self.ended = False
+
+    def uri(self, segment: Segment) -> str:
+        return f"{self._stem}-{segment.number}.m4s"
+
+    def add(self, segment: Segment) -> Sequence[str]:
+        """The URIs that are no longer in it."""
+        before = self._entries[-1].segment.number if self._entries else segment.number - 1
+        first = self._sequence is None
+        if self._sequence is None:
+            self._sequence = segment.number
+        self._entries.append(_Entry(segment, self.uri(segment), first or segment.number != before + 1))
+        gone = []
+        while self._length() - self._entries[0].segment.duration >= self._window:
+            entry = self._entries.popleft()
+            self._sequence += 1
+            self._discontinuities += entry.gap
+            gone.append(entry.uri)
+        return gone
+
+    def text(self) -> bytes:
+        lines = ["#EXTM3U", "#EXT-X-VERSION:7"]
+        lines += [f"#EXT-X-TARGETDURATION:{self._target}", f"#EXT-X-MEDIA-SEQUENCE:{self._sequence or 0}"]
+        lines += [f"#EXT-X-DISCONTINUITY-SEQUENCE:{self._discontinuities}", "#EXT-X-INDEPENDENT-SEGMENTS"]
+        lines += [f'#EXT-X-MAP:URI="{self.header}"']
+        for entry in self._entries:
+            lines += ["#EXT-X-DISCONTINUITY"] if entry.gap else []
+            lines += [f"#EXT-X-PROGRAM-DATE-TIME:{_date(entry.segment.start)}", f"#EXTINF:{entry.segment.duration:.5f},", entry.uri]
+        lines += ["#EXT-X-ENDLIST"] if self.ended else []
+        return "\n".join([*lines, ""]).encode()
+
+    def _length(self) -> float:
+        return sum(entry.segment.duration for entry in self._entries)
+
+
+def master(tracks: Sequence[Track]) -> bytes:
+    """The multivariant playlist: every rendition with every sound."""
+    sounds = [track for track in tracks if not track.plan.video]
+    lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
+    lines += [_sound(track, default=place == 0) for place, track in enumerate(sounds)]
+    loudest = max((track.plan.bitrate for track in sounds), default=0)
+    codecs = [*dict.fromkeys(track.header.codec for track in sounds)]
+    for track in tracks:
+        if track.plan.video:
+            rate = round((track.plan.bitrate + loudest) * 1.2)
+            said = [f"BANDWIDTH={rate}", f"AVERAGE-BANDWIDTH={track.plan.bitrate + loudest}"]
+            said += [
+                f'CODECS="{",".join([track.header.codec, *codecs])}"',
+                f"RESOLUTION={track.header.width}x{track.header.height}",
+            ]
+            said += [f"FRAME-RATE={track.plan.fps:.3f}"] if track.plan.fps else []
+            said += [f'AUDIO="{AUDIO}"'] if sounds else []
+            lines += [f"#EXT-X-STREAM-INF:{','.join(said)}", f"{track.name}.m3u8"]
+    return "\n".join([*lines, ""]).encode()
+
+
+def _sound(track: Track, *, default: bool) -> str:
+    audio = track.plan.audio
+    assert audio is not None
+    name = _quoted(audio.name or audio.id) or track.name
+    language = f',LANGUAGE="{_quoted(audio.language)}"' if audio.language else ""
+    chosen = "DEFAULT=YES,AUTOSELECT=YES" if default else "DEFAULT=NO,AUTOSELECT=YES"
+    return f'#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="{AUDIO}",NAME="{name}"{language},{chosen},URI="{track.name}.m3u8"'
+
+
+def _quoted(text: str) -> str:
+    """Within quotation marks: without those, and on one line."""
+    return "".join(character for character in text if character.isprintable() and character != '"')[:80]
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,168 @@
+"""A publishing point as the encoder sees it: what was sent there, whether it takes it, and when it is tried again.
+
+Each point has its own tasks and its own bounded queues, so one that hangs, refuses or is gone keeps nothing from the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from domain.configuration.encoding import PointPlan
+from workers.adapters.encoders.cmaf import Fragment
+from workers.adapters.encoders.tracks import Listener, Segment, Track
+from workers.ports import OutboundFailed, OutboundRefused, PointStatistics
+
+PIECE: Final = 64 * 1024
+"""Bytes that are written after `may_send` was asked."""
+QUEUED: Final = 10.0
+"""Seconds of media that wait for a point. What is older is left out, and a playlist says so."""
+LONGEST_PAUSE: Final = 5.0
+_FIRST_PAUSE: Final = 0.25
+SESSION: Final = "X-Session"
+WINDOW: Final = "X-Dvr-Window"
+
+
+class NotSent(Exception):
+    """A point did not take it. One sentence without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What all points of a session share. `headers` gives those of a request to a URL, such as the token of the built-in origin."""
+
+    session: int
+    may_send: Callable[[], bool]
+    headers: Callable[[str], Mapping[str, str]]
+    segment: float
+    window: float
+    dvr_length: int | None = None
+    delete_segments: bool = False
+
+    def of(self, url: str, *, dvr_length: int | None = None) -> dict[str, str]:
+        """The headers of a request. The window is told only where the point or the Event has one."""
+        window = dvr_length or self.dvr_length
+        return {**self.headers(url), SESSION: str(self.session)} | ({WINDOW: str(window)} if window else {})
+
+
+class PointRecord:
+    """The statistics of a point."""
+
+    def __init__(self, plan: PointPlan, sending: Sending) -> None:
+        self.plan = plan
+        self.sending = sending
+        self.bytes = 0
+        self.connected = False
+        self.reconnects = 0
+        self.dropped = 0
+        self.last_error = ""
+        self._was_connected = False
+
+    def took(self) -> None:
+        if not self.connected and self._was_connected:
+            self.reconnects += 1
+        self.connected = self._was_connected = True
+
+    def refused(self, why: str) -> None:
+        self.connected = False
+        self.last_error = why
+
+    def statistics(self) -> PointStatistics:
+        return PointStatistics(
+            self.plan.encoder,
+            self.plan.index,
+            shown(self.plan.url),
+            self.bytes,
+            self.connected,
+            self.reconnects,
+            self.dropped,
+            self.last_error,
+        )
+
+    def headers(self, url: str) -> dict[str, str]:
+        return self.sending.of(url, dvr_length=self.plan.dvr_length)
+
+    async def pieces(self, data: Iterable[bytes]) -> AsyncIterator[bytes]:
+        """Of a body, as long as it may be sent."""
+        for whole in data:
+            for at in range(0, len(whole), PIECE):
+                self.allowed()
+                piece = whole[at : at + PIECE]
+                yield piece
+                self.bytes += len(piece)
+
+    def allowed(self) -> None:
+        """Raises `NotSent` where nothing may be sent any more."""
+        if not self.sending.may_send():
+            raise NotSent("This worker may not send to it any more.")
+
+
+class Point(Listener):
+    """Sends what it gets to one publishing point."""
+
+    def __init__(self, plan: PointPlan, sending: Sending) -> None:
+        self.record = PointRecord(plan, sending)
+
+    def begin(self, tracks: Sequence[Track]) -> None:
+        raise NotImplementedError
+
+    def take_fragment(self, track: Track, fragment: Fragment) -> None:
+        return None
+
+    def take_segment(self, track: Track, segment: Segment) -> None:
+        return None
+
+    async def finish(self, *, final: bool) -> None:
+        """All has come. Sends the rest; is cancelled when that takes too long."""
+        raise NotImplementedError
+
+    async def abort(self) -> None:
+        """Nothing is sent any more when this returns."""
+        raise NotImplementedError
+
+
+class Pauses:
+    """Backoff: each pause is twice as long as the one before, up to `LONGEST_PAUSE`."""
+
+    def __init__(self) -> None:
+        self._next = _FIRST_PAUSE
+
+    def reset(self) -> None:
+        self._next = _FIRST_PAUSE
+
+    async def wait(self) -> None:
+        pause, self._next = self._next, min(self._next * 2, LONGEST_PAUSE)
+        await asyncio.sleep(pause)
+
+
+def sentence(fault: Exception) -> str:
+    """Why a request failed, without secrets: the outbound client's own words, and ours."""
+    if isinstance(fault, NotSent | OutboundRefused | OutboundFailed):
+        return str(fault)
+    return f"It could not be sent: {type(fault).__name__}."
+
+
+def refusal(status: int) -> str:
+    """What a status means for the operator."""
+    match status:
+        case 401 | 403:
+            return f"It refuses our credentials (status {status})."
+        case 409:
+            return "It has taken a later session (status 409)."
+        case 507:
+            return "It has no space left (status 507)."
+    return f"It answers with status {status}."
+
+
+def shown(url: str) -> str:
+    """The URL without user info, query and what follows it. Of RTMP the last part of the path is a key and left out, too."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    path = parts.path
+    if parts.scheme.lower().startswith("rtmp"):
+        path = path.rpartition("/")[0]
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}"

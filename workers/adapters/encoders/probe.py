@@ -1,0 +1,53 @@
+"""What a source holds: ffprobe, confined as the encode is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from workers.adapters.encoders.process import EncodeProcess, Pipes
+from workers.kernel.confinement import Confinement
+from workers.ports import EncoderFailed
+
+_SECONDS: Final = 30.0
+_MOST: Final = 1_000_000
+
+
+async def probed(
+    program: Path, *, confinement: Confinement, descriptor: int | None = None, given: bytes = b""
+) -> Mapping[str, Any]:
+    """Its streams as ffprobe shows them. Reads `descriptor`, which it takes, or what is `given`. Raises `EncoderFailed`."""
+    output = bytearray()
+    pipes = Pipes()
+    shown = pipes.open(output.extend)
+    if descriptor is not None:
+        pipes.hand(descriptor)
+    source = ("-fd", str(descriptor), "fd:") if descriptor is not None else ("pipe:0",)
+    ffprobe = str(program.with_name(program.name.replace("ffmpeg", "ffprobe", 1)))
+    command = [ffprobe, "-v", "error", "-show_streams", "-of", "json", "-o", shown, "-protocol_whitelist", "fd,pipe", *source]
+    try:
+        process = await EncodeProcess.start(command, pipes=pipes, confinement=confinement, feeds=bool(given))
+    except OSError:
+        raise EncoderFailed("ffprobe cannot be started.") from None
+    try:
+        async with asyncio.timeout(_SECONDS):
+            if process.input is not None:
+                with suppress(ConnectionError):
+                    process.input.write(given)
+                    await process.input.drain()
+                process.input.close()
+            status = await process.wait()
+    except TimeoutError:
+        raise EncoderFailed("ffprobe does not come to an end with the source.") from None
+    finally:
+        await process.kill()
+    with suppress(ValueError):
+        found = json.loads(output[:_MOST] if status == 0 else b"")
+        if isinstance(found, dict):
+            return found
+    said = process.last_line.rstrip(".")
+    raise EncoderFailed(f"The source cannot be read{': ' + said if said else ''}.")

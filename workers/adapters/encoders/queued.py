@@ -1,0 +1,83 @@
+"""The fragments that wait for a point which takes a continuous stream: as many as `QUEUED` seconds hold.
+
+What is older is left out up to the next key frame, so that what follows can be decoded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workers.adapters.encoders.cmaf import Fragment
+from workers.adapters.encoders.point import QUEUED
+from workers.adapters.encoders.tracks import Track
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A fragment that waits."""
+
+    track: Track
+    fragment: Fragment
+
+    @property
+    def start(self) -> float:
+        return self.fragment.time / self.track.header.timescale
+
+    @property
+    def opens(self) -> bool:
+        """Whether a decoder can begin with it."""
+        return not self.track.plan.video or self.fragment.key
+
+
+class FragmentQueue:
+    """`dropped` is told of each fragment that is left out."""
+
+    def __init__(self, dropped: Callable[[], None]) -> None:
+        self._dropped = dropped
+        self._waiting: deque[Queued] = deque()
+        self._more = asyncio.Event()
+        self._over = False
+
+    def put(self, track: Track, fragment: Fragment) -> None:
+        self._waiting.append(Queued(track, fragment))
+        newest = self._waiting[-1].start
+        if self._waiting[0].start < newest - QUEUED:
+            self._drop_oldest()
+        self._more.set()
+
+    def end(self) -> None:
+        self._over = True
+        self._more.set()
+
+    async def next(self) -> Queued | None:
+        """The oldest, which stays until `done`. None at the end."""
+        while not self._waiting:
+            if self._over:
+                return None
+            self._more.clear()
+            await self._more.wait()
+        return self._waiting[0]
+
+    def done(self, taken: Queued) -> None:
+        if self._waiting and self._waiting[0] is taken:
+            self._waiting.popleft()
+
+    def to_key_frame(self) -> None:
+        """A new connection begins with a key frame."""
+        while self._waiting and not (self._waiting[0].track.plan.video and self._waiting[0].fragment.key):
+            if not self._later_key():
+                return
+            self._waiting.popleft()
+            self._dropped()
+
+    def _later_key(self) -> bool:
+        return any(each.track.plan.video and each.fragment.key for each in self._waiting)
+
+    def _drop_oldest(self) -> None:
+        self._waiting.popleft()
+        self._dropped()
+        while self._waiting and not self._waiting[0].opens:
+            self._waiting.popleft()
+            self._dropped()

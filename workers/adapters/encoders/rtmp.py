@@ -1,0 +1,186 @@
+"""A publisher of RTMP (Adobe's Real Time Messaging Protocol, 1.0): handshake, commands, and messages in chunks.
+
+Spoken here and not by ffmpeg, so that host and stream key are in no argument of a process, and the guard makes the connection."""
+
+from __future__ import annotations
+
+import os
+import struct
+from asyncio import StreamReader, StreamWriter
+from dataclasses import dataclass, field
+from typing import Final
+
+from workers.adapters.encoders.amf import Value, decoded, encoded
+from workers.adapters.encoders.point import NotSent
+
+AUDIO: Final = 8
+VIDEO: Final = 9
+_SET_CHUNK_SIZE, _CONTROL, _WINDOW, _DATA, _COMMAND = 1, 4, 5, 18, 20
+_CHUNK: Final = 4_096
+_LARGEST: Final = 1_048_576
+_HANDSHAKE: Final = 1_536
+_EXTENDED: Final = 0xFFFFFF
+_PING, _PONG = 6, 7
+_BUFFERED: Final = 65_536
+_CONNECTION, _STREAM = 3, 4
+"""Chunk streams of commands, and of media."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to publish: `application` and `key` are parts of the path of the URL."""
+
+    address: str
+    application: str
+    key: str = field(repr=False)
+
+
+class Publication:
+    """One connection that publishes one stream."""
+
+    def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._chunks = _ChunkReader(reader)
+        self._stream = 0
+        writer.transport.set_write_buffer_limits(high=_BUFFERED)
+
+    async def publish(self, target: Target) -> None:
+        """Raises `NotSent`, `OSError` or `EOFError`."""
+        await self._shake_hands()
+        self._send(_SET_CHUNK_SIZE, struct.pack(">I", _CHUNK), stream=0)
+        said: Value = {
+            "app": target.application,
+            "type": "nonprivate",
+            "flashVer": "FMLE/3.0 (compatible; medialedger)",
+            "tcUrl": f"{target.address}/{target.application}",
+        }
+        self._command("connect", 1.0, said)
+        await self._result(1.0, "It refuses the connection to its application.")
+        self._command("releaseStream", 2.0, None, target.key)
+        self._command("FCPublish", 3.0, None, target.key)
+        self._command("createStream", 4.0, None)
+        made = await self._result(4.0, "It makes no stream.")
+        self._stream = int(made) if isinstance(made, float) else 1
+        self._command("publish", 5.0, None, target.key, "live", stream=self._stream)
+        await self._published()
+
+    async def send(self, kind: int, data: bytes, *, time: int) -> None:
+        """`time` in milliseconds."""
+        self._send(kind, data, stream=self._stream, time=time)
+        await self._writer.drain()
+
+    async def watch(self) -> None:
+        """Answers what the server asks, until it ends the connection or refuses. Raises as `publish` does."""
+        while True:
+            kind, body = await self._message()
+            if kind == _COMMAND and _status(body).startswith(("NetStream.Publish.Bad", "NetStream.Publish.Denied")):
+                raise NotSent("It refuses the stream.")
+
+    async def end(self, key: str) -> None:
+        self._command("FCUnpublish", 6.0, None, key)
+        self._command("deleteStream", 7.0, None, float(self._stream))
+        await self._writer.drain()
+
+    async def _shake_hands(self) -> None:
+        own = b"\0" * 8 + os.urandom(_HANDSHAKE - 8)
+        self._writer.write(b"\3" + own)
+        version = await self._reader.readexactly(1)
+        if version != b"\3":
+            raise NotSent("It does not speak RTMP.")
+        theirs = await self._reader.readexactly(_HANDSHAKE)
+        self._writer.write(theirs)
+        await self._reader.readexactly(_HANDSHAKE)
+
+    async def _result(self, transaction: float, refusal: str) -> Value:
+        while True:
+            kind, body = await self._message()
+            values = decoded(body) if kind == _COMMAND else []
+            if len(values) > 1 and values[1] == transaction:
+                if values[0] == "_result":
+                    return values[3] if len(values) > 3 else None
+                if values[0] == "_error":
+                    raise NotSent(refusal)
+
+    async def _published(self) -> None:
+        while True:
+            kind, body = await self._message()
+            code = _status(body) if kind == _COMMAND else ""
+            if code == "NetStream.Publish.Start":
+                return
+            if code:
+                raise NotSent("It refuses the stream.")
+
+    async def _message(self) -> tuple[int, bytes]:
+        kind, body = await self._chunks.message()
+        if kind == _CONTROL and body[:2] == struct.pack(">H", _PING):
+            self._send(_CONTROL, struct.pack(">H", _PONG) + body[2:6], stream=0)
+        return kind, body
+
+    def _command(self, *values: Value, stream: int = 0) -> None:
+        self._send(_COMMAND, encoded(*values), stream=stream)
+
+    def _send(self, kind: int, data: bytes, *, stream: int, time: int = 0) -> None:
+        channel = {AUDIO: 5, VIDEO: 6, _COMMAND: _CONNECTION}.get(kind, 2)
+        time &= 0xFFFFFFFF
+        extended = struct.pack(">I", time) if time >= _EXTENDED else b""
+        head = bytes([channel]) + min(time, _EXTENDED).to_bytes(3) + len(data).to_bytes(3) + bytes([kind])
+        parts = [head, stream.to_bytes(4, "little"), extended, data[:_CHUNK]]
+        for at in range(_CHUNK, len(data), _CHUNK):
+            parts += [bytes([0xC0 | channel]), extended, data[at : at + _CHUNK]]
+        self._writer.write(b"".join(parts))
+
+
+class _ChunkReader:
+    """Messages of the server, put together from their chunks."""
+
+    def __init__(self, reader: StreamReader) -> None:
+        self._reader = reader
+        self._size = 128
+        self._known: dict[int, _Message] = {}
+
+    async def message(self) -> tuple[int, bytes]:
+        while True:
+            message = await self._chunk()
+            if message is not None:
+                if message.kind == _SET_CHUNK_SIZE and len(message.body) >= 4:
+                    self._size = min(max(struct.unpack_from(">I", message.body)[0] & 0x7FFFFFFF, 1), _LARGEST)
+                body, message.body = bytes(message.body), bytearray()
+                return message.kind, body
+
+    async def _chunk(self) -> _Message | None:
+        first = (await self._reader.readexactly(1))[0]
+        shape, channel = first >> 6, first & 0x3F
+        if channel < 2:
+            more = await self._reader.readexactly(channel + 1)
+            channel = 64 + int.from_bytes(more, "little")
+        head = await self._reader.readexactly((11, 7, 3, 0)[shape])
+        message = self._known.setdefault(channel, _Message())
+        if len(self._known) > 64:
+            raise NotSent("It does not speak RTMP as it should.")
+        if shape < 3:
+            message.extended = int.from_bytes(head[:3]) == _EXTENDED
+        if shape < 2:
+            message.length, message.kind = int.from_bytes(head[3:6]), head[6]
+        if message.extended:
+            await self._reader.readexactly(4)
+        if message.length > _LARGEST:
+            raise NotSent("It sends a message that is too long.")
+        message.body += await self._reader.readexactly(min(self._size, message.length - len(message.body)))
+        return message if len(message.body) >= message.length else None
+
+
+@dataclass(slots=True)
+class _Message:
+    kind: int = 0
+    length: int = 0
+    extended: bool = False
+    body: bytearray = field(default_factory=bytearray)
+
+
+def _status(body: bytes) -> str:
+    """The code of a status that is told; empty for other commands."""
+    values = decoded(body)
+    if len(values) > 3 and values[0] == "onStatus" and isinstance(values[3], dict):
+        return str(values[3].get("code", ""))
+    return ""

@@ -1,0 +1,201 @@
+"""What an encode reads: a test picture, a film of the media root, a device of the machine, or a stream that is fetched for it.
+
+ffmpeg opens nothing by a name that a caller gave, but for a device: a film is a descriptor that was opened here, below the media
+root and along no link; a stream is what the outbound client fetched, on standard input."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from asyncio import StreamWriter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from domain.configuration.encoder_settings import EncodeSettings
+from domain.media_event.values import AudioInput
+from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
+from workers.adapters.encoders.fetched import Fetched
+from workers.adapters.encoders.probe import probed
+from workers.adapters.outbound_http import GuardedClient
+from workers.kernel.confinement import Confinement
+from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
+
+Feed = Callable[[StreamWriter], Awaitable[str]]
+"""Writes the source to a process, and gives why it ended: empty where it was over."""
+
+_VIDEO_DEVICE: Final = re.compile(r"/dev/video\d{1,3}")
+_OSS: Final = re.compile(r"/dev/dsp\d{0,3}")
+_ALSA: Final = re.compile(r"(?:plug)?hw:[A-Za-z0-9_,=-]{1,40}|default")
+_WHITELIST: Final = ("-protocol_whitelist", "fd,pipe")
+_NAME: Final = "encoderSpecific.source"
+
+
+@dataclass
+class OpenSource:
+    """`descriptor` is handed to the process, under the number that it has here."""
+
+    input: Input
+    descriptor: int | None = None
+    feed: Feed | None = None
+    fetched: Fetched | None = None
+
+    def take_descriptor(self) -> int:
+        assert self.descriptor is not None
+        taken, self.descriptor = self.descriptor, None
+        return taken
+
+    async def close(self) -> None:
+        """What nobody took."""
+        if self.descriptor is not None:
+            os.close(self.take_descriptor())
+        if self.fetched is not None:
+            await self.fetched.close()
+
+    def take_feed(self) -> Feed | None:
+        self.fetched = None
+        return self.feed
+
+
+@dataclass(frozen=True)
+class Sources:
+    """`media_root` is where films are; None where they are in a bucket. `devices`: whether the operator lets encoders read those of
+    this machine."""
+
+    media_root: Path | None
+    client: GuardedClient
+    devices: bool = False
+
+    async def open(self, settings: EncodeSettings, *, program: Path, confinement: Confinement) -> OpenSource:
+        """Raises `EncoderFailed`."""
+        configured = _configured(settings)
+        match settings.source.type:
+            case "file":
+                return await self._film(settings, configured, program=program, confinement=confinement)
+            case "device":
+                return self._device(settings, configured)
+            case "url":
+                return await self._stream(settings, configured, program=program, confinement=confinement)
+        return OpenSource(pattern_input(settings, sounds=configured or [AudioInput(id="0", name="Tone")]))
+
+    async def _film(
+        self, settings: EncodeSettings, configured: Sequence[AudioInput], *, program: Path, confinement: Confinement
+    ) -> OpenSource:
+        name = settings.source.file or ""
+        if self.media_root is None:
+            raise EncoderFailed(f"{_NAME}.file: media are in a bucket here, so an encoder cannot read them.")
+        looked = _opened(self.media_root, name)
+        found = await probed(program, confinement=confinement, descriptor=looked)
+        descriptor = _opened(self.media_root, name)
+        loop = ("-stream_loop", "-1") if settings.source.loop else ()
+        arguments = (*REALTIME, *loop, *_WHITELIST, "-fd", str(descriptor), "-i", "fd:")
+        try:
+            return OpenSource(_input(arguments, found, configured), descriptor)
+        except EncoderFailed:
+            os.close(descriptor)
+            raise
+
+    def _device(self, settings: EncodeSettings, configured: Sequence[AudioInput]) -> OpenSource:
+        video, audio = settings.source.video or "", settings.source.audio or ""
+        if not self.devices:
+            raise EncoderFailed(f"{_NAME}.type: the operator of this server does not let encoders read devices.")
+        if not _VIDEO_DEVICE.fullmatch(video):
+            raise EncoderFailed(f"{_NAME}.video: must be a device such as /dev/video0.")
+        if audio and not (_OSS.fullmatch(audio) or _ALSA.fullmatch(audio)):
+            raise EncoderFailed(f"{_NAME}.audio: must be a device such as hw:0 or /dev/dsp.")
+        arguments = ["-thread_queue_size", "64", "-f", "v4l2", "-i", video]
+        if audio:
+            arguments += ["-thread_queue_size", "512", "-f", "oss" if _OSS.fullmatch(audio) else "alsa", "-i", audio]
+        sounds = (list(configured) or [AudioInput(id="0")])[:1] if audio else []
+        return OpenSource(Input(arguments, sounds, None, ["1:a:0"] * len(sounds)))
+
+    async def _stream(
+        self, settings: EncodeSettings, configured: Sequence[AudioInput], *, program: Path, confinement: Confinement
+    ) -> OpenSource:
+        url = settings.source.url or ""
+        if not re.match("https?://", url, re.IGNORECASE):
+            raise EncoderFailed(f"{_NAME}.url: must begin with http:// or https://; other protocols cannot be read.")
+        fetched = Fetched(self.client, url)
+        try:
+            head = await fetched.head()
+            found = await probed(program, confinement=confinement, given=head)
+            arguments = (*REALTIME, *_WHITELIST, "-i", "pipe:0")
+            return OpenSource(_input(arguments, found, configured), feed=fetched.feed, fetched=fetched)
+        except (OutboundRefused, OutboundFailed) as fault:
+            await fetched.close()
+            raise EncoderFailed(f"{_NAME}.url: {fault}") from None
+        except EncoderFailed:
+            await fetched.close()
+            raise
+
+
+def _input(arguments: Sequence[str], found: Mapping[str, Any], configured: Sequence[AudioInput]) -> Input:
+    """Of a source whose streams are known. Configured audio inputs that it does not have are left out."""
+    streams = [each for each in found.get("streams", ()) if isinstance(each, dict)]
+    pictures = [each for each in streams if each.get("codec_type") == "video"]
+    if not pictures:
+        raise EncoderFailed(f"{_NAME}: it has no picture that can be read.")
+    sounds = [_sound(each, index) for index, each in enumerate(each for each in streams if each.get("codec_type") == "audio")]
+    by_index = {one.index: one for one in configured}
+    wanted = [_named(one, by_index[one.index]) for one in sounds if one.index in by_index] if configured else sounds
+    return Input(arguments, wanted, _rate(pictures[0]), [f"0:a:{one.index}" for one in wanted])
+
+
+def _sound(stream: Mapping[str, Any], index: int) -> AudioInput:
+    tags = stream.get("tags") if isinstance(stream.get("tags"), dict) else {}
+    language = str((tags or {}).get("language", ""))[:35]
+    known = language if re.fullmatch("[A-Za-z0-9-]+", language) and language != "und" else ""
+    return AudioInput(id=str(index), name=str((tags or {}).get("title", ""))[:80], index=index, language=known)
+
+
+def _named(found: AudioInput, configured: AudioInput) -> AudioInput:
+    return AudioInput(
+        id=configured.id,
+        name=configured.name or found.name,
+        index=found.index,
+        language=configured.language or found.language,
+    )
+
+
+def _rate(stream: Mapping[str, Any]) -> float | None:
+    above, _, below = str(stream.get("avg_frame_rate", "")).partition("/")
+    with suppress(ValueError, ZeroDivisionError):
+        rate = int(above) / int(below or 1)
+        return rate if 1 <= rate <= 240 else None
+    return None
+
+
+def _configured(settings: EncodeSettings) -> list[AudioInput]:
+    """Audio inputs as the channel lists them."""
+    found = []
+    for place, one in enumerate(settings.audio_inputs):
+        index = place if one.index is None else one.index
+        found.append(AudioInput(id=one.id or str(place), name=one.name or "", index=index, language=one.language or ""))
+    return found
+
+
+def _opened(root: Path, name: str) -> int:
+    """A regular file below the root, opened along no link and out of no hidden folder. Raises `EncoderFailed`."""
+    *folders, last = name.split("/")
+    if not name or any(not part or part.startswith(".") or "\0" in part for part in (*folders, last)):
+        raise EncoderFailed(f"{_NAME}.file: must be the path of a file below the media root.")
+    held = -1
+    try:
+        held = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        for folder in folders:
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=held)
+            os.close(held)
+            held = inner
+        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=held)
+    except (OSError, ValueError):
+        raise EncoderFailed(f"{_NAME}.file: there is no such file that can be read below the media root.") from None
+    finally:
+        if held >= 0:
+            os.close(held)
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise EncoderFailed(f"{_NAME}.file: it is no regular file.")
+    return found

@@ -1,0 +1,200 @@
+"""Tracks of an encode: fragments as they come, and the segments that they make, on the time line of all publishing points.
+
+The time of each fragment is shifted to that of the day, counted from 1970: segments of a further session continue the time line of
+the one before, and those of all tracks belong together by their numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from domain.media_event.values import AudioInput
+from workers.adapters.encoders.cmaf import Boxes, Fragment, Header, NotCmaf, fragment, header
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`start`, seconds since 1970, and `duration` are those of the media; `data` are its fragments."""
+
+    track: str
+    number: int
+    start: float
+    duration: float
+    data: Sequence[bytes] = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class TrackPlan:
+    """A track that is to come. `name` is `v0`, `v1`… for video and `a0`… for audio."""
+
+    name: str
+    bitrate: int
+    fps: float | None = None
+    audio: AudioInput | None = None
+
+    @property
+    def video(self) -> bool:
+        return self.audio is None
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One whose header is known."""
+
+    plan: TrackPlan
+    header: Header
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+
+class Listener(Protocol):
+    """Gets what an encode makes. Never waits."""
+
+    def begin(self, tracks: Sequence[Track]) -> None:
+        """All tracks are known. Comes before everything else."""
+        ...
+
+    def take_fragment(self, track: Track, fragment: Fragment) -> None: ...
+
+    def take_segment(self, track: Track, segment: Segment) -> None: ...
+
+
+class Timeline:
+    """When the first frame was shown, by the clock of the day as it was then: later changes of the clock change nothing."""
+
+    def __init__(self, *, now: Callable[[], float], segment: float, session: int) -> None:
+        self._now = now
+        self._session = session
+        self.segment = segment
+        self._origin: float | None = None
+
+    def origin(self, *, seen: float) -> float:
+        """Seconds since 1970. `seen`: so many seconds of media have come when it is first asked."""
+        if self._origin is None:
+            self._origin = self._now() - seen
+        return self._origin
+
+    def number(self, index: int) -> int:
+        """Of the segment with this index in its session: that of the time of day, and the session's, so that a session which
+        follows at once has none of the numbers of the one before."""
+        return math.ceil((self._origin or 0.0) / self.segment) + self._session + index
+
+
+class Tracks:
+    """All tracks of an encode. Fragments that come before every header is known wait."""
+
+    def __init__(self, plans: Sequence[TrackPlan], listener: Listener, *, timeline: Timeline) -> None:
+        self._listener = listener
+        self._waiting: list[tuple[TrackReader, Fragment]] = []
+        self.readers = [TrackReader(plan, self, timeline=timeline) for plan in plans]
+        self.bytes = 0
+        self._begun = False
+
+    def known(self) -> None:
+        """The header of one more track is known."""
+        tracks = [reader.track for reader in self.readers if reader.track is not None]
+        if len(tracks) == len(self.readers):
+            self._begun = True
+            self._listener.begin(tracks)
+            for reader, waiting in self._waiting:
+                self._give(reader, waiting)
+            self._waiting.clear()
+
+    def take(self, reader: TrackReader, fragment: Fragment) -> None:
+        self.bytes += len(fragment.data)
+        if self._begun:
+            self._give(reader, fragment)
+        else:
+            self._waiting.append((reader, fragment))
+
+    def end(self) -> None:
+        """The encode is over: what has come of the last segments is one, too."""
+        if self._begun:
+            for reader in self.readers:
+                self._segment(reader, reader.cut())
+
+    def _give(self, reader: TrackReader, fragment: Fragment) -> None:
+        assert reader.track is not None
+        self._segment(reader, reader.cut(before=fragment))
+        reader.keep(fragment)
+        self._listener.take_fragment(reader.track, fragment)
+
+    def _segment(self, reader: TrackReader, segment: Segment | None) -> None:
+        if segment is not None and reader.track is not None:
+            self._listener.take_segment(reader.track, segment)
+
+
+class TrackReader:
+    """Reads the pipe of one track."""
+
+    def __init__(self, plan: TrackPlan, tracks: Tracks, *, timeline: Timeline) -> None:
+        self.plan = plan
+        self.track: Track | None = None
+        self._tracks = tracks
+        self._timeline = timeline
+        self._boxes = Boxes()
+        self._head = b""
+        self._moof = b""
+        self._kept: list[Fragment] = []
+        self._index = 0
+        self._shift = 0
+
+    def feed(self, piece: bytes) -> None:
+        """Raises `NotCmaf`."""
+        for kind, box in self._boxes.feed(piece):
+            match kind:
+                case b"ftyp":
+                    self._head = box
+                case b"moov":
+                    self.track = Track(self.plan, header(self._head + box))
+                    self._tracks.known()
+                case b"moof":
+                    self._moof = box
+                case b"mdat" if self._moof:
+                    self._tracks.take(self, self._shifted(self._moof, box))
+                    self._moof = b""
+
+    def _shifted(self, moof: bytes, mdat: bytes) -> Fragment:
+        if self.track is None:
+            raise NotCmaf("a fragment before its header")
+        scale = self.track.header.timescale
+        if not self._shift:
+            first = fragment(moof, mdat)
+            self._shift = round(self._timeline.origin(seen=(first.time + first.duration) / scale) * scale)
+        return fragment(moof, mdat, shift=self._shift)
+
+    def cut(self, *, before: Fragment | None = None) -> Segment | None:
+        """The segment that ends here. It ends when a fragment begins behind the border that all tracks share; of video at a key
+        frame only."""
+        if not self._kept or self.track is None:
+            return None
+        if before is not None and ((self.plan.video and not before.key) or before.time < self._border()):
+            return None
+        scale, first = self.track.header.timescale, self._kept[0]
+        ticks = sum(each.duration for each in self._kept)
+        number = self._timeline.number(self._index)
+        segment = Segment(self.plan.name, number, first.time / scale, ticks / scale, [each.data for each in self._kept])
+        self._kept = []
+        self._index = self._place(before) if before is not None else self._index + 1
+        return segment
+
+    def keep(self, fragment: Fragment) -> None:
+        self._kept.append(fragment)
+
+    def _border(self) -> float:
+        """In ticks: the end of the present segment, but for a hundredth: frames of some rates come a moment before it."""
+        assert self.track is not None
+        return self._shift + ((self._index + 1) * self._timeline.segment - 0.01) * self.track.header.timescale
+
+    def _place(self, fragment: Fragment) -> int:
+        assert self.track is not None
+        seconds = (fragment.time - self._shift) / self.track.header.timescale
+        return max(self._index + 1, int((seconds + 0.01) / self._timeline.segment))

@@ -1,0 +1,49 @@
+"""A guarded connection without HTTP: the first address of a host that answers, each checked when its socket is made."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Sequence
+
+from aiohttp.abc import ResolveResult
+
+from workers.adapters.outbound_guard import Guard, NotPublic
+from workers.ports import OutboundFailed
+
+
+async def connected(guard: Guard, addresses: Sequence[ResolveResult], *, name: str | None) -> tuple[StreamReader, StreamWriter]:
+    """With TLS for this `name`, if it is given. Raises `OutboundRefused`, `OutboundFailed` or `TimeoutError`."""
+    reason = "no address of it answers"
+    for one in addresses:
+        place = (one["host"], one["port"])
+        try:
+            opened = guard.socket((one["family"], socket.SOCK_STREAM, one["proto"], "", place))
+        except NotPublic as inside:
+            raise inside.refusal() from None
+        try:
+            opened.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(opened, place)
+        except OSError as fault:
+            opened.close()
+            reason = os.strerror(fault.errno) if fault.errno else reason
+            continue
+        except BaseException:
+            opened.close()
+            raise
+        return await _streams(opened, name)
+    raise OutboundFailed("connect", f"The host cannot be reached: {reason}.")
+
+
+async def _streams(opened: socket.socket, name: str | None) -> tuple[StreamReader, StreamWriter]:
+    if name is None:
+        return await asyncio.open_connection(sock=opened)
+    try:
+        return await asyncio.open_connection(sock=opened, ssl=ssl.create_default_context(), server_hostname=name)
+    except ssl.SSLCertVerificationError as fault:
+        raise OutboundFailed("tls", f"The certificate of the host cannot be trusted: {fault.verify_message}.") from None
+    except ssl.SSLError:
+        raise OutboundFailed("tls", "No secure connection could be agreed with the host.") from None
