@@ -1,8 +1,9 @@
-"""Health of live Events: docs/reference/api/health.md#video-on-demand-that-is-late."""
+"""Live Events that are late: docs/reference/api/health.md#events-that-are-late."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -23,12 +24,17 @@ _MOST: Final = 1000
 _LONGEST: Final = 1_000_000
 _LATE: Final = 415
 """The status that the API has for a check which finds something. Its body is what was found, not a problem."""
+_ANSWERS: Final = {_LATE: "These Events are late"}
 
-Hours = Annotated[Integer, Between(0, _LONGEST)]
+Buffer = Annotated[Integer, Between(0, _LONGEST)]
 
 
-class BufferQuery(Wire):
-    buffer: Hours = Field(24, description="Hours that an Event may be late, 0 to 1,000,000; default 24.")
+class HoursQuery(Wire):
+    buffer: Buffer = Field(24, description="Hours that an Event may be late, 0 to 1,000,000; default 24.")
+
+
+class MinutesQuery(Wire):
+    buffer: Buffer = Field(5, description="Minutes that an Event may be late, 0 to 1,000,000; default 5.")
 
 
 class LateEvents(RootModel[dict[UUID, Instant]]):
@@ -48,15 +54,75 @@ class LiveHealth:
 
     async def without_vod(self, buffer: timedelta) -> dict[str, str]:
         """When each was to be video on demand, by the ids of the Events."""
-        late = await self._events.without_vod(self._clock() - buffer, limit=_MOST)
-        return {str(key): iso(due) for key, due in late}
+        return _shown(await self._events.without_vod(self._clock() - buffer, limit=_MOST))
+
+    async def not_started(self, buffer: timedelta) -> dict[str, str]:
+        """When each was to start."""
+        now = self._clock()
+        return _shown(await self._events.not_started(now - buffer, now=now, limit=_MOST))
+
+    async def not_stopped(self, buffer: timedelta) -> dict[str, str]:
+        """When each was to stop."""
+        return _shown(await self._events.not_stopped(self._clock() - buffer, limit=_MOST))
+
+    async def not_provisioned(self, buffer: timedelta) -> dict[str, str]:
+        """When the infrastructure of each was to be there."""
+        return _shown(await self._events.not_provisioned(self._clock() - buffer, limit=_MOST))
+
+    async def not_terminated(self, buffer: timedelta) -> dict[str, str]:
+        """When the infrastructure of each was to be gone."""
+        return _shown(await self._events.not_terminated(self._clock() - buffer, limit=_MOST))
 
 
-@routes.get("/stream/notlive2vod/", READ, response_model=LateEvents, answers={_LATE: "These Events are late"})
-async def check_vod_is_made(request: Request, query: BufferQuery, health: LiveHealth) -> Response:
+def _shown(late: Sequence[tuple[UUID, datetime]]) -> dict[str, str]:
+    return {str(key): iso(due) for key, due in late}
+
+
+def _response(late: dict[str, str]) -> Response:
+    return Response(_LATE if late else 200, late, headers=(("cache-control", "no-store"),))
+
+
+@routes.get("/stream/notstarted/", READ, response_model=LateEvents, answers=_ANSWERS)
+async def check_events_have_started(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
+    """Whether Events started in time; 415 with the scheduled starts of those that did not.
+
+    These are Events that were to start longer ago than the buffer, were never live, are not video on demand, and whose scheduled
+    end, if they have one, is ahead: at most 1000, those that have been late for longest. Without any the response is an empty
+    object."""
+    return _response(await health.not_started(timedelta(minutes=query.buffer)))
+
+
+@routes.get("/stream/notstopped/", READ, response_model=LateEvents, answers=_ANSWERS)
+async def check_events_have_stopped(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
+    """Whether Events stopped in time; 415 with the scheduled ends of those that did not.
+
+    These are Events that were to end longer ago than the buffer and are still live: at most 1000, those that have been late for
+    longest. Without any the response is an empty object."""
+    return _response(await health.not_stopped(timedelta(minutes=query.buffer)))
+
+
+@routes.get("/stream/notlive2vod/", READ, response_model=LateEvents, answers=_ANSWERS)
+async def check_vod_is_made(request: Request, query: HoursQuery, health: LiveHealth) -> Response:
     """Whether live Events became video on demand in time; 415 with the scheduled ends of those that did not.
 
     These are Events that were live, have a flow, were to end longer ago than the buffer, and are not video on demand: at most 1000,
     those that have been late for longest. Without any the response is an empty object."""
-    late = await health.without_vod(timedelta(hours=query.buffer))
-    return Response(_LATE if late else 200, late, headers=(("cache-control", "no-store"),))
+    return _response(await health.without_vod(timedelta(hours=query.buffer)))
+
+
+@routes.get("/dynamic/stream/notprovisioned/", READ, response_model=LateEvents, answers=_ANSWERS)
+async def check_events_are_provisioned(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
+    """Whether Events were provisioned in time; 415 with the scheduled times of those that were not.
+
+    These are Events whose `scheduledProvisionAt` is longer ago than the buffer and that have no infrastructure, whatever their flag
+    says: at most 1000, those that have been late for longest. Without any the response is an empty object."""
+    return _response(await health.not_provisioned(timedelta(minutes=query.buffer)))
+
+
+@routes.get("/dynamic/stream/notterminated/", READ, response_model=LateEvents, answers=_ANSWERS)
+async def check_events_are_terminated(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
+    """Whether the infrastructure of Events was terminated in time; 415 with the scheduled times of those of which it was not.
+
+    These are Events whose `scheduledTerminateAt` is longer ago than the buffer and that are neither TERMINATED nor SCHEDULED,
+    whatever their flag says: at most 1000, those that have been late for longest. Without any the response is an empty object."""
+    return _response(await health.not_terminated(timedelta(minutes=query.buffer)))

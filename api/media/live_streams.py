@@ -1,0 +1,166 @@
+"""Health of live streams: what the publishing points of live Events say. docs/reference/api/health.md#live-streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, RootModel
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.kernel.wire import Flag, Instant, Wire
+from domain.configuration.channel import StatusCheckStrategy
+from domain.configuration.points import UNKNOWN, WatchedPoint
+from domain.kernel.clock import iso
+from domain.kernel.errors import NotFound
+from domain.media_event.aggregate import MediaEvent
+from domain.records.kinds.channel import Channel
+from projections.publishing_points.points import ChannelPoints, ChannelPointsReader
+from projections.publishing_points.queries import LiveEvent, PointState, PointStates, state_of
+
+routes = Router("/health/live", tag="Health", surface=MEDIA)
+
+_FAULT: Final = 415
+"""The status that the API has for a check which finds something. Its body is what was found, not a problem."""
+_ANSWERS: Final = {_FAULT: "With `checkForErrors`: some publishing point has not started, or is not receiving data"}
+_EXAMPLE: Final[Any] = {
+    "8f51eaa1-decb-4863-89d3-9eb99768c67b": {
+        "urls": [
+            {
+                "name": "enc-1",
+                "url": "http://origin.example/live.isml",
+                "state": "started",
+                "hasStarted": True,
+                "lastUpdated": "2031-01-02T21:00:00.000Z",
+                "receivingData": True,
+                "statusCheckStrategy": 2,
+                "statusCheckStrategyString": "SRVA_API",
+                "publishingPointIndex": 0,
+                "encoderIndex": 0,
+            }
+        ]
+    }
+}
+
+
+class StreamQuery(Wire):
+    check_for_errors: Flag = Field(
+        default=False,
+        description="Answer with 415 if some publishing point has not started or is not receiving data. Default false.",
+    )
+
+
+class PublishingPointHealth(Wire):
+    """A publishing point of a channel, and what its server said in the last seconds."""
+
+    name: str = Field(description='The name of its encoder; "" without one.')
+    url: str = Field(description="The address to which the encoder sends its stream, without user info, query and secrets.")
+    state: str = Field(description="What the server calls its state, such as `started` or `idle`; `unknown`: it was not heard of.")
+    has_started: bool = Field(description="Whether the state is `started`.")
+    last_updated: Instant | None = Field(description="The last time that the server told; null if it told none.")
+    receiving_data: bool = Field(description="Whether data came in the last seconds: two samples differ.")
+    status_check_strategy: int = Field(description="The strategy that learnt the state, as a number; else the configured one.")
+    status_check_strategy_string: str = Field(description="The strategy, by name.")
+    publishing_point_index: int = Field(description="0 for the primary point of the encoder, 1 for the secondary one.")
+    encoder_index: int = Field(description="The index of the encoder in its channel.")
+
+
+class PublishingPoints(Wire):
+    urls: list[PublishingPointHealth] = Field(description="The publishing points of the channel.")
+
+
+class LiveStreamHealth(RootModel[dict[UUID, PublishingPoints]]):
+    """The publishing points of live Events, by the ids of the Events."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+
+class LiveStreams:
+    """Joins what channels configure and what the prober last heard."""
+
+    def __init__(self, states: PointStates, channels: ChannelPointsReader) -> None:
+        self._states = states
+        self._channels = channels
+
+    async def all(self) -> tuple[dict[str, Any], bool]:
+        """The answer, and whether it holds an error."""
+        return await self._shown(await self._states.of_live_events())
+
+    async def of_channel(self, channel: UUID) -> tuple[dict[str, Any], bool]:
+        return await self._shown(_known(await self._states.of_channel(channel), Channel.KIND, channel))
+
+    async def of_event(self, event: UUID) -> tuple[dict[str, Any], bool]:
+        return await self._shown(_known(await self._states.of_event(event), MediaEvent.KIND, event))
+
+    async def _shown(self, events: Sequence[LiveEvent]) -> tuple[dict[str, Any], bool]:
+        versions = {event.channel: event.version for event in events if event.channel is not None and event.version is not None}
+        channels = await self._channels.of(versions)
+        shown: dict[str, Any] = {}
+        faulty = False
+        for event in events:
+            points = () if event.channel is None else _points(channels.get(event.channel))
+            urls = [_url(point, state_of(point, event.states)) for point in points]
+            shown[str(event.id)] = {"urls": urls}
+            faulty = faulty or any(map(_is_faulty, urls))
+        return shown, faulty
+
+
+def _known(events: list[LiveEvent] | None, kind: str, key: UUID) -> list[LiveEvent]:
+    if events is None:
+        raise NotFound(kind, str(key))
+    return events
+
+
+def _points(channel: ChannelPoints | None) -> Sequence[WatchedPoint]:
+    return () if channel is None else channel.points
+
+
+def _url(point: WatchedPoint, state: PointState | None) -> dict[str, Any]:
+    """As the wire shows it."""
+    strategy = point.strategy if state is None or state.state == UNKNOWN else StatusCheckStrategy(state.strategy)
+    return {
+        "name": point.name,
+        "url": point.shown,
+        "state": UNKNOWN if state is None else state.state,
+        "hasStarted": state is not None and state.has_started,
+        "lastUpdated": None if state is None or state.last_updated is None else iso(state.last_updated),
+        "receivingData": state is not None and state.receiving,
+        "statusCheckStrategy": int(strategy),
+        "statusCheckStrategyString": strategy.name,
+        "publishingPointIndex": point.index,
+        "encoderIndex": point.encoder,
+    }
+
+
+def _is_faulty(url: dict[str, Any]) -> bool:
+    unchecked = url["statusCheckStrategy"] == StatusCheckStrategy.NONE
+    return not unchecked and not (url["hasStarted"] and url["receivingData"])
+
+
+def _response(found: tuple[dict[str, Any], bool], query: StreamQuery) -> Response:
+    shown, faulty = found
+    status = _FAULT if query.check_for_errors and faulty else 200
+    return Response(status, shown, headers=(("cache-control", "no-store"),))
+
+
+@routes.get("/stream/", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
+async def check_live_streams(request: Request, query: StreamQuery, streams: LiveStreams) -> Response:
+    """The publishing points of all live Events, as their servers told in the last seconds."""
+    return _response(await streams.all(), query)
+
+
+@routes.get("/stream/{channelId}", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
+async def check_live_streams_of_channel(request: Request, channel_id: UUID, query: StreamQuery, streams: LiveStreams) -> Response:
+    """The same for the live Events of one channel."""
+    return _response(await streams.of_channel(channel_id), query)
+
+
+@routes.get("/stream/event/{eventId}", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
+async def check_live_stream_of_event(request: Request, event_id: UUID, query: StreamQuery, streams: LiveStreams) -> Response:
+    """The same for one Event: empty while it is not live."""
+    return _response(await streams.of_event(event_id), query)

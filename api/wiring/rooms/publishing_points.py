@@ -1,0 +1,68 @@
+"""Publishing points of live Events: their samples, and the prober that takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room, WorkerRole
+from domain.kernel.ids import new_id
+from projections.kernel.database import Database
+from projections.kernel.migrate import Migration
+from projections.publishing_points.points import ChannelPointsReader
+from projections.publishing_points.queries import PointStates
+from projections.publishing_points.samples import CONSUMER
+from projections.records.queries import RecordQueries
+
+if TYPE_CHECKING:
+    from api.http.router import Router
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+def _routes() -> Sequence[Router]:
+    from api.media import live_streams
+
+    return (live_streams.routes,)
+
+
+def _services(services: Services) -> Providers:
+    from api.media.live_streams import LiveStreams
+
+    get = services.get
+    return {
+        PointStates: lambda: PointStates(get(Database)),
+        ChannelPointsReader: lambda: ChannelPointsReader(get(Database), get(RecordQueries)),
+        LiveStreams: lambda: LiveStreams(get(PointStates), get(ChannelPointsReader)),
+    }
+
+
+def _prober(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from projections.publishing_points.samples import Samples
+    from workers.adapters.point_status.strategies import point_status
+    from workers.kernel.wakeups import Waker
+    from workers.prober.look import PointKeys
+    from workers.prober.prober import SHARDS, Prober
+
+    member = new_id()
+    return [
+        Prober(
+            Samples(context.database, member=member),
+            ChannelPointsReader(context.database, context.records),
+            keys=PointKeys(context.vault),
+            statuses=point_status(context.outbound, context.clock),
+            leases=ShardLeases(context.database, CONSUMER, shards=SHARDS, member=member, host=context.host, reads_log=False),
+            waker=Waker(),
+            metrics=context.metrics.points,
+        )
+    ]
+
+
+PUBLISHING_POINTS = Room(
+    name="publishing_points",
+    migrations=(Migration.read("0017 publishing points", "publishing_points/schema.sql"),),
+    routes=_routes,
+    services=_services,
+    worker_roles=(WorkerRole("prober", _prober),),
+)

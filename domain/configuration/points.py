@@ -1,0 +1,117 @@
+"""Publishing points of a channel, with the addresses under which their servers tell their state.
+
+Read tolerantly, as playback reads the same text: a fault in one part hides this part only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+from domain.configuration.channel import ChannelDocument, Encoder, PublishingPoint, StatusCheckStrategy
+from domain.configuration.secrets import entry_steps, path_of
+from domain.configuration.streams import StreamProtocol
+from domain.kernel.json_document import readable
+from domain.kernel.masking import masked
+
+PLACES: Final = ("primaryPublishingPoint", "secondaryPublishingPoint")
+UNKNOWN: Final = "unknown"
+"""The state of a point that nobody has heard of lately."""
+
+_MANIFESTS: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
+_UNRESOLVED: Final = re.compile(r"\{[^{}]*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPoint:
+    """One publishing point. `shown` is its address without user info, query and secrets; `key_place` is where the configuration
+    has the key of `srva_api`; `manifests` are the addresses at which its origin plays the stream, where the channel says them."""
+
+    encoder: int
+    index: int
+    name: str
+    shown: str
+    strategy: StatusCheckStrategy = StatusCheckStrategy.ALL
+    url: str = field(default="", repr=False)
+    srva_api: str = field(default="", repr=False)
+    status_url: str = field(default="", repr=False)
+    manifests: Sequence[str] = field(default=(), repr=False)
+    key_place: str = ""
+    fingerprint: int = field(init=False, repr=False)
+    """A number that differs when another address is asked, or is asked in another way: what was heard before is void then."""
+
+    def __post_init__(self) -> None:
+        asked = json.dumps([self.strategy, self.url, self.srva_api, self.status_url, *self.manifests])
+        digest = blake2b(asked.encode("utf-8", "replace"), digest_size=8).digest()
+        object.__setattr__(self, "fingerprint", int.from_bytes(digest, "big", signed=True))
+
+    @property
+    def resolved(self) -> bool:
+        """Whether its address is complete. A placeholder such as `{dns}` stands for a host that is not there yet."""
+        return _UNRESOLVED.search(self.url) is None
+
+
+def watched_points(text: str) -> tuple[WatchedPoint, ...]:
+    """The publishing points of a channel's configuration that have an address, in its order."""
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    document = readable(ChannelDocument, parsed)
+    chosen = document.status_check_strategy
+    strategy = StatusCheckStrategy.ALL if chosen is None else chosen
+    entries = parsed.get("encoders") if isinstance(parsed, dict) else None
+    steps = entry_steps(entries) if isinstance(entries, list) else []
+    return tuple(
+        _watched(encoder, point, step=step, place=(number, place), strategy=strategy)
+        for number, (encoder, step) in enumerate(zip(document.encoders or (), steps, strict=True))
+        for place, point in enumerate(_points(encoder))
+        if point is not None and (point.publishing_point_url or "").strip()
+    )
+
+
+def _points(encoder: Encoder) -> tuple[PublishingPoint | None, ...]:
+    server = encoder.streaming_server
+    specific = server.streaming_server_specific if server is not None else None
+    return () if specific is None else (specific.primary_publishing_point, specific.secondary_publishing_point)
+
+
+def _watched(
+    encoder: Encoder, point: PublishingPoint, *, step: Any, place: tuple[int, int], strategy: StatusCheckStrategy
+) -> WatchedPoint:
+    number, index = place
+    url = _text(point.publishing_point_url)
+    key = ["encoders", step, "streamingServer", "streamingServerSpecific", PLACES[index], "srvaApiKey"]
+    return WatchedPoint(
+        encoder=number,
+        index=index,
+        name=_text(encoder.name),
+        shown=masked(url),
+        strategy=strategy,
+        url=url,
+        srva_api=_text(point.srva_api),
+        status_url=_text(point.status_url),
+        manifests=_manifests(encoder, index),
+        key_place=path_of(key),
+    )
+
+
+def _manifests(encoder: Encoder, index: int) -> tuple[str, ...]:
+    """Those of the origin of this point, HLS first. An address of one Event's content says nothing of the point."""
+    found: Mapping[StreamProtocol, str] = {
+        entry.stream_protocol: url
+        for entry in reversed(encoder.output_urls or ())
+        if entry.stream_protocol in _MANIFESTS
+        and (url := _text(entry.live_origin_secondary_url if index else entry.live_origin_primary_url))
+        and _UNRESOLVED.search(url) is None
+    }
+    return tuple(found[protocol] for protocol in _MANIFESTS if protocol in found)
+
+
+def _text(value: str | None) -> str:
+    """Half a surrogate pair cannot be sent."""
+    return (value or "").strip().encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,69 @@
+"""The publishing points of channels, from their configurations: parsed once for each version of a channel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from domain.configuration.points import WatchedPoint, watched_points
+from domain.kernel.encryption import SecretRef
+from domain.records.kinds.channel import Channel
+from projections.kernel.database import Database
+from projections.records.queries import RecordQueries
+
+MOST: Final = 10_000
+"""Channels in memory."""
+_AT_ONCE: Final = 32
+"""Channels that are parsed before others get a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelPoints:
+    """The points of one version of a channel. `secrets` are by their place in the configuration."""
+
+    version: int
+    name: str
+    points: Sequence[WatchedPoint]
+    secrets: Mapping[str, SecretRef] = field(repr=False)
+
+
+class ChannelPointsReader:
+    """Reads the points of channels, and remembers them by version. After a change of the primary it starts anew."""
+
+    def __init__(self, database: Database, records: RecordQueries) -> None:
+        self._database = database
+        self._records = records
+        self._timeline = database.timeline
+        self._known: OrderedDict[UUID, ChannelPoints] = OrderedDict()
+
+    async def of(self, versions: Mapping[UUID, int]) -> dict[UUID, ChannelPoints]:
+        """Of these channels. One that was changed meanwhile is read in its new version, one that is gone is not in the result."""
+        if self._timeline != self._database.timeline:
+            self._known.clear()
+            self._timeline = self._database.timeline
+        found: dict[UUID, ChannelPoints] = {}
+        for channel, version in versions.items():
+            known = self._known.get(channel)
+            if known is not None and known.version >= version:
+                found[channel] = known
+                self._known.move_to_end(channel)
+        missing = [channel for channel in versions if channel not in found]
+        return found | await self._read(missing) if missing else found
+
+    async def _read(self, channels: Sequence[UUID]) -> dict[UUID, ChannelPoints]:
+        rows = await self._records.linked([(Channel.KIND, str(channel)) for channel in channels])
+        read: dict[UUID, ChannelPoints] = {}
+        for number, row in enumerate(rows.values()):
+            details = row.details
+            points = watched_points(details.configuration_json)
+            read[UUID(row.id)] = ChannelPoints(row.version, details.name, points, details.secrets)
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+        self._known.update(read)
+        while len(self._known) > MOST:
+            self._known.popitem(last=False)
+        return read

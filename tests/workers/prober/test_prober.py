@@ -1,0 +1,225 @@
+"""The prober: whom it samples, how often, and who else does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from domain.kernel.clock import system_clock
+from domain.kernel.encryption import SecretCipher
+from projections.consumers.leases import ShardLeases
+from projections.publishing_points.points import ChannelPointsReader
+from projections.publishing_points.queries import PointStates
+from projections.publishing_points.samples import CONSUMER, Samples
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from tests.api.asking import add, add_channel
+from tests.workers.prober.point_server import PointServer, answers, hangs, smil
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.point_status.strategies import point_status
+from workers.kernel.point_metrics import PointMetrics
+from workers.kernel.wakeups import Waker
+from workers.prober.look import PointKeys
+from workers.prober.prober import SHARDS, Prober
+
+ADDRESS = "/api/health/live/stream/"
+INTERVAL = 0.5
+
+
+def prober(inner: Core, outbound: GuardedClient, *, registry: CollectorRegistry | None = None) -> Prober:
+    member = uuid4()
+    return Prober(
+        Samples(inner.database, member=member),
+        ChannelPointsReader(inner.database, RecordQueries(inner.database, RECORDS)),
+        keys=PointKeys(Vault(inner.database, SecretCipher(bytes(32)))),
+        statuses=point_status(outbound, system_clock),
+        leases=ShardLeases(inner.database, CONSUMER, shards=SHARDS, member=member, reads_log=False),
+        waker=Waker(),
+        metrics=PointMetrics(registry or CollectorRegistry()),
+        interval=INTERVAL,
+    )
+
+
+@asynccontextmanager
+async def running(*probers: Prober) -> AsyncIterator[None]:
+    for one in probers:
+        await one.start()
+    try:
+        yield
+    finally:
+        await asyncio.gather(*(one.stop() for one in probers))
+
+
+async def until(true: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(60):
+        while not await true():  # noqa: ASYNC110 - what is watched has no event
+            await asyncio.sleep(0.05)
+
+
+def configuration(*urls: str, **members: Any) -> str:
+    places = ("primaryPublishingPoint", "secondaryPublishingPoint")
+    points = {place: {"publishingPointUrl": url, **members} for place, url in zip(places, urls, strict=False)}
+    return json.dumps({"encoders": [{"name": "enc", "streamingServer": {"streamingServerSpecific": points}}]})
+
+
+async def live(http: httpx.AsyncClient, text: str) -> str:
+    channel = await add_channel(http, configurationJson=text)
+    key = str((await add(http, channelId=channel))["id"])
+    await state(http, key, 2)
+    return key
+
+
+async def state(http: httpx.AsyncClient, key: str, to: int) -> None:
+    assert (await http.put(f"/api/event/state/{key}", json={"state": to})).status_code == 200
+
+
+async def shown(http: httpx.AsyncClient, key: str) -> list[dict[str, Any]]:
+    urls: list[dict[str, Any]] = (await http.get(f"{ADDRESS}event/{key}")).json()[key]["urls"]
+    return urls
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[PointServer]:
+    async with PointServer() as listening:
+        yield listening
+
+
+def counting(server: PointServer, path: str, state: str = "started") -> None:
+    """The last time that the server tells moves with each request."""
+    seconds = iter(range(10_000))
+
+    async def page(out: asyncio.StreamWriter) -> None:
+        minutes, second = divmod(next(seconds), 60)
+        await answers(smil(state, f"2031-01-02T12:{minutes:02}:{second:02}Z"))(out)
+
+    server.pages[path] = page
+
+
+async def test_the_points_of_live_events_are_sampled_and_no_others(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
+) -> None:
+    counting(server, "/a/archive")
+    key = await live(http, configuration(f"{server.url}/a", f"{server.url}/b"))
+    other = await live(http, configuration(f"{server.url}/c"))
+    await state(http, other, 4)
+    async with running(prober(inner, outbound)):
+        await until(lambda: on_air(http, key, 0))
+        first, second = await shown(http, key)
+        assert (first["state"], first["statusCheckStrategyString"]) == ("started", "SRVA_ARCHIVE")
+        assert (second["state"], second["receivingData"]) == ("unknown", False)
+        assert not [path for path in server.asked if path.startswith("/c")]
+        await state(http, other, 1)
+        await until(lambda: asked(server, "/c/archive"))
+        await state(http, key, 4)
+        await state(http, other, 4)
+        await until(lambda: quiet(inner))
+
+
+async def on_air(http: httpx.AsyncClient, key: str, point: int) -> bool:
+    url = (await shown(http, key))[point]
+    return bool(url["hasStarted"] and url["receivingData"])
+
+
+async def asked(server: PointServer, path: str) -> bool:
+    return path in server.asked
+
+
+async def quiet(inner: Core) -> bool:
+    """Nothing was sampled for several intervals: both Events have stopped."""
+    rows = await inner.database.rows(
+        "SELECT 1 FROM publishing_point_probes WHERE sampled_at > clock_timestamp() - interval '3 seconds'"
+    )
+    return not rows
+
+
+async def test_a_point_that_dies_is_shown_as_such_and_the_other_stays(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
+) -> None:
+    for path in ("/a/archive", "/b/archive"):
+        counting(server, path)
+    key = await live(http, configuration(f"{server.url}/a", f"{server.url}/b"))
+    channel = UUID((await http.get(f"/api/event/{key}")).json()["channelId"])
+
+    async def dead() -> bool:
+        return [url["hasStarted"] for url in await shown(http, key)] == [True, False]
+
+    async def failing() -> bool:
+        return await PointStates(inner.database).all_failing_since(channel) is not None
+
+    async with running(prober(inner, outbound)):
+        await until(lambda: on_air(http, key, 0))
+        await until(lambda: on_air(http, key, 1))
+        server.pages["/b/archive"] = hangs
+        await until(dead)
+        assert not await failing()
+        assert (await http.get(ADDRESS, params={"checkForErrors": "true"})).status_code == 415
+        del server.pages["/a/archive"]
+        await until(failing)
+        counting(server, "/a/state")
+        await until(lambda: on_air(http, key, 0))
+        assert not await failing()
+
+
+async def test_the_key_comes_from_the_vault_and_changes_with_the_channel(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
+) -> None:
+    counting(server, "/api/state")
+    text = configuration(f"{server.url}/a", srvaApi=f"{server.url}/api", srvaApiKey="first-key")
+    key = await live(http, text)
+    channel = (await http.get(f"/api/event/{key}")).json()["channelId"]
+
+    async def with_key(value: str) -> bool:
+        return any(f"API-KEY: {value}\r\n" in head for head in server.heads)
+
+    async with running(prober(inner, outbound)):
+        await until(lambda: with_key("first-key"))
+        text = text.replace("first-key", "second-key")
+        assert (await http.put(f"/api/channel/{channel}", json={"configurationJson": text})).status_code == 200
+        await until(lambda: with_key("second-key"))
+
+
+async def test_two_members_share_the_points_and_a_second_one_goes_on(
+    inner: Core, second: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
+) -> None:
+    keys = []
+    for number in range(12):
+        counting(server, f"/{number}/archive")
+        keys.append(await live(http, configuration(f"{server.url}/{number}")))
+
+    async def all_on_air() -> bool:
+        return all([await on_air(http, key, 0) for key in keys])
+
+    one, other = prober(inner, outbound), prober(second, outbound)
+    async with running(other):
+        async with running(one):
+            await until(all_on_air)
+            await until(lambda: shared(one, other))
+            server.heads.clear()
+            await until(lambda: every_one(server, 10))
+            assert max(counts(server)) <= 12, counts(server)
+        server.heads.clear()
+        await until(lambda: every_one(server, 5))
+        assert max(counts(server)) <= 11, "the first four samples of a new owner follow each other sooner"
+        assert await all_on_air()
+
+
+async def shared(*probers: Prober) -> bool:
+    return all(one._watched for one in probers)
+
+
+def counts(server: PointServer) -> list[int]:
+    return [server.asked.count(f"/{number}/archive") for number in range(12)]
+
+
+async def every_one(server: PointServer, times: int) -> bool:
+    return min(counts(server)) >= times

@@ -1,0 +1,1 @@
+"""Adapters of the port `PointStatus`: docs/reference/api/health.md#strategies."""

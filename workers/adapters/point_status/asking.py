@@ -1,0 +1,75 @@
+"""The requests of one look at a publishing point: bounded in time and size, and none to a host that has not answered already."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from time import monotonic
+from typing import Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from domain.kernel.urls import origin
+from workers.ports import NO_HEADERS, Outbound, OutboundFailed, OutboundRefused, PointSilent
+
+SECONDS: Final = 3.0
+"""How long one strategy may take, from the name of the host to the last byte."""
+SECONDS_OF_ALL: Final = 5.0
+"""After which no further request of the same look begins. No longer than the lease of a prober: one that was frozen until after its
+lease asks nothing more."""
+LARGEST_PAGE: Final = 256 * 1024
+LARGEST_MANIFEST: Final = 1024 * 1024
+_UNREACHABLE: Final = frozenset({"dns", "connect", "tls", "timeout", "closed"})
+
+
+class Asking:
+    """Remembers which hosts could not be reached: several strategies ask the same one, and each would wait in vain."""
+
+    def __init__(self, outbound: Outbound) -> None:
+        self._outbound = outbound
+        self._ends = monotonic() + SECONDS_OF_ALL
+        self._until = self._ends
+        self._silent: dict[str, PointSilent] = {}
+
+    def begin(self) -> None:
+        """One more strategy."""
+        self._until = min(monotonic() + SECONDS, self._ends)
+
+    async def get(self, url: str, *, most: int = LARGEST_PAGE, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
+        """The body of a whole answer with status 200. Raises `PointSilent`."""
+        where = origin(url)
+        if where in self._silent:
+            raise self._silent[where]
+        address, credentials = _without_user(url)
+        seconds = self._until - monotonic()
+        if seconds <= 0:
+            raise PointSilent("timeout", "No time was left to ask it.")
+        try:
+            reply = await self._outbound.request("GET", address, headers={**credentials, **headers}, seconds=seconds, most=most + 1)
+        except OutboundRefused as refusal:
+            raise PointSilent(refusal.kind, str(refusal)) from None
+        except OutboundFailed as failure:
+            silent = PointSilent(failure.kind, str(failure))
+            if failure.kind in _UNREACHABLE:
+                self._silent[where] = silent
+            raise silent from None
+        if 300 <= reply.status < 400:
+            raise PointSilent("answer", f"It redirects (status {reply.status}), which is not followed.")
+        if reply.status != 200:
+            raise PointSilent("answer", f"It answered with status {reply.status}.")
+        if len(reply.body) > most:
+            raise PointSilent("answer", f"Its answer is larger than {most // 1024} KiB.")
+        return reply.body
+
+
+def _without_user(url: str) -> tuple[str, Mapping[str, str]]:
+    """The address, and its user info as a header."""
+    try:
+        split = urlsplit(url)
+    except ValueError:
+        return url, NO_HEADERS  # the client says what is wrong with it
+    user, separator, host = split.netloc.rpartition("@")
+    if not separator:
+        return url, NO_HEADERS
+    name, _, password = user.partition(":")
+    credentials = b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
+    return urlunsplit(split._replace(netloc=host)), {"Authorization": f"Basic {credentials}"}

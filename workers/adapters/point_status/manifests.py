@@ -1,0 +1,161 @@
+"""The latest time of a live manifest: where the last segment that it lists ends. RFC 8216 and ISO/IEC 23009-1.
+
+Encrypted streams are read as well: nothing but times is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Final, NamedTuple
+from urllib.parse import urljoin
+
+from lxml import etree
+
+from domain.kernel.iso_8601 import moment_of, seconds_of
+from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
+from workers.ports import PointSilent
+
+_TIME: Final = "#EXT-X-PROGRAM-DATE-TIME:"
+_LASTS: Final = re.compile(r"(?m)^#EXTINF:\s*(\d{1,9}(?:\.\d{1,18})?)")
+_VARIANT: Final = "#EXT-X-STREAM-INF:"
+_TAGS_OF_A_SEGMENT: Final = 20
+"""Lines before a time that are looked at for the duration of its segment."""
+_TIMELINES: Final = 4
+"""Those of one period end at about the same time."""
+_MOST_ENTRIES: Final = 30_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Newest(NamedTuple):
+    """`ended`: the manifest says that nothing more will come."""
+
+    at: datetime
+    ended: bool
+
+
+def is_playlist(body: bytes) -> bool:
+    return body.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"#EXTM3U")
+
+
+def variant(body: bytes, url: str) -> str | None:
+    """The first playlist of a master playlist; None for a media playlist. Raises `PointSilent`."""
+    text = _text(body)
+    begins = text.find(_VARIANT)
+    if begins < 0:
+        return None
+    lines = (line.strip() for line in text[begins:].split("\n"))
+    uri = next((line for line in lines if line and not line.startswith("#")), "")
+    try:
+        return str(urljoin(url, uri))
+    except ValueError:
+        raise PointSilent("answer", "Its playlist has an address that cannot be read.") from None
+
+
+def newest_in_playlist(body: bytes) -> Newest:
+    """Raises `PointSilent`, also for a playlist without EXT-X-PROGRAM-DATE-TIME."""
+    text = _text(body)
+    begins = text.rfind(_TIME)
+    line = text[begins + len(_TIME) :].partition("\n")[0] if begins >= 0 else ""
+    since = moment_of(line)
+    if since is None:
+        raise PointSilent("answer", "Its playlist tells no time (EXT-X-PROGRAM-DATE-TIME).")
+    lasts = sum(float(found[1]) for found in _LASTS.finditer(text, _first_tag(text, begins)))
+    return Newest(_later(since, lasts), "\n#EXT-X-ENDLIST" in text)
+
+
+def _first_tag(text: str, at: int) -> int:
+    """Where the tags of the segment begin that the tag at `at` belongs to: its duration may stand before it."""
+    for _ in range(_TAGS_OF_A_SEGMENT):
+        before = text.rfind("\n", 0, max(at - 1, 0)) + 1
+        if before >= at or not text.startswith("#EXT", before):
+            break
+        at = before
+    return at
+
+
+def newest_in_mpd(body: bytes) -> Newest:
+    """Raises `PointSilent`, also for an MPD that does not list its segments with their times."""
+    try:
+        root = parsed_xml(body).getroot()
+    except NotXml:
+        raise PointSilent("answer", "Its manifest is neither an HLS playlist nor XML.") from None
+    except HasDoctype:
+        raise PointSilent("answer", "Its manifest has a document type, which is refused.") from None
+    if etree.QName(root).localname != "MPD":
+        raise PointSilent("answer", "Its manifest is XML, and no MPD.")
+    zero = moment_of(root.get("availabilityStartTime") or "") or (_EPOCH if root.get("type") != "dynamic" else None)
+    ends = next((ends for period, start in reversed(_periods(root)) if (ends := _timeline_ends(period, start))), ())
+    if zero is None or not ends:
+        raise PointSilent("answer", "Its manifest does not tell when its segments end (SegmentTimeline).")
+    return Newest(_later(zero, max(ends)), root.get("type") != "dynamic")
+
+
+def _periods(root: etree._Element) -> list[tuple[etree._Element, float]]:
+    """Each with its start, in seconds. One that does not say when it begins is left out."""
+    found = []
+    after: float | None = 0.0
+    for period in root.iterchildren("{*}Period"):
+        said = seconds_of(period.get("start") or "-")
+        start = after if said is None else said
+        lasts = seconds_of(period.get("duration") or "-")
+        after = None if start is None or lasts is None else start + lasts
+        if start is not None:
+            found.append((period, start))
+    return found
+
+
+def _timeline_ends(period: etree._Element, start: float) -> list[float]:
+    ends = ((line, _end(line)) for line in islice(period.iter("{*}SegmentTimeline"), _TIMELINES))
+    return [
+        start + (end - _whole(_given(line, "presentationTimeOffset"), 0)) / (_whole(_given(line, "timescale"), 1) or 1)
+        for line, end in ends
+        if end is not None
+    ]
+
+
+def _end(line: etree._Element) -> int | None:
+    """In units of the timeline. None: an entry repeats without end, so the manifest does not say."""
+    if len(line) > _MOST_ENTRIES:
+        raise PointSilent("answer", f"Its manifest lists more than {_MOST_ENTRIES} segments.")
+    lasts = 0
+    for entry in line.iterchildren("{*}S", reversed=True):
+        repeats = entry.get("r") or "0"
+        if repeats.startswith("-"):
+            return None
+        lasts += _whole(entry.get("d"), 0) * (_whole(repeats, 0) + 1)
+        if (time := entry.get("t")) is not None:
+            return _whole(time, 0) + lasts
+    return lasts or None
+
+
+def _given(line: etree._Element, name: str) -> str | None:
+    """An attribute of the template or list that a timeline is in, or of one that it is inherited from."""
+    parent = line.getparent()
+    holder = parent
+    while holder is not None:
+        for one in (parent, *holder.iterchildren("{*}SegmentTemplate", "{*}SegmentList")):
+            if one is not None and (value := one.get(name)) is not None:
+                return str(value)
+        holder = holder.getparent()
+    return None
+
+
+def _whole(text: str | bytes | None, default: int) -> int:
+    found = text.decode() if isinstance(text, bytes) else text or ""
+    return int(found) if found.isascii() and found.isdigit() and len(found) < 19 else default
+
+
+def _later(since: datetime, seconds: float) -> datetime:
+    try:
+        return since + timedelta(seconds=seconds)
+    except OverflowError:
+        raise PointSilent("answer", "Its manifest tells a time that cannot be.") from None
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise PointSilent("answer", "Its playlist is not text in UTF-8.") from None

@@ -1,0 +1,167 @@
+"""The strategies of status checks, over HTTP: docs/reference/api/health.md#strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+
+from domain.configuration.channel import StatusCheckStrategy
+from domain.configuration.points import UNKNOWN, WatchedPoint
+from domain.kernel.clock import Clock, iso
+from domain.media_event.playback.stream import split_url, url_below
+from workers.adapters.point_status.asking import LARGEST_MANIFEST, Asking
+from workers.adapters.point_status.manifests import is_playlist, newest_in_mpd, newest_in_playlist, variant
+from workers.adapters.point_status.state_pages import StatePage, smil_page, status_page
+from workers.ports import NO_HEADERS, Outbound, PointReport, PointSilent, PointStatus
+
+FRESH: Final = timedelta(seconds=30)
+"""The last segment of a manifest is not further from now, in either direction, while the point has started."""
+KEY_HEADER: Final = "API-KEY"
+_LONGEST: Final = 400
+
+_Ask = Callable[[Asking, WatchedPoint, str | None], Awaitable[PointReport]]
+
+
+def point_status(outbound: Outbound, clock: Clock) -> Mapping[StatusCheckStrategy, PointStatus]:
+    """The adapters, by strategy."""
+    timestamp = _Timestamp(clock)
+    asks: dict[StatusCheckStrategy, _Ask] = {
+        StatusCheckStrategy.SRVA_ARCHIVE: _Archive(clock).ask,
+        StatusCheckStrategy.SRVA_API: _api,
+        StatusCheckStrategy.STATUS_PHP: _status_php,
+        StatusCheckStrategy.SRVC_TIMESTAMP: timestamp.ask,
+    }
+    return MappingProxyType(
+        {
+            StatusCheckStrategy.ALL: Strategies(outbound, asks),
+            StatusCheckStrategy.NONE: NoCheck(),
+            **{strategy: Strategies(outbound, {strategy: ask}) for strategy, ask in asks.items()},
+        }
+    )
+
+
+class NoCheck:
+    """The strategy NONE: nothing is asked, the state is unknown."""
+
+    async def ask(self, point: WatchedPoint, *, key: str | None = None, first: StatusCheckStrategy | None = None) -> PointReport:
+        return PointReport(StatusCheckStrategy.NONE, UNKNOWN)
+
+
+class Strategies:
+    """Tries strategies in their order; the first that learns a state counts."""
+
+    def __init__(self, outbound: Outbound, asks: Mapping[StatusCheckStrategy, _Ask]) -> None:
+        self._outbound = outbound
+        self._asks = asks
+
+    async def ask(self, point: WatchedPoint, *, key: str | None = None, first: StatusCheckStrategy | None = None) -> PointReport:
+        if not point.resolved:
+            raise PointSilent("unaskable", "Its address has a placeholder that nothing has filled.")
+        asking = Asking(self._outbound)
+        failures: list[tuple[StatusCheckStrategy, PointSilent]] = []
+        for strategy in sorted(self._asks, key=lambda one: one is not first):
+            asking.begin()
+            try:
+                return await self._asks[strategy](asking, point, key)
+            except PointSilent as silent:
+                failures.append((strategy, silent))
+        raise _together(failures)
+
+
+def _together(failures: list[tuple[StatusCheckStrategy, PointSilent]]) -> PointSilent:
+    """Of several failures the one that says most of the point decides the kind."""
+    if len(failures) == 1:
+        return failures[0][1]
+    worst = next((silent for _, silent in failures if silent.of_the_point), failures[0][1])
+    local = next((silent for _, silent in failures if silent.kind == "local"), None)
+    texts = dict.fromkeys(str(silent) for _, silent in failures)
+    if len(texts) == 1:
+        return local or worst
+    sentence = " ".join(f"{strategy.name}: {silent}" for strategy, silent in failures)
+    return PointSilent((local or worst).kind, sentence[:_LONGEST])
+
+
+class _Archive:
+    """SRVA_ARCHIVE: `/archive` of the point lists what it has kept. Where it tells no state, the age of the latest clip does."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def ask(self, asking: Asking, point: WatchedPoint, _: str | None) -> PointReport:
+        page = smil_page(await asking.get(_below(point.url, "archive")))
+        state = page.state
+        if not state and page.last_updated is not None:
+            state = "started" if abs(self._clock() - page.last_updated) < FRESH else "stopped"
+        return _report(StatusCheckStrategy.SRVA_ARCHIVE, page, state)
+
+
+async def _api(asking: Asking, point: WatchedPoint, key: str | None) -> PointReport:
+    """SRVA_API: the state page of the streaming server's API, with its key; without an API that of the point itself."""
+    if not point.srva_api:
+        return _report(StatusCheckStrategy.SRVA_API, smil_page(await asking.get(_below(point.url, "state"))))
+    address = split_url(point.srva_api)[0]
+    url = point.srva_api if address.rstrip("/").endswith("/state") else url_below(point.srva_api, "state")
+    page = smil_page(await asking.get(url, headers={KEY_HEADER: key} if key else NO_HEADERS))
+    return _report(StatusCheckStrategy.SRVA_API, page)
+
+
+async def _status_php(asking: Asking, point: WatchedPoint, _: str | None) -> PointReport:
+    page = status_page(await asking.get(point.status_url or _below(point.url, "status.php")))
+    return _report(StatusCheckStrategy.STATUS_PHP, page)
+
+
+def _report(strategy: StatusCheckStrategy, page: StatePage, state: str = "") -> PointReport:
+    said = page.state or state
+    if not said:
+        raise PointSilent("answer", "Its answer does not say a state.")
+    mark = page.updated or (iso(page.newest) if page.newest is not None else "")
+    return PointReport(strategy, said, page.last_updated, mark, page.receiving)
+
+
+class _Timestamp:
+    """SRVC_TIMESTAMP: how old the end of the live manifest is. The time moves while data come."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def ask(self, asking: Asking, point: WatchedPoint, _: str | None) -> PointReport:
+        failures = []
+        for url in _manifests(point):
+            try:
+                return await self._of(asking, url)
+            except PointSilent as silent:
+                failures.append(silent)
+        raise failures[0]
+
+    async def _of(self, asking: Asking, url: str) -> PointReport:
+        body = await asking.get(url, most=LARGEST_MANIFEST)
+        if is_playlist(body) and (inner := variant(body, url)) is not None:
+            body = await asking.get(inner, most=LARGEST_MANIFEST)
+        newest = newest_in_playlist(body) if is_playlist(body) else newest_in_mpd(body)
+        started = not newest.ended and abs(self._clock() - newest.at) < FRESH
+        state = "started" if started else "stopped"
+        return PointReport(StatusCheckStrategy.SRVC_TIMESTAMP, state, newest.at, iso(newest.at))
+
+
+def _manifests(point: WatchedPoint) -> tuple[str, ...]:
+    """What the channel says, else what the kind of the point's address suggests."""
+    if point.manifests:
+        return tuple(point.manifests)
+    path = split_url(point.url)[0].lower()
+    if path.endswith((".m3u8", ".mpd")):
+        return (_http(point.url),)
+    names = (".m3u8", ".mpd") if path.endswith((".isml", ".isml/")) else ("master.m3u8", "manifest.mpd")
+    return tuple(_below(point.url, name) for name in names)
+
+
+def _below(url: str, path: str) -> str:
+    return url_below(_http(url), path)
+
+
+def _http(url: str) -> str:
+    """Raises `PointSilent` for what is not asked over HTTP, such as rtmp."""
+    if url.partition("://")[0].lower() not in ("http", "https"):
+        raise PointSilent("unaskable", "Its address is not one of HTTP; the channel says no other that could be asked.")
+    return url

@@ -1,0 +1,225 @@
+"""The prober: samples the publishing points of live Events, each by one process of the whole installation. ADR 0056.
+
+Channels are divided into shards under leases. A process samples only while its lease lasts by its own monotonic clock, and its
+samples are written only while the lease is its own by the database. A new owner goes on where the last one stopped: the times of
+the samples are in the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import Final
+from uuid import UUID
+
+from domain.configuration.channel import StatusCheckStrategy
+from domain.configuration.points import WatchedPoint
+from projections.consumers.leases import Assignment, ShardLeases, shard_of
+from projections.kernel.background_task import start_task
+from projections.publishing_points.points import ChannelPoints, ChannelPointsReader
+from projections.publishing_points.samples import PointKey, Sample, Samples
+from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.point_metrics import PointMetrics
+from workers.kernel.wakeups import Waker
+from workers.ports import PointStatus
+from workers.prober.look import AGAIN, Looked, PointKeys, look_at
+from workers.prober.rhythm import INTERVAL, Rhythm
+
+SHARDS: Final = 16
+PLACES: Final = 600
+"""Points that are asked at a time."""
+SLOW_PLACES: Final = 400
+"""Of them those that kept us waiting last time: the others go on in their rhythm."""
+SLOW: Final = 1.0
+READ_EVERY: Final = 1.0
+WRITE_EVERY: Final = 0.25
+_PUT_OFF: Final = 0.5
+_FORGET_EVERY: Final = 600.0
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A point in the care of this process, and which strategy learnt its state last, until when that one is tried first."""
+
+    point: WatchedPoint
+    key: str | None
+    shard: int
+    slow: bool = False
+    first: StatusCheckStrategy | None = None
+    until: float = 0.0
+
+
+class Prober(LeasedWorker):
+    """One member. `statuses` are the strategies, `interval` the seconds between two samples of a point."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        channels: ChannelPointsReader,
+        *,
+        keys: PointKeys,
+        statuses: Mapping[StatusCheckStrategy, PointStatus],
+        leases: ShardLeases,
+        waker: Waker,
+        metrics: PointMetrics,
+        interval: float = INTERVAL,
+    ) -> None:
+        super().__init__(leases, waker)
+        self._samples = samples
+        self._channels = channels
+        self._keys = keys
+        self._statuses = statuses
+        self._metrics = metrics
+        self._versions: dict[UUID, int] = {}
+        self._watched: dict[PointKey, _Watched] = {}
+        self._interval = interval
+        self._rhythm = Rhythm(interval)
+        self._asking: dict[PointKey, asyncio.Task[None]] = {}
+        self._slow = 0
+        self._found: dict[PointKey, tuple[Sample, float]] = {}
+        self._read = self._written = self._forgotten = float("-inf")
+
+    @property
+    def _busy(self) -> int:
+        return len(self._asking)
+
+    async def _turn(self) -> None:
+        await self._renew()
+        now = monotonic()
+        if now >= self._assignment.until:
+            await self._drop_all()
+            await self._waker.sleep(self._leases.lease / 5)
+            return
+        if now - self._read >= READ_EVERY:
+            await self._read_points()
+        self._start_due()
+        if self._found and monotonic() - self._written >= WRITE_EVERY:
+            await self._write()
+        if now - self._forgotten >= _FORGET_EVERY:
+            await self._samples.forget()
+            self._forgotten = now
+        await self._waker.sleep(self._pause())
+
+    def _pause(self) -> float:
+        """Seconds until there is something to do. Also with every place taken a sample that ends wakes."""
+        due = self._rhythm.due_at()
+        seconds = READ_EVERY if due is None or len(self._asking) >= PLACES else max(due - monotonic(), 0.0)
+        return min(seconds, WRITE_EVERY if self._found or self._asking else READ_EVERY)
+
+    async def _finish(self) -> None:
+        await self._drop_all()
+
+    async def _release(self, shards: Collection[int]) -> None:
+        """What is under way for them is written before: the new owner looks there when a point is due."""
+        under_way = [task for key, task in self._asking.items() if key in self._watched and self._watched[key].shard in shards]
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await self._write()
+        await super()._release(shards)
+
+    async def _assigned(self, assignment: Assignment) -> None:
+        if assignment.leases.keys() != self._assignment.leases.keys():
+            self._read = float("-inf")
+
+    async def _drop_all(self) -> None:
+        for task in list(self._asking.values()):
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await self._write()
+        self._versions.clear()
+        self._watched.clear()
+        self._rhythm = Rhythm(self._interval)
+        self._metrics.watched(0)
+
+    async def _read_points(self) -> None:
+        """Which points are to be sampled by this process. Of the channels only those are read that have changed."""
+        self._read = monotonic()
+        live = await self._samples.live_channels()
+        ours = {channel: version for channel, version in live.items() if self._shard(channel) in self._assignment.leases}
+        if ours == self._versions:
+            return
+        changed = {channel: version for channel, version in ours.items() if self._versions.get(channel) != version}
+        read = await self._channels.of(changed)
+        watched = {key: one for key, one in self._watched.items() if key.channel in ours and key.channel not in changed}
+        for channel, points in read.items():
+            watched |= await self._of_channel(channel, points)
+        ages = await self._samples.ages(list(changed))
+        self._watched = watched
+        self._versions = ours
+        known = {key: ages.get((key, one.point.fingerprint)) for key, one in watched.items() if key.channel in changed}
+        self._rhythm.set({key: known.get(key) for key in watched}, now=monotonic())
+        self._metrics.watched(len(watched))
+
+    async def _of_channel(self, channel: UUID, points: ChannelPoints) -> dict[PointKey, _Watched]:
+        keys = await self._keys.of(channel, points)
+        return {
+            PointKey(channel, point.encoder, point.index): _Watched(point, keys.get(point.key_place), self._shard(channel))
+            for point in points.points
+            if point.strategy is not StatusCheckStrategy.NONE
+        }
+
+    def _shard(self, channel: UUID) -> int:
+        return shard_of(str(channel), self._leases.shards)
+
+    def _start_due(self) -> None:
+        now = monotonic()
+        while len(self._asking) < PLACES and now < self._assignment.until and (taken := self._rhythm.take(now)) is not None:
+            key, due = taken
+            watched = self._watched[key]
+            if key in self._asking or (watched.slow and self._slow >= SLOW_PLACES):
+                self._rhythm.put_off(key, now + _PUT_OFF)
+                self._metrics.put_off()
+            else:
+                self._start(key, watched, due=due)
+
+    def _start(self, key: PointKey, watched: _Watched, *, due: float) -> None:
+        lease = self._assignment.leases[watched.shard]
+        self._metrics.started(late=monotonic() - due)
+        self._slow += watched.slow
+        task = start_task(self._sample(key, watched, due=due, epoch=lease.epoch), what="samples of publishing points")
+        self._asking[key] = task
+        task.add_done_callback(partial(self._ended, key, slow=watched.slow))
+
+    def _ended(self, key: PointKey, _: asyncio.Task[None], *, slow: bool) -> None:
+        del self._asking[key]
+        self._slow -= slow
+        if len(self._asking) >= PLACES - 1:
+            self._waker.wake()
+
+    async def _sample(self, key: PointKey, watched: _Watched, *, due: float, epoch: int) -> None:
+        now = monotonic()
+        if now >= self._assignment.until:
+            return
+        first = watched.first if now < watched.until else None
+        looked = await look_at(watched.point, self._statuses, key=watched.key, first=first)
+        now = monotonic()
+        watched.slow = looked.seconds > SLOW
+        self._rhythm.put_back(key, due=due, now=now, told=looked.report is not None, slow=watched.slow)
+        if looked.report is not None and (first is None or looked.report.strategy is not first):
+            watched.first, watched.until = looked.report.strategy, now + AGAIN
+        self._metrics.sampled(looked.state, seconds=looked.seconds)
+        if looked.silent is None or looked.silent.kind != "local":  # of the point we know nothing new then
+            self._found[key] = (_sample_of(key, watched, looked, epoch), now)
+
+    async def _write(self) -> None:
+        self._written = now = monotonic()
+        found, self._found = self._found, {}
+        await self._samples.write([replace(sample, age=now - at) for sample, at in found.values()])
+
+
+def _sample_of(key: PointKey, watched: _Watched, looked: Looked, epoch: int) -> Sample:
+    report = looked.report
+    sample = Sample(key, watched.shard, epoch, address=watched.point.fingerprint, strategy=watched.point.strategy, age=0.0)
+    if report is None:
+        assert looked.silent is not None
+        return replace(sample, counted=looked.silent.of_the_point, fault=str(looked.silent))
+    return replace(
+        sample,
+        strategy=report.strategy,
+        state=report.state,
+        last_updated=report.last_updated,
+        mark=report.mark,
+        receiving=report.receiving,
+    )
