@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -75,24 +74,6 @@ class PublishedFiles:
         key = request.header("api-key") or request.header("x-auth-key")
         client = await self._directory.authenticate(key) if key else None
         return client is not None and not _VIEWERS.isdisjoint(client.roles)
-
-
-class FileBody:
-    """The body of a response: a part of a file, or nothing of it. Closes the file."""
-
-    def __init__(self, files: PublishedFiles, published: Published, *, start: int, size: int) -> None:
-        self._files = files
-        self._published: Published | None = published
-        self._pieces = published.opened.read(start, size)
-
-    def __aiter__(self) -> AsyncGenerator[bytes, None]:
-        return self._pieces
-
-    async def aclose(self) -> None:
-        published, self._published = self._published, None
-        if published is not None:
-            await self._pieces.aclose()
-            await self._files.close(published)
 
 
 def _event_id(content_id: str) -> UUID | None:

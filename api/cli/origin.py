@@ -1,0 +1,72 @@
+"""`medialedger origin`: the built-in origin alone, without a database. Several processes may share its directory."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from functools import partial
+
+from api.cli.descriptors import raise_descriptor_limit
+from api.cli.home import create_home
+from api.cli.ready import print_status
+from api.cli.serving import run_product
+from api.cli.sockets import bound_sockets
+from api.cli.stop_signals import StopSignals
+from api.kernel.version import product_version
+from api.wiring.origin import base_url
+from api.wiring.settings import Settings
+from api.wiring.standalone_origin import build
+from api.wiring.startup import StartError
+from domain.configuration.ingest_token import LARGEST_SESSION, ingest_token
+from domain.kernel.encryption import ingest_key
+from workers.adapters.keyfiles import master_key, previous_master_key
+from workers.origin.names import is_point
+from workers.origin.recordings import Point
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    create_home(settings.home)
+    if args.token is not None:
+        print_status(_token(settings, args.token, session=args.session))
+        return 0
+    raise_descriptor_limit()
+    with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
+        settings = settings.listening_on(sockets[0].getsockname()[1])
+        key = master_key(settings.master_key_file)
+        try:
+            origin = build(settings, (key, previous_master_key(settings.master_key_file)))
+            listening = partial(print_status, ready_text(settings))
+            await run_product(origin, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=listening)
+        except asyncio.CancelledError:
+            if not signals.requested:
+                raise
+        print_status("stopped by force" if signals.forced.is_set() else "stopped")
+        return 1 if signals.forced.is_set() else 0
+
+
+def ready_text(settings: Settings) -> str:
+    point = f"{base_url(settings.host, port=settings.port)}/origin/live/NAME"
+    return "\n".join(
+        [
+            f"medialedger {product_version()} origin is ready",
+            "",
+            f"  publish     {point}  (token: medialedger origin --token NAME)",
+            f"  play        {point}/master.m3u8  {point}/manifest.mpd",
+            f"  recording   {point}/archive/master.m3u8",
+            f"  state       {point}/state",
+            f"  data        {settings.origin_root}",
+            "  stop        Ctrl-C, or SIGTERM",
+            "",
+        ]
+    )
+
+
+def _token(settings: Settings, name: str, *, session: int | None) -> str:
+    if not is_point(name):
+        raise StartError("the name of a publishing point has 1 to 64 letters, digits, dots, dashes and underscores")
+    if session is None:
+        state = Point(settings.origin_root / name).state()
+        session = 0 if state is None else state.session + 1
+    if session > LARGEST_SESSION:
+        raise StartError("the number of a session has 63 bits")
+    return ingest_token(ingest_key(master_key(settings.master_key_file)), point=name, session=session)

@@ -1,0 +1,87 @@
+"""Request bodies that are read piece by piece, of any length, such as the live stream of an encoder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import suppress
+from typing import Any, Final
+
+from api.http.body import Disconnected, Receive
+from api.http.errors import HttpError
+
+LONG_BODY: Final = "medialedger.long-body"
+"""In the scope's extensions: a function after which the body may take any time, as long as something comes."""
+LINGER: Final = "medialedger.linger"
+"""In the scope's extensions: a function that closes the connection when the rest of a body is not wanted. What still comes is
+dropped for a moment, so that the client sees the answer."""
+
+REST: Final = "medialedger.rest"
+"""In the scope: what was left of a body that had come to its end when its client left."""
+_SHORT: Final = 256 * 1024
+_MOMENT: Final = 0.5
+
+
+class Stopping(HttpError):
+    """The process ends: the client should connect anew."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("The server is stopping.", headers=(("retry-after", "1"),))
+
+
+class Pieces:
+    """The body of one request, to be read once. `complete`: to its end."""
+
+    def __init__(self, receive: Receive, scope: MutableMapping[str, Any], *, stopping: asyncio.Event) -> None:
+        self._receive = receive
+        self._scope = scope
+        self._stopping = stopping
+        self.complete = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Raises `Disconnected` when the client goes away in between, and `Stopping`."""
+        allow_long = self._scope.get("extensions", {}).get(LONG_BODY)
+        if allow_long is not None:
+            allow_long()
+        stop = asyncio.create_task(self._stopping.wait(), name="stopping")
+        try:
+            while not self.complete:
+                message = await self._next(stop)
+                if message["type"] == "http.disconnect":
+                    if REST not in self._scope:
+                        raise Disconnected
+                    message = {"body": self._scope[REST]}
+                self.complete = not message.get("more_body", False)
+                if message.get("body"):
+                    yield message["body"]
+        finally:
+            stop.cancel()
+
+    async def _next(self, stop: asyncio.Task[Any]) -> MutableMapping[str, Any]:
+        coming = asyncio.ensure_future(self._receive())
+        try:
+            await asyncio.wait((coming, stop), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not coming.done():
+                coming.cancel()
+        if not coming.done() or coming.cancelled():
+            raise Stopping
+        return coming.result()
+
+    async def drop(self) -> None:
+        """Read what is left of a short body that was refused: its connection stays of use then."""
+        left = _SHORT
+        with suppress(Stopping, Disconnected, TimeoutError):
+            async with asyncio.timeout(_MOMENT):
+                while not self.complete and left > 0:
+                    message = await self._receive()
+                    self.complete = not message.get("more_body", False)
+                    left -= len(message.get("body", b""))
+
+    def leave(self) -> None:
+        """The response was written. Without the rest of the body the connection is of no more use."""
+        close = self._scope.get("extensions", {}).get(LINGER)
+        if close is not None and not self.complete:
+            close()

@@ -1,0 +1,113 @@
+"""Who may write to a publishing point of the built-in origin, and what else a request must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from re import compile as regex
+from typing import Final
+
+from api.http.errors import BadRequest, HttpError
+from api.http.request import Request
+from domain.kernel.errors import NotFound, Unavailable
+from workers.origin.live_origin import LiveOrigin
+from workers.origin.names import is_point
+from workers.origin.refusals import UploadRefused, Why
+from workers.ports import OpenMedia
+
+_SECONDS: Final = regex(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
+_MOST: Final = 512
+"""Files that are read at a time. Each has a descriptor of its own."""
+
+
+class TokenNeeded(HttpError):
+    status = 401
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A write needs an ingest token of this publishing point: Authorization: Bearer …",
+            headers=(("www-authenticate", 'Bearer realm="ingest"'),),
+        )
+
+
+class Refusal(HttpError):
+    """What the origin does not take."""
+
+    def __init__(self, refused: UploadRefused) -> None:
+        retry = (("retry-after", "1"),) if refused.why in (Why.TOO_FAST, Why.BUSY, Why.FULL) else ()
+        super().__init__(refused.sentence, headers=retry)
+        self.status = _STATUSES[refused.why]
+
+
+_STATUSES: Final = {
+    Why.MALFORMED: 400,
+    Why.FENCED: 409,
+    Why.TOO_LARGE: 413,
+    Why.NOT_MEDIA: 415,
+    Why.TOO_FAST: 429,
+    Why.BUSY: 503,
+    Why.FULL: 507,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes: the session of an encoder, with the DVR window that it asks for, in seconds."""
+
+    session: int
+    window: float | None
+
+
+class OriginAccess:
+    """Without an `origin` there is nothing below its prefix."""
+
+    def __init__(self, origin: LiveOrigin | None) -> None:
+        self._origin = origin
+        self._open = 0
+
+    def origin(self, point: str) -> LiveOrigin:
+        """Raises `NotFound`."""
+        if self._origin is None or not is_point(point):
+            raise missing(point)
+        return self._origin
+
+    def writer(self, origin: LiveOrigin, point: str, request: Request) -> Writer:
+        """Raises `TokenNeeded`, and `BadRequest` for headers that contradict it."""
+        scheme, _, token = (_only(request, "authorization") or "").partition(" ")
+        session = origin.session(point, token.strip()) if scheme.lower() == "bearer" else None
+        if session is None:
+            raise TokenNeeded
+        if _only(request, "x-session") not in (None, str(session)):
+            raise BadRequest.at("X-Session", "must be the session of the token")
+        window = _only(request, "x-dvr-window")
+        if window is not None and not (_SECONDS.fullmatch(window) and 1 <= float(window) <= 86_400):
+            raise BadRequest.at("X-Dvr-Window", "must be seconds, from 1 to 86400")
+        return Writer(session, None if window is None else float(window))
+
+    async def open(self, origin: LiveOrigin, path: str) -> OpenMedia | None:
+        """Whoever gets it closes it, by `close`. Raises `Unavailable`."""
+        if self._open >= _MOST:
+            raise Unavailable("Too many segments are being read.")
+        self._open += 1
+        opened: OpenMedia | None = None
+        try:
+            opened = await origin.files.open(path)
+        finally:
+            if opened is None:
+                self._open -= 1
+        return opened
+
+    async def close(self, opened: OpenMedia) -> None:
+        self._open -= 1
+        await opened.close()
+
+
+def missing(point: str) -> NotFound:
+    return NotFound("live stream", point if is_point(point) else "of this name")
+
+
+def _only(request: Request, name: str) -> str | None:
+    """A header that may come once: who sends two may have had one of them added by a proxy on the way."""
+    found = [value for key, value in request.scope["headers"] if key == name.encode("ascii")]
+    if len(found) > 1:
+        raise BadRequest.at(name, "must come once")
+    return found[0].decode("latin-1") if found else None

@@ -1,0 +1,71 @@
+"""What encoders send to the built-in origin: docs/reference/api/origin.md."""
+
+from __future__ import annotations
+
+from api.http.auth import OPEN
+from api.http.request import Request
+from api.http.response import Response
+from api.http.router import Router
+from api.origin.access import OriginAccess, Refusal
+from api.origin.surface import ORIGIN
+from workers.origin.names import upload
+from workers.origin.refusals import UploadRefused
+
+routes = Router(surface=ORIGIN, tag="Origin")
+
+_ERRORS = {
+    401: "There is no ingest token of this publishing point and session",
+    409: "A later session has written to this publishing point, or the stream goes back in time",
+    413: "A playlist, a segment or the number of renditions is too large",
+    415: "It is none of the formats that are taken",
+    429: "More requests a second than a publishing point takes",
+    503: "Too many uploads are under way, or the server is stopping; see Retry-After",
+    507: "There is no room on the disk, or within MEDIALEDGER_ORIGIN_GIB",
+}
+
+
+@routes.put("/live/{name}/{+file}", OPEN, streamed_body=True, if_match=False, absent=404, status=201, errors=_ERRORS)
+async def write_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+    """Take a playlist, a segment or a stream of fragments from an encoder.
+
+    Served where MEDIALEDGER_ORIGIN is on. Needs the ingest token of the encoder's session, `Authorization: Bearer …`. The first
+    write of a later session ends what earlier ones may write."""
+    return await _take(request, name, file, access)
+
+
+@routes.post("/live/{name}/{+file}", OPEN, streamed_body=True, if_match=False, absent=404, status=201, errors=_ERRORS)
+async def send_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+    """Take a stream of fragments, or a file, from an encoder that sends them by POST.
+
+    `Streams(NAME)` is a CMAF track: one request for all of its fragments, or one for each. Otherwise as PUT."""
+    return await _take(request, name, file, access)
+
+
+@routes.delete("/live/{name}/{+file}", OPEN, if_match=False, absent=404, status=204, errors={401: _ERRORS[401]})
+async def delete_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+    """Answer an encoder that removes old segments. Nothing is removed: the origin keeps recordings whole."""
+    access.writer(access.origin(name), name, request)
+    return Response(204)
+
+
+@routes.delete("/live/{name}", OPEN, if_match=False, absent=404, status=204, errors={401: _ERRORS[401], 409: _ERRORS[409]})
+async def cancel_live_session(request: Request, name: str, access: OriginAccess) -> Response:
+    """End the session of the token: nothing more comes. Its recording stays."""
+    origin = access.origin(name)
+    writer = access.writer(origin, name, request)
+    try:
+        await origin.ingest.end(name, writer.session)
+    except UploadRefused as refused:
+        raise Refusal(refused) from None
+    return Response(204)
+
+
+async def _take(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+    origin = access.origin(name)
+    writer = access.writer(origin, name, request)
+    assert request.pieces is not None, "the route streams its body"
+    try:
+        await origin.ingest.take(name, upload(file), session=writer.session, body=aiter(request.pieces), window=writer.window)
+    except UploadRefused as refused:
+        raise Refusal(refused) from None
+    return Response(201)

@@ -1,0 +1,116 @@
+"""What players and health checks get of the built-in origin: docs/reference/api/origin.md. Needs no key."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import partial
+from re import compile as regex
+from typing import Final
+
+from api.http.auth import OPEN
+from api.http.request import Request
+from api.http.response import JSON_TYPE, Response
+from api.http.router import Router
+from api.origin.access import OriginAccess, missing
+from api.origin.surface import ORIGIN
+from api.published.file_response import SAFE, file_response
+from api.published.media_types import UNKNOWN
+from api.published.surface import CROSS_ORIGIN
+from workers.origin import state_pages
+from workers.origin.live_origin import LiveOrigin
+from workers.origin.playback import View
+
+routes = Router(surface=ORIGIN, tag="Origin")
+
+_HLS: Final = "application/vnd.apple.mpegurl"
+_DASH: Final = "application/dash+xml"
+_SMIL: Final = "application/smil+xml"
+_SHORT: Final = "public, max-age=1"
+_LONG: Final = "public, max-age=86400"
+_ARCHIVE: Final = "archive"
+_PLAYLIST: Final = regex(r"tracks/([A-Za-z0-9._-]{1,96})\.m3u8")
+_FILE: Final = regex(r"([0-9]{1,19})/([A-Za-z0-9._-]{1,96})/(init\.mp4|[0-9]{1,20}\.(?:m4s|ts))")
+_PREFLIGHT: Final = (
+    ("access-control-allow-origin", "*"),
+    ("access-control-allow-methods", "GET, HEAD, OPTIONS"),
+    ("access-control-allow-headers", "x-transaction-id, range, if-range, if-none-match, if-modified-since"),
+    ("access-control-max-age", "86400"),
+)
+
+
+@routes.get(
+    "/live/{name}/{+file}",
+    OPEN,
+    media_type=UNKNOWN,
+    errors={
+        206: "The response is the range of the file",
+        304: "The caller has this version",
+        416: "No byte of the range is in the file",
+        503: "Too many segments are read; see Retry-After",
+    },
+)
+async def read_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+    """A playlist, a manifest, a segment or a state page of a live stream.
+
+    Served where MEDIALEDGER_ORIGIN is on, to everybody. `master.m3u8` (HLS) and `manifest.mpd` (DASH) hold the DVR window,
+    `archive/master.m3u8` and `archive/manifest.mpd` the whole recording. `state`, `archive` and `status.php` tell whether data
+    come."""
+    origin = access.origin(name)
+    response = await _page(origin, name, file) or await _playlist(origin, name, file) or await _segment(request, name, file, access)
+    if response is None:
+        raise missing(name)
+    return response
+
+
+@routes.options("/live/{name}/{+file}", OPEN, absent=None, status=204, documented=False)
+async def allow_live_file(request: Request, name: str, file: str) -> Response:
+    """What a page of another origin may send."""
+    return Response(204, headers=_PREFLIGHT)
+
+
+async def _page(origin: LiveOrigin, name: str, file: str) -> Response | None:
+    if file not in ("state", _ARCHIVE, "status.php"):
+        return None
+    found = await origin.playback.state(name)
+    if found is None:
+        raise missing(name)
+    if file == "status.php":
+        return _text(state_pages.status(found), JSON_TYPE)
+    return _text(state_pages.smil(found, archive=file == _ARCHIVE), _SMIL)
+
+
+async def _playlist(origin: LiveOrigin, name: str, file: str) -> Response | None:
+    archive = file.startswith(f"{_ARCHIVE}/")
+    file = file.removeprefix(f"{_ARCHIVE}/")
+    up, playback = "../" if archive else "", origin.playback
+    found: Awaitable[str | None]
+    if file == "master.m3u8":
+        found, kind = playback.master(name, View(archive, up)), _HLS
+    elif file == "manifest.mpd":
+        found, kind = playback.manifest(name, View(archive, up)), _DASH
+    elif (track := _PLAYLIST.fullmatch(file)) is not None:
+        found, kind = playback.media(name, View(archive, f"../{up}"), track=track[1]), _HLS
+    else:
+        return None
+    text = await found
+    if text is None:
+        raise missing(name)
+    return _text(text, kind)
+
+
+async def _segment(request: Request, name: str, file: str, access: OriginAccess) -> Response | None:
+    named = _FILE.fullmatch(file)
+    if named is None:
+        return None
+    opened = await access.open(access.origin(name), f"{name}/{int(named[1])}/t-{named[2]}/{named[3]}")
+    if opened is None:
+        return None
+    try:
+        return file_response(request, opened, close=partial(access.close, opened), caching=_LONG)
+    except BaseException:
+        await access.close(opened)
+        raise
+
+
+def _text(text: str, kind: str) -> Response:
+    return Response(200, text.encode(), headers=(("cache-control", _SHORT), *CROSS_ORIGIN, *SAFE), media_type=kind)

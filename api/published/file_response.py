@@ -1,0 +1,103 @@
+"""The response with a file, or with one byte range of it, for players of any origin."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Final
+
+from api.http.errors import HttpError
+from api.http.request import Request
+from api.http.response import Response
+from api.published.byte_range import ByteRange, NotSatisfiable, byte_range
+from api.published.media_types import media_type
+from api.published.surface import CROSS_ORIGIN
+from workers.kernel.http_dates import http_date
+from workers.ports import OpenMedia
+
+SAFE: Final = (
+    ("x-content-type-options", "nosniff"),
+    ("content-security-policy", "default-src 'none'; sandbox"),
+)
+"""What a job or an encoder publishes is a stranger's: no browser takes it for a page of this origin."""
+
+
+class RangeNotSatisfiable(HttpError):
+    """No byte of the range is in the file."""
+
+    status = 416
+
+    def __init__(self, total: int) -> None:
+        super().__init__(f"The file has {total} bytes.", headers=(("content-range", f"bytes */{total}"),))
+
+
+class FileBody:
+    """The body of a response: a part of a file, or nothing of it. Closes the file by `close`."""
+
+    def __init__(self, opened: OpenMedia, close: Callable[[], Awaitable[None]], *, start: int, size: int) -> None:
+        self._close: Callable[[], Awaitable[None]] | None = close
+        self._pieces = opened.read(start, size)
+
+    def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        close, self._close = self._close, None
+        if close is not None:
+            await self._pieces.aclose()
+            await close()
+
+
+def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Awaitable[None]], caching: str) -> Response:
+    """Raises `RangeNotSatisfiable`; then the file is still open."""
+    file = opened.file
+    headers: tuple[tuple[str, str], ...] = (
+        ("etag", _etag(opened)),
+        ("last-modified", _modified(opened)),
+        ("accept-ranges", "bytes"),
+        ("cache-control", caching),
+        *CROSS_ORIGIN,
+        *SAFE,
+    )
+    if _is_known(request, opened):
+        return Response(304, FileBody(opened, close, start=0, size=0), headers=headers, media_type=media_type(file.path))
+    part = _part(request, opened)
+    start, size = (part.start, part.size) if part is not None else (0, file.size)
+    headers += (("content-length", str(size)),)
+    if part is not None:
+        headers += (("content-range", part.content_range(file.size)),)
+    body = FileBody(opened, close, start=start, size=size)
+    return Response(200 if part is None else 206, body, headers=headers, media_type=media_type(file.path))
+
+
+def _is_known(request: Request, opened: OpenMedia) -> bool:
+    """Whether the caller has this version. An entity tag counts before a date."""
+    tags = request.header("if-none-match")
+    if tags is not None:
+        return tags.strip() == "*" or _etag(opened) in (tag.strip().removeprefix("W/") for tag in tags.split(","))
+    since = http_date(request.header("if-modified-since") or "")
+    return since is not None and opened.file.modified < since + timedelta(seconds=1)
+
+
+def _part(request: Request, opened: OpenMedia) -> ByteRange | None:
+    """None: all of it. Also for a caller that has begun with another version."""
+    wanted = request.header("range")
+    if wanted is None or request.method != "GET":
+        return None
+    begun = request.header("if-range")
+    if begun is not None and begun.strip() not in (_etag(opened), _modified(opened)):
+        return None
+    total = opened.file.size
+    try:
+        return byte_range(wanted, total)
+    except NotSatisfiable:
+        raise RangeNotSatisfiable(total) from None
+
+
+def _etag(opened: OpenMedia) -> str:
+    return f'"{opened.etag}"'
+
+
+def _modified(opened: OpenMedia) -> str:
+    return format_datetime(opened.file.modified, usegmt=True)

@@ -1,0 +1,66 @@
+"""The built-in origin that the settings describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from re import compile as regex
+from typing import Final
+
+from api.wiring.settings import Settings
+from domain.configuration.ingest_token import ingest_token
+from domain.kernel.clock import system_clock
+from domain.kernel.encryption import ingest_key
+from projections.kernel.sizes import GIB
+from workers.adapters.free_space import free_bytes
+from workers.adapters.media_directory import MediaDirectory
+from workers.origin.limits import OriginLimits
+from workers.origin.live_origin import LiveOrigin
+
+_POINT: Final = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})(?:[/?]|$)")
+ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
+
+
+def live_origin(settings: Settings, master_keys: Sequence[bytes | None]) -> LiveOrigin:
+    """The present master key, and the one before it where there is one: an encoder may run on while they are replaced."""
+    return LiveOrigin(
+        settings.origin_root,
+        keys=[ingest_key(key) for key in master_keys if key is not None],
+        limits=_limits(settings),
+        files=MediaDirectory(settings.origin_root),
+        free=free_bytes,
+        clock=system_clock,
+    )
+
+
+def _limits(settings: Settings) -> OriginLimits:
+    return OriginLimits(
+        size=settings.origin_gib * GIB,
+        free=settings.origin_free_gib * GIB,
+        hours=settings.origin_hours,
+        window=float(settings.origin_dvr_seconds),
+    )
+
+
+def base_url(host: str, *, port: int) -> str:
+    """A URL to open: a server that listens on all addresses is shown with the loopback address."""
+    shown = ANY_ADDRESS.get(host, host)
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+def own_origin(settings: Settings) -> str | None:
+    """Where the built-in origin is; None where there is none."""
+    if settings.origin_url is not None or not settings.origin:
+        return settings.origin_url
+    return base_url(settings.host, port=settings.port)
+
+
+def ingest_headers(origin: str | None, key: bytes) -> Callable[[str, int], Mapping[str, str]]:
+    """The headers of a request to this URL in the session of this number. `key` is that of ingest tokens; it goes nowhere but to
+    the origin at `origin`."""
+
+    def headers(url: str, session: int) -> Mapping[str, str]:
+        below = url.removeprefix(origin) if origin is not None and url.startswith(origin) else ""
+        point = _POINT.match(below)
+        return {"Authorization": f"Bearer {ingest_token(key, point=point[1], session=session)}"} if point else {}
+
+    return headers

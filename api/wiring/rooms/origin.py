@@ -1,0 +1,27 @@
+"""The built-in origin: live streams of encoders, for laptops and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room
+
+if TYPE_CHECKING:
+    from api.http.router import Router
+
+
+def _routes() -> Sequence[Router]:
+    from api.origin import ingest, routes
+
+    return (ingest.routes, routes.routes)
+
+
+def _services(services: Services) -> Providers:
+    from api.origin.access import OriginAccess
+
+    return {OriginAccess: lambda: OriginAccess(services.surroundings.origin)}
+
+
+ORIGIN = Room(name="origin", routes=_routes, services=_services)

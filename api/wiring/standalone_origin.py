@@ -1,0 +1,86 @@
+"""The built-in origin as a process of its own, without a database."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from api.http import app as http
+from api.http.app import Application
+from api.http.auth import Caller
+from api.http.connection_limits import Connections
+from api.http.endpoint import Conventions
+from api.http.proxies import Proxies
+from api.kernel.errors import failure_of
+from api.kernel.log import RequestLog
+from api.kernel.request import Request
+from api.kernel.surfaces import OPERATIONS
+from api.kernel.version import product_version
+from api.operations.routes import liveness
+from api.origin import ingest, routes
+from api.origin.access import OriginAccess
+from api.wiring.origin import live_origin
+from api.wiring.product import connection_limits, hosts
+from api.wiring.settings import Settings
+from domain.kernel.clock import system_clock
+from projections.kernel.background_task import start_forever
+from workers.origin.live_origin import LiveOrigin
+
+_TIDY_EVERY = 60.0
+
+
+class StandaloneOrigin:
+    """What the command line starts and stops."""
+
+    def __init__(self, app: Application, *, connections: Connections, origin: LiveOrigin, request_log: RequestLog) -> None:
+        self.app = app
+        self.connections = connections
+        self._origin = origin
+        self._request_log = request_log
+        self._tidying: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._tidying = start_forever(self._tidy, what="removal of recordings")
+
+    async def _tidy(self) -> None:
+        await asyncio.sleep(_TIDY_EVERY)
+        await self._origin.tidy()
+
+    def drain(self) -> None:
+        self.app.drain()
+
+    async def stop(self) -> None:
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
+        self._request_log.flush()
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+
+def build(settings: Settings, master_keys: Sequence[bytes | None]) -> StandaloneOrigin:
+    origin, request_log = live_origin(settings, master_keys), RequestLog(sys.stderr, clock=system_clock)
+    services: dict[Any, Any] = {OriginAccess: OriginAccess(origin)}
+    app = http.build(
+        (ingest.routes, routes.routes, liveness),
+        services,
+        conventions=Conventions(_nobody, failure_of=failure_of, request_class=Request, public_url=settings.public_url or ""),
+        fallback=OPERATIONS,
+        registry=CollectorRegistry(),
+        request_log=request_log,
+        title="medialedger",
+        version=product_version(),
+    )
+    proxies = Proxies(settings.trusted_proxies)
+    connections = Connections(connection_limits(settings), hosts=hosts(settings), proxies=proxies, prefix="medialedger_http")
+    return StandaloneOrigin(app, connections=connections, origin=origin, request_log=request_log)
+
+
+async def _nobody(key: str) -> Caller | None:
+    """No call needs a key of a client."""
+    return None

@@ -1,0 +1,34 @@
+"""Who gets a token of the built-in origin."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.wiring.origin import ingest_headers
+from domain.configuration.ingest_token import read_ingest_token
+
+KEY = bytes(32)
+
+
+@pytest.mark.parametrize("below", ["", "/", "/video.m3u8", "/Streams(video.cmfv)", "?a=b"])
+def test_a_point_of_the_origin_gets_the_token_of_the_session(below: str) -> None:
+    [token] = ingest_headers("http://127.0.0.1:8080", KEY)(f"http://127.0.0.1:8080/origin/live/news{below}", 7).values()
+    assert read_ingest_token(KEY, token.removeprefix("Bearer "), point="news") == 7
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:80801/origin/live/news",
+        "http://127.0.0.1:8080.evil.example/origin/live/news",
+        "http://127.0.0.1:8080@evil.example/origin/live/news",
+        "https://127.0.0.1:8080/origin/live/news",
+        "http://evil.example/http://127.0.0.1:8080/origin/live/news",
+        "http://127.0.0.1:8080/api/origin/live/news",
+        "http://127.0.0.1:8080/origin/live/",
+        f"http://127.0.0.1:8080/origin/live/{'n' * 65}",
+    ],
+)
+def test_nobody_else_gets_one(url: str) -> None:
+    assert ingest_headers("http://127.0.0.1:8080", KEY)(url, 7) == {}
+    assert ingest_headers(None, KEY)(url, 7) == {}

@@ -1,0 +1,102 @@
+"""Origins as processes, publishing points, and the film that encoders send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from time import time
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+
+from domain.configuration.ingest_token import ingest_token
+from domain.kernel.encryption import ingest_key
+from tests.e2e.origin.pushing import make_film
+from tests.e2e.product import Product
+from tests.platform.waiting import until
+from tests.workers.jobs.counted import numbers
+from workers.jobs.workflows.capture import dash
+
+KEY = ingest_key(bytes(range(32)))
+
+
+class Live:
+    """A publishing point of an origin."""
+
+    def __init__(self, origin: Product, name: str) -> None:
+        self.name = name
+        self.url = f"{origin.address}/origin/live/{name}"
+
+    def token(self, session: int) -> str:
+        return ingest_token(KEY, point=self.name, session=session)
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"{self.url}/{path}", timeout=60)
+
+    def put(self, path: str, content: bytes, *, session: int = 1, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        sent = {**self.headers(session), **(headers or {})}
+        return httpx.put(f"{self.url}/{path}", content=content, headers=sent, timeout=60)
+
+    def headers(self, session: int) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token(session)}"}
+
+    def until_state(self, state: str) -> None:
+        until(lambda: self.get("status.php").json().get("state") == state)
+
+    def shown(self, playlist: str, stream: str = "0:v:0") -> list[int]:
+        """The numbers of the frames that a player shows of HLS."""
+        return numbers(f"{self.url}/{playlist}", stream=stream)
+
+    def sessions(self, playlist: str, to: Path) -> list[list[int]]:
+        """The numbers of the frames of each session of an HLS playlist of MP4. The demuxer of ffmpeg does not follow time stamps
+        that begin anew."""
+        found = []
+        for part in self.get(playlist).text.split("#EXT-X-DISCONTINUITY\n"):
+            names = [line.removeprefix('#EXT-X-MAP:URI="').rstrip('"') for line in part.splitlines()]
+            urls = [urljoin(f"{self.url}/{playlist}", name) for name in names if name.endswith((".mp4", ".m4s"))]
+            to.write_bytes(b"".join(httpx.get(url, timeout=60).raise_for_status().content for url in urls))
+            found.append(numbers(to))
+        return found
+
+    def listed(self, manifest: str, to: Path) -> list[int]:
+        """The same of DASH, which the ffmpeg of the tests does not read: all segments of the highest video, joined."""
+        url = f"{self.url}/{manifest}"
+        listed = dash.parse(httpx.get(url, timeout=60).content, url, now=time()).tracks["main"]
+        resources = [one.init for one in listed[:1] if one.init is not None] + [one.resource for one in listed]
+        to.write_bytes(b"".join(httpx.get(one.url, timeout=60).raise_for_status().content for one in resources))
+        return numbers(to)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("origin") / "home"
+    home.mkdir()
+    (home / "master.key").write_bytes(bytes(range(32)))
+    (home / "master.key").chmod(0o600)
+    return home
+
+
+@pytest.fixture(scope="module")
+def start(home: Path) -> Iterator[Callable[..., Product]]:
+    """Starts origins that share one directory. `settings` are named without their prefix."""
+    started: list[Product] = []
+
+    def start(**settings: str) -> Product:
+        product = Product("origin", home, {f"MEDIALEDGER_{name.upper()}": value for name, value in settings.items()})
+        started.append(product)
+        return product.until_ready()
+
+    yield start
+    for product in started:
+        product.close()
+
+
+@pytest.fixture(scope="module")
+def origin(start: Callable[..., Product]) -> Product:
+    return start()
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_film(tmp_path_factory.mktemp("film") / "film.mp4")

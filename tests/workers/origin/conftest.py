@@ -1,0 +1,20 @@
+"""An origin in the test's own process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import HandClock
+from tests.workers.origin.studio import Studio
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def studio(tmp_path: Path, clock: HandClock) -> Studio:
+    return Studio(tmp_path / "origin", clock)

@@ -1,0 +1,88 @@
+"""Encoders that send to an origin in this process, with a clock in the test's hands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import HandClock
+from tests.workers.origin.mp4 import AAC, AVC, Codec, fragment, init
+from workers.adapters.media_directory import MediaDirectory
+from workers.origin.limits import OriginLimits
+from workers.origin.live_origin import LiveOrigin
+from workers.origin.names import upload
+from workers.origin.playback import View
+
+LIVE = View(archive=False, up="")
+ARCHIVE = View(archive=True, up="../")
+CODECS: Mapping[str, Codec] = {"v": AVC, "a": AAC}
+
+
+@dataclass(slots=True)
+class Disk:
+    """What is free on the disk."""
+
+    free: int = 10**15
+
+    def __call__(self, path: Path) -> int:
+        return self.free
+
+
+class Studio:
+    """An origin at `root`. Where several have one root they are as several processes of one installation."""
+
+    def __init__(self, root: Path, clock: HandClock, **limits: Any) -> None:
+        self.root, self.clock, self.disk = root, clock, Disk()
+        known = OriginLimits(**{"free": 0, "pace": 10**9, **limits})
+        files = MediaDirectory(root)
+        self.origin = LiveOrigin(root, keys=[], limits=known, files=files, free=self.disk, clock=clock)
+
+    async def put(self, path: str, *content: bytes, session: int = 1, point: str = "news", window: float | None = None) -> None:
+        async def body() -> AsyncIterator[bytes]:
+            for piece in content:
+                yield piece
+
+        await self.origin.ingest.take(point, upload(path), session=session, body=body(), window=window)
+
+    async def master(self, view: View = LIVE) -> str | None:
+        return await self.origin.playback.master("news", view)
+
+    async def manifest(self, view: View = LIVE) -> str | None:
+        return await self.origin.playback.manifest("news", view)
+
+    async def media(self, track: str, view: View = LIVE) -> str:
+        return await self.origin.playback.media("news", view, track=track) or ""
+
+    def moment(self) -> float:
+        return self.clock().timestamp()
+
+
+class Track:
+    """A track of an encoder that sends HLS by PUT, as `medialedger` does: segment by segment, each with its playlist. The first
+    letter of its name tells whether it is video or audio."""
+
+    def __init__(self, studio: Studio, name: str, *, session: int = 1, lasts: float = 1.0, begins: float = 0.0) -> None:
+        self._studio, self._name, self._session, self._lasts = studio, name, session, lasts
+        self._begins, self.count = begins, 0
+
+    async def send(self, *, data: bytes = b"media", ended: bool = False, window: float | None = None) -> None:
+        """The next segment."""
+        name, number, put = self._name, self.count, self._studio.put
+        if number == 0:
+            await put(f"{name}.mp4", init(CODECS[name[0]]), session=self._session, window=window)
+        time = self._begins + number * self._lasts
+        await put(f"{name}-{number}.m4s", fragment(time, lasts=self._lasts, data=data), session=self._session)
+        lines = ["#EXTM3U", f"#EXT-X-MEDIA-SEQUENCE:{number}", f'#EXT-X-MAP:URI="{name}.mp4"']
+        lines += [f"#EXTINF:{self._lasts},", f"{name}-{number}.m4s", *(["#EXT-X-ENDLIST"] if ended else [])]
+        await put(f"{name}.m3u8", "\n".join(lines).encode(), session=self._session)
+        self.count += 1
+
+
+def told(*videos: str) -> bytes:
+    """A master playlist with these videos, and the sound a0."""
+    lines = ["#EXTM3U", '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",URI="a0.m3u8"']
+    for name in videos:
+        lines += ['#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="a"', f"{name}.m3u8"]
+    return "\n".join(lines).encode()

@@ -1,0 +1,159 @@
+"""What is kept of recordings: by time and by size, never less than players of the live stream need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from re import findall
+
+import pytest
+
+from tests.conftest import HandClock
+from tests.workers.origin.studio import ARCHIVE, Studio, Track, told
+from workers.origin.recordings import Point
+from workers.origin.refusals import UploadRefused, Why
+from workers.origin.track_index import TrackWriter
+
+KIB = 1024
+
+
+async def on_the_air(studio: Studio, tracks: Sequence[Track], *, seconds: float, count: int, size: int = 5) -> None:
+    """So many segments of each track, as they come, with the tidying that a process does."""
+    for _ in range(count):
+        for track in tracks:
+            await track.send(data=bytes(size), window=120)
+        studio.clock.forward(seconds=seconds)
+        await studio.origin.tidy()
+
+
+def numbers(playlist: str) -> list[int]:
+    """The media times of the segments that it lists, in seconds, as `Track` sends them."""
+    return [int(time) // 1000 for time in findall(r"/(\d+)\.m4s", playlist)]
+
+
+def first_number(playlist: str) -> int:
+    return int(findall(r"#EXT-X-MEDIA-SEQUENCE:(\d+)", playlist)[0])
+
+
+def files(studio: Studio, track: str) -> int:
+    return len(list((studio.root / "news" / "1" / f"t-{track}").glob("*.m4s")))
+
+
+async def test_a_recording_that_goes_on_keeps_its_last_hours(tmp_path: Path, clock: HandClock) -> None:
+    """A channel that is on the air for days. Another process, and one that starts later, see the same."""
+    studio, other = (Studio(tmp_path / "origin", clock, hours=1) for _ in range(2))
+    tracks = [Track(studio, name, lasts=60) for name in ("a0", "v0")]
+    await studio.put("master.m3u8", told("v0"))
+    await on_the_air(studio, tracks, seconds=60, count=50)
+    assert first_number(await other.media("v0", ARCHIVE)) == 0
+    assert "#EXT-X-PLAYLIST-TYPE:EVENT" in await other.media("v0", ARCHIVE)
+    await on_the_air(studio, tracks, seconds=60, count=150)
+    for one in (studio, other, Studio(tmp_path / "origin", clock)):
+        for track in ("a0", "v0"):
+            archive = await one.media(track, ARCHIVE)
+            begins = first_number(archive)
+            assert 135 <= begins <= 140, "an hour, and at most a step more"
+            assert numbers(archive) == [60 * number for number in range(begins, 200)]
+            assert "#EXT-X-PLAYLIST-TYPE" not in archive, "its beginning may go"
+            assert numbers(await one.media(track)) == [60 * number for number in range(197, 200)]
+            assert files(one, track) == 200 - begins
+        assert f'<S t="{60_000 * begins}"' in str(await one.manifest(ARCHIVE))
+        assert "v0.m3u8" in str(await one.master()), "it was complete long ago"
+
+
+async def test_what_has_ended_or_is_silent_is_removed_hours_later(tmp_path: Path, clock: HandClock) -> None:
+    studio = Studio(tmp_path / "origin", clock, hours=1)
+    await Track(studio, "v0").send(ended=True)
+    await Track(studio, "v0", session=2).send()
+    clock.forward(minutes=59)
+    await studio.origin.tidy()
+    assert [(studio.root / "news" / name).is_dir() for name in "12"] == [True, True]
+    clock.forward(minutes=2)
+    await studio.origin.tidy()
+    assert [(studio.root / "news" / name).is_dir() for name in "12"] == [False, False]
+    with pytest.raises(UploadRefused) as refused:
+        await Track(studio, "v0").send()
+    assert refused.value.why is Why.FENCED, "the fence stays"
+
+
+async def test_room_is_made_of_what_has_ended_and_then_of_the_oldest(tmp_path: Path, clock: HandClock) -> None:
+    studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)
+    old = Track(studio, "v0")
+    for ended in (False, False, True):
+        await old.send(data=bytes(100 * KIB), ended=ended)
+    tracks = [Track(studio, name, session=2) for name in ("a0", "v0")]
+    await studio.put("master.m3u8", told("v0"), session=2)
+    await on_the_air(studio, tracks, seconds=1, count=190, size=4 * KIB)
+    assert (studio.root / "news" / "1").is_dir()
+    await on_the_air(studio, tracks, seconds=1, count=300, size=4 * KIB)
+    assert not (studio.root / "news" / "1").is_dir()
+    archives = [await studio.media(track, ARCHIVE) for track in ("a0", "v0")]
+    for archive in archives:
+        begins = numbers(archive)[0]
+        assert 490 - 250 <= begins <= 490 - 200, "as much as there is room for"
+        assert numbers(archive) == list(range(begins, 490))
+        assert numbers(await studio.media("v0")) == list(range(370, 490)), "the live window"
+    assert abs(numbers(archives[0])[0] - numbers(archives[1])[0]) <= 1
+    assert sum(one.stat().st_size for one in studio.root.rglob("*.m4s")) <= 2000 * KIB
+
+
+async def test_the_live_window_is_not_cut(tmp_path: Path, clock: HandClock) -> None:
+    """Where there is no room for it the encoder is told, until somebody makes some."""
+    studio = Studio(tmp_path / "origin", clock, size=500 * KIB)
+    track = Track(studio, "v0")
+    with pytest.raises(UploadRefused) as refused:
+        await on_the_air(studio, [track], seconds=1, count=200, size=10 * KIB)
+    assert refused.value.why is Why.FULL
+    assert "may still be played live" in refused.value.sentence
+    assert numbers(await studio.media("v0")) == list(range(track.count))
+    larger = Studio(tmp_path / "origin", clock, size=5000 * KIB)
+    await larger.put("x.m3u8", b"#EXTM3U\n")
+
+
+async def test_the_disk_is_left_with_what_it_shall_have_free(tmp_path: Path, clock: HandClock) -> None:
+    studio = Studio(tmp_path / "origin", clock, free=10 * KIB, size=10_000 * KIB)
+    track = Track(studio, "v0")
+    await on_the_air(studio, [track], seconds=1, count=200, size=4 * KIB)
+    assert first_number(await studio.media("v0", ARCHIVE)) == 0
+    studio.disk.free = 0
+    with pytest.raises(UploadRefused, match="are free"):
+        await on_the_air(studio, [track], seconds=1, count=2)
+    assert first_number(await studio.media("v0", ARCHIVE)) > 0
+    assert len(numbers(await studio.media("v0"))) == 120
+
+
+async def test_a_kill_while_room_is_made_loses_nothing(tmp_path: Path, clock: HandClock) -> None:
+    """After the new index was written and before the recording names it; and before the files were removed."""
+    studio = Studio(tmp_path / "origin", clock)
+    track = Track(studio, "v0")
+    await on_the_air(studio, [track], seconds=1, count=300)
+    point = Point(studio.root / "news")
+    [recording] = point.recordings()
+    TrackWriter(recording.tracks["v0"]).without(100)
+    await track.send()
+    assert numbers(await studio.media("v0", ARCHIVE)) == list(range(301))
+    stray = recording.tracks["v0"].folder / "99000.m4s"
+    assert point.trim(recording, before=recording.tracks["v0"].segments[100].written, window=120) == 100
+    stray.write_bytes(b"left by a killed process")
+    await track.send()
+    assert numbers(await studio.media("v0", ARCHIVE)) == list(range(100, 302))
+    point.trim(recording, before=recording.tracks["v0"].segments[1].written, window=120)
+    assert not stray.exists()
+    assert len(list(recording.tracks["v0"].folder.glob("index*"))) == 1
+
+
+async def test_half_a_line_is_no_line(studio: Studio) -> None:
+    """Of a process that was killed while it wrote, also where the rest is copied later."""
+    track = Track(studio, "v0")
+    await on_the_air(studio, [track], seconds=1, count=200)
+    index = studio.root / "news" / "1" / "t-v0" / "index.jsonl"
+    lines = index.read_bytes()
+    index.write_bytes(lines + b'{"number":200,"name":"2000')
+    await track.send()
+    again = Studio(studio.root, studio.clock)
+    assert numbers(await again.media("v0", ARCHIVE)) == list(range(201))
+    point = Point(studio.root / "news")
+    [recording] = point.recordings()
+    assert point.trim(recording, before=recording.tracks["v0"].segments[10].written, window=1) == 10
+    assert numbers(await Studio(studio.root, studio.clock).media("v0", ARCHIVE)) == list(range(10, 201))
+    assert index.exists() is False

@@ -1,0 +1,112 @@
+"""Names of codecs, as playlists and manifests write them: RFC 6381."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from workers.origin.boxes import Fields, boxes, malformed
+
+_VISUAL: Final = 78
+"""Bytes of a visual sample entry before its boxes."""
+_AUDIO: Final = 28
+
+
+def is_visual(kind: bytes) -> bool:
+    return kind in _VIDEO
+
+
+def inner_at(kind: bytes) -> int:
+    """Where the boxes of a sample entry begin."""
+    return _VISUAL if is_visual(kind) else _AUDIO
+
+
+def codec_name(kind: bytes, entry: memoryview) -> str:
+    """Of a sample entry. Raises `UploadRefused` for a codec that is not known: no player could be told of it."""
+    name = _VIDEO.get(kind) or _SOUND.get(kind)
+    if name is None:
+        raise malformed("its codec is not supported")
+    inner = {box.kind: box.body for box in boxes(entry[inner_at(kind) :])}
+    return name(kind.decode("ascii"), inner)
+
+
+def _avc(kind: str, inner: dict[bytes, memoryview]) -> str:
+    config = _config(inner, b"avcC")
+    config.skip(1)
+    return f"{kind}.{config.whole(3):06x}"
+
+
+def _hevc(kind: str, inner: dict[bytes, memoryview]) -> str:
+    """ISO/IEC 14496-15, E.3."""
+    config = _config(inner, b"hvcC")
+    config.skip(1)
+    first, compatible, constraints, level = config.whole(1), config.whole(4), config.whole(6), config.whole(1)
+    space, tier, profile = ("", "A", "B", "C")[first >> 6], "HL"[not first & 0x20], first & 0x1F
+    reversed_bits = int(f"{compatible:032b}"[::-1], 2)
+    flags = constraints.to_bytes(6, "big").rstrip(b"\0")
+    return ".".join([kind, f"{space}{profile}", f"{reversed_bits:x}", f"{tier}{level}", *(f"{one:x}" for one in flags)])
+
+
+def _av1(kind: str, inner: dict[bytes, memoryview]) -> str:
+    config = _config(inner, b"av1C")
+    config.skip(1)
+    first, second = config.whole(1), config.whole(1)
+    depth = 8 if not second & 0x40 else 12 if second & 0x20 else 10
+    return f"{kind}.{first >> 5}.{first & 0x1F:02d}{'HM'[not second & 0x80]}.{depth:02d}"
+
+
+def _vp9(kind: str, inner: dict[bytes, memoryview]) -> str:
+    config = _config(inner, b"vpcC")
+    config.skip(4)
+    profile, level, third = config.whole(1), config.whole(1), config.whole(1)
+    return f"{kind}.{profile:02d}.{level:02d}.{third >> 4:02d}"
+
+
+def _aac(kind: str, inner: dict[bytes, memoryview]) -> str:
+    """ISO/IEC 14496-1, 7.2.6: descriptors within descriptors."""
+    config = _config(inner, b"esds")
+    config.skip(4)
+    object_type = 0
+    while config.left >= 2:
+        tag = config.whole(1)
+        _length(config)
+        if tag == 0x03:
+            config.skip(2)
+            flags = config.whole(1)
+            config.skip((2 if flags & 0x80 else 0) + (2 if flags & 0x20 else 0))
+            if flags & 0x40:
+                config.skip(config.whole(1))
+        elif tag == 0x04:
+            object_type = config.whole(1)
+            config.skip(12)
+        elif tag == 0x05:
+            first = config.whole(2)
+            audio = first >> 11
+            return f"{kind}.{object_type:x}.{audio if audio != 31 else 32 + (first >> 5 & 0x3F)}"
+        else:
+            break
+    return f"{kind}.{object_type or 0x40:x}.2"
+
+
+def _length(config: Fields) -> int:
+    size = 0
+    for _ in range(4):
+        byte = config.whole(1)
+        size = size << 7 | byte & 0x7F
+        if not byte & 0x80:
+            break
+    return size
+
+
+def _plain(name: str) -> Callable[[str, dict[bytes, memoryview]], str]:
+    return lambda kind, inner: name
+
+
+def _config(inner: dict[bytes, memoryview], kind: bytes) -> Fields:
+    if kind not in inner:
+        raise malformed(f"it has no {kind.decode()}")
+    return Fields(inner[kind])
+
+
+_VIDEO: Final = {b"avc1": _avc, b"avc3": _avc, b"hvc1": _hevc, b"hev1": _hevc, b"av01": _av1, b"vp09": _vp9}
+_SOUND: Final = {b"mp4a": _aac, b"Opus": _plain("opus"), b"ac-3": _plain("ac-3"), b"ec-3": _plain("ec-3"), b"fLaC": _plain("fLaC")}

@@ -1,0 +1,112 @@
+"""DASH manifests of what is recorded, from the same segments as HLS: ISO/IEC 23009-1, profile isoff-live.
+
+A session is a period; its times count from 1970, so no manifest depends on what an earlier one said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from workers.origin.hls import clock
+from workers.origin.timeline import Part, Timeline, Track
+from workers.origin.track_index import Segment
+
+_PROFILE: Final = "urn:mpeg:dash:profile:isoff-live:2011"
+_CHANNELS: Final = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011"
+_DIRECT: Final = "urn:mpeg:dash:utc:direct:2014"
+
+
+def manifest(timeline: Timeline, *, up: str, now: float) -> str | None:
+    """`up` leads from the manifest to the publishing point. None: no track is fragmented MP4."""
+    parts = [(track, part) for track in timeline.tracks for part in track.parts if part.init.name]
+    sessions = sorted({part.session for _, part in parts})
+    if not sessions:
+        return None
+    segments = [one for _, part in parts for one in part.segments]
+    begin, end = min(one.at for one in segments), max(one.end for one in segments)
+    longest = max(track.longest for track, _ in parts)
+    base = begin if timeline.ended else 0.0
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', _opening(timeline, now=now, lasts=end - begin, longest=longest)]
+    for session in sessions:
+        of_session = [(track, part) for track, part in parts if part.session == session]
+        lines += _period(of_session, up=up, base=base, static=timeline.ended)
+    if not timeline.ended:
+        lines.append(f'  <UTCTiming schemeIdUri="{_DIRECT}" value="{clock(now)}"/>')
+    return "\n".join([*lines, "</MPD>", ""])
+
+
+def _opening(timeline: Timeline, *, now: float, lasts: float, longest: float) -> str:
+    common = f'xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="{_PROFILE}" minBufferTime="PT{max(longest, 1):.3f}S"'
+    if timeline.ended:
+        return f'<MPD {common} type="static" mediaPresentationDuration="PT{lasts:.3f}S">'
+    window = f' timeShiftBufferDepth="PT{timeline.window:.3f}S"' if timeline.window is not None else ""
+    update, delay = max(min(longest, 2.0), 0.5), max(3 * longest, 3)
+    return (
+        f'<MPD {common} type="dynamic" availabilityStartTime="1970-01-01T00:00:00Z" publishTime="{clock(now)}" '
+        f'minimumUpdatePeriod="PT{update:.3f}S" suggestedPresentationDelay="PT{delay:.3f}S"{window}>'
+    )
+
+
+def _period(parts: Sequence[tuple[Track, Part]], *, up: str, base: float, static: bool) -> Iterator[str]:
+    epoch = parts[0][1].epoch
+    first = min(part.segments[0].at for _, part in parts)
+    # Where a manifest changes a period begins where its media time is 0, whatever has left the window.
+    offset = first - epoch if static else 0.0
+    yield f'  <Period id="{parts[0][1].session}" start="PT{epoch + offset - base:.6f}S">'
+    groups: dict[tuple[str, ...], list[tuple[Track, Part]]] = {}
+    for track, part in parts:
+        init = part.init
+        kind = "video" if "video" in init.kinds else "audio"
+        own = (track.name,) if kind == "audio" else ()
+        groups.setdefault((kind, init.codecs.split(".")[0], init.language, *own), []).append((track, part))
+    for number, (key, members) in enumerate(groups.items()):
+        yield from _adaptation(number, key[0], members, up=up, offset=offset)
+    yield "  </Period>"
+
+
+def _adaptation(number: int, kind: str, members: Sequence[tuple[Track, Part]], *, up: str, offset: float) -> Iterator[str]:
+    init = members[0][1].init
+    language = f" lang={quoteattr(init.language)}" if init.language else ""
+    yield (
+        f'    <AdaptationSet id="{number}" contentType="{kind}" mimeType="{kind}/mp4"{language} '
+        'segmentAlignment="true" startWithSAP="1">'
+    )
+    for track, part in members:
+        yield from _representation(kind, track, part, up=up, offset=offset)
+    yield "    </AdaptationSet>"
+
+
+def _representation(kind: str, track: Track, part: Part, *, up: str, offset: float) -> Iterator[str]:
+    init, folder = part.init, f"{up}{part.session}/{track.name}"
+    size = f' width="{init.width}" height="{init.height}"' if init.width else ""
+    rate = f' audioSamplingRate="{init.rate}"' if kind == "audio" and init.rate else ""
+    yield (
+        f'      <Representation id={quoteattr(track.name)} bandwidth="{ceil(track.peak) or 1}" '
+        f"codecs={quoteattr(init.codecs)}{size}{rate}>"
+    )
+    if kind == "audio" and init.channels:
+        yield f'        <AudioChannelConfiguration schemeIdUri="{_CHANNELS}" value="{init.channels}"/>'
+    yield (
+        f'        <SegmentTemplate timescale="{init.timescale}" presentationTimeOffset="{round(offset * init.timescale)}" '
+        f'initialization="{folder}/{init.name}" media="{folder}/$Time$.m4s">'
+    )
+    yield "          <SegmentTimeline>"
+    yield from _times([one for one in part.segments if one.name])
+    yield "          </SegmentTimeline>"
+    yield "        </SegmentTemplate>"
+    yield "      </Representation>"
+
+
+def _times(segments: Sequence[Segment]) -> Iterator[str]:
+    """Runs of equal length in one element each. After a gap a run says when it begins."""
+    runs: list[tuple[int, int, int]] = []
+    for one in segments:
+        if runs and runs[-1][1] == one.ticks and runs[-1][0] + runs[-1][1] * runs[-1][2] == one.time:
+            runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
+        else:
+            runs.append((one.time, one.ticks, 1))
+    for time, lasts, count in runs:
+        yield f'            <S t="{time}" d="{lasts}" r="{count - 1}"/>'

@@ -1,0 +1,96 @@
+"""HLS playlists of what is recorded: RFC 8216."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from math import ceil
+from typing import Final
+
+from workers.origin.timeline import Part, Timeline, Track
+
+_GROUP: Final = "audio"
+_CLOCK_EVERY: Final = 100
+"""Segments of a long playlist after which the time of day is told again."""
+_SHORT: Final = 1000
+
+
+def master(timeline: Timeline) -> str:
+    """Video with its audio; audio that is separate is a group of its own."""
+    sounds = [one for one in timeline.tracks if _kinds(one) == {"audio"}]
+    pictures = [one for one in timeline.tracks if "video" in _kinds(one)]
+    lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
+    for number, one in enumerate(sounds if pictures else []):
+        language = f',LANGUAGE="{one.init.language}"' if one.init.language else ""
+        channels = f',CHANNELS="{one.init.channels}"' if one.init.channels else ""
+        default = "YES" if number == 0 else "NO"
+        lines.append(
+            f'#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="{_GROUP}",NAME="{one.name}"{language}{channels},'
+            f'DEFAULT={default},AUTOSELECT=YES,URI="tracks/{one.name}.m3u8"'
+        )
+    for one in sorted(pictures or sounds, key=lambda one: (one.init.width * one.init.height, one.peak), reverse=True):
+        separate = sounds if _kinds(one) == {"video"} else []
+        lines += [_stream(one, separate), f"tracks/{one.name}.m3u8"]
+    return "\n".join([*lines, ""])
+
+
+def _stream(one: Track, sounds: Sequence[Track]) -> str:
+    bandwidth = ceil(one.peak + max((sound.peak for sound in sounds), default=0.0)) or 1
+    codecs = ",".join(filter(None, dict.fromkeys([one.init.codecs, *(sound.init.codecs for sound in sounds)])))
+    known = all(part.init.codecs for part in (one, *sounds))
+    return "".join(
+        [
+            f"#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}",
+            f',CODECS="{codecs}"' if known else "",
+            f",RESOLUTION={one.init.width}x{one.init.height}" if one.init.width else "",
+            f',AUDIO="{_GROUP}"' if sounds else "",
+        ]
+    )
+
+
+def media(timeline: Timeline, name: str, *, up: str) -> str | None:
+    """`up` leads from the playlist to the publishing point. None: there is no such track."""
+    track = next((one for one in timeline.tracks if one.name == name), None)
+    if track is None or not track.parts:
+        return None
+    first = track.parts[0]
+    lines = [
+        "#EXTM3U",
+        "#EXT-X-VERSION:8",
+        f"#EXT-X-TARGETDURATION:{max(ceil(track.longest - 0.001), 1)}",
+        f"#EXT-X-MEDIA-SEQUENCE:{first.segments[0].number}",
+        f"#EXT-X-DISCONTINUITY-SEQUENCE:{first.ordinal}",
+        "#EXT-X-INDEPENDENT-SEGMENTS",
+    ]
+    if timeline.window is None:
+        whole = first.segments[0].number == 0  # a playlist of the type EVENT would promise that nothing is removed
+        lines += ["#EXT-X-PLAYLIST-TYPE:VOD"] if timeline.ended else ["#EXT-X-PLAYLIST-TYPE:EVENT"] if whole else []
+    length = sum(len(part.segments) for part in track.parts)
+    for part in track.parts:
+        lines += _part(part, track.name, up=up, breaks=part is not first, often=length <= _SHORT)
+    if timeline.ended:
+        lines.append("#EXT-X-ENDLIST")
+    return "\n".join([*lines, ""])
+
+
+def _part(part: Part, track: str, *, up: str, breaks: bool, often: bool) -> Iterator[str]:
+    folder = f"{up}{part.session}/{track}"
+    if breaks:
+        yield "#EXT-X-DISCONTINUITY"
+    if part.init.name:
+        yield f'#EXT-X-MAP:URI="{folder}/{part.init.name}"'
+    for number, one in enumerate(part.segments):
+        if often or number % _CLOCK_EVERY == 0:
+            yield f"#EXT-X-PROGRAM-DATE-TIME:{clock(one.at)}"
+        if not one.name:
+            yield "#EXT-X-GAP"
+        yield f"#EXTINF:{one.lasts:.6f},"
+        yield f"{folder}/{one.name or f'{one.number}.gap'}"
+
+
+def clock(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _kinds(track: Track) -> set[str]:
+    return set(track.init.kinds)

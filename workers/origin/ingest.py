@@ -1,0 +1,288 @@
+"""Ingest: what encoders send, from the first byte to the index. docs/reference/api/origin.md says what is taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from time import monotonic
+from typing import Final, TypeVar
+
+from workers.origin.fragment_stream import FragmentStream
+from workers.origin.fragments import Fragment, Init, read_fragment
+from workers.origin.incoming_playlist import Master, read_playlist
+from workers.origin.limits import MOST_PLAYLIST, OriginLimits
+from workers.origin.names import Upload
+from workers.origin.publishing import Publishing
+from workers.origin.recordings import INCOMING, Points, Recording
+from workers.origin.refusals import UploadRefused, Why, replaced
+from workers.origin.room import Room
+
+T = TypeVar("T")
+Body = AsyncIterator[bytes]
+
+_BUFFER: Final = 256 * 1024
+_FENCE_EVERY: Final = 0.5
+_TARGET: Final = 1.9
+"""Seconds after which a segment of fragments may end."""
+_THREADS: Final = 16
+
+
+class Ingest:
+    """`clock` gives Unix times."""
+
+    def __init__(self, points: Points, *, limits: OriginLimits, room: Room, clock: Callable[[], float]) -> None:
+        self._points = points
+        self._limits = limits
+        self._room = room
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ingest")
+        self._sessions: dict[str, int] = {}
+        self._streams: dict[tuple[str, str], object] = {}
+        self._paces: dict[str, tuple[int, int]] = {}
+        self._uploads = 0
+
+    async def take(self, point: str, upload: Upload, *, session: int, body: Body, window: float | None = None) -> bool:
+        """One request. Gives whether anything new can be played. Raises `UploadRefused`."""
+        self._keep_pace(point)
+        if self._uploads >= self._limits.uploads:
+            raise UploadRefused(Why.BUSY, "Too many uploads are under way.")
+        self._uploads += 1
+        try:
+            recording = await self._begin(point, session, window)
+            publishing = Publishing(self._points.get(point), session)
+            match upload.kind:
+                case "playlist":
+                    return await self._playlist(publishing, upload, body)
+                case "segment":
+                    await self._segment(publishing, recording, upload, body, fence=_Fence(self, point, session))
+                    return False
+                case _:
+                    return await self._fragments(publishing, recording, upload, body, fence=_Fence(self, point, session))
+        except OSError as fault:
+            if fault.errno in (28, 122):
+                raise UploadRefused(Why.FULL, "There is no room on the disk.") from None
+            raise
+        finally:
+            self._uploads -= 1
+
+    async def end(self, point: str, session: int) -> None:
+        """The encoder has stopped."""
+        await self._begin(point, session, None)
+        await self._in_thread(partial(self._points.get(point).end, session, now=self._clock()))
+
+    def refused_now(self, point: str, session: int) -> bool:
+        return session < self._sessions.get(point, -1)
+
+    async def look(self, point: str, session: int) -> None:
+        """Whether another process has let a later session begin."""
+        state = await self._in_thread(self._points.get(point).state)
+        if state is not None:
+            self._sessions[point] = max(state.session, self._sessions.get(point, -1))
+
+    async def _begin(self, point: str, session: int, window: float | None) -> Recording:
+        await self._room.check()
+        begin = partial(self._points.get(point).begin, session, window=window, now=self._clock())
+        recording = await self._in_thread(begin)
+        self._sessions[point] = max(session, self._sessions.get(point, -1))
+        return recording
+
+    async def _playlist(self, publishing: Publishing, upload: Upload, body: Body) -> bool:
+        text = bytearray()
+        async for piece in body:
+            text += piece
+            if len(text) > MOST_PLAYLIST:
+                raise UploadRefused(Why.TOO_LARGE, f"A playlist has at most {MOST_PLAYLIST} bytes.")
+        found = read_playlist(bytes(text), upload.path)
+        if isinstance(found, Master):
+            await self._in_thread(partial(publishing.master, found))
+            return False
+        publish = partial(publishing.playlist, upload, found, text=text.decode("utf-8-sig"), now=self._clock())
+        return bool(await self._in_thread(publish))
+
+    async def _segment(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> None:
+        with _draft(recording.folder / INCOMING) as draft:
+            async for piece in body:
+                await fence.check()
+                await self._in_thread(partial(draft.write, piece, most=self._limits.segment))
+            await self._in_thread(draft.close)
+            keep = partial(publishing.keep, draft.path, upload, most=self._limits.unlisted, now=self._clock())
+            await self._in_thread(keep)
+
+    async def _fragments(self, publishing: Publishing, recording: Recording, upload: Upload, body: Body, *, fence: _Fence) -> bool:
+        """A new request for a track ends the older one: the encoder has connected anew."""
+        await self._in_thread(partial(publishing.begun, upload.track))
+        key, mine = (str(recording.folder), upload.track), object()
+        self._streams[key] = mine
+        track = _Track(self, publishing, recording.folder / INCOMING, upload.track)
+        try:
+            async for piece in body:
+                await fence.check()
+                if self._streams.get(key) is not mine:
+                    raise UploadRefused(Why.FENCED, "The encoder has connected anew.")
+                await track.take(piece)
+            await track.end()
+            return track.published > 0
+        finally:
+            track.close()
+            if self._streams.get(key) is mine:
+                del self._streams[key]
+
+    def _keep_pace(self, point: str) -> None:
+        second = int(monotonic())
+        at, count = self._paces.get(point, (second, 0))
+        count = count + 1 if at == second else 1
+        if count == 1 and len(self._paces) > 10_000:
+            self._paces.clear()
+        self._paces[point] = (second, count)
+        if count > self._limits.pace:
+            raise UploadRefused(Why.TOO_FAST, f"A publishing point takes {self._limits.pace} requests a second.")
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class _Fence:
+    """Whether the session may still write. Looked at for every piece; what other processes do is seen twice a second."""
+
+    def __init__(self, ingest: Ingest, point: str, session: int) -> None:
+        self._ingest = ingest
+        self._point = point
+        self._session = session
+        self._looked = monotonic()
+
+    async def check(self) -> None:
+        if monotonic() - self._looked > _FENCE_EVERY:
+            await self._ingest.look(self._point, self._session)
+            self._looked = monotonic()
+        if self._ingest.refused_now(self._point, self._session):
+            raise replaced()
+
+
+class _Draft:
+    """A file that is being written. Whatever is not whole is removed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f".{token_hex(16)}"
+        self.size = 0
+        self._file = open(self.path, "xb", buffering=_BUFFER)  # noqa: SIM115 - closed by `drop`
+
+    def write(self, piece: bytes, *, most: int) -> None:
+        self.size += len(piece)
+        if self.size > most:
+            raise UploadRefused(Why.TOO_LARGE, f"A segment has at most {most} bytes.")
+        self._file.write(piece)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def drop(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _draft(folder: Path) -> Iterator[_Draft]:
+    try:
+        draft = _Draft(folder)
+    except FileNotFoundError:
+        raise replaced() from None
+    try:
+        yield draft
+    finally:
+        draft.drop()
+
+
+class _Track:
+    """One stream of fragments, cut into segments that begin with a key frame."""
+
+    def __init__(self, ingest: Ingest, publishing: Publishing, folder: Path, name: str) -> None:
+        self._ingest = ingest
+        self._publishing = publishing
+        self._folder = folder
+        self._name = name
+        self._stream = FragmentStream(most=ingest._limits.segment)
+        self._init: Init | None = None
+        self._whole = False
+        """Whether the request has the initialization section."""
+        self._draft: _Draft | None = None
+        self._fragment: Fragment | None = None
+        self._synced = 0
+        """How many fragments in a row began with a key frame: after two each is taken for a segment at once."""
+        self.published = 0
+
+    async def take(self, data: bytes) -> None:
+        for piece in self._stream.take(data):
+            match piece.kind:
+                case "init":
+                    self._whole = True
+                    self._init = await self._ingest._in_thread(partial(self._publishing.init, self._name, piece.data))
+                case "moof":
+                    await self._begin(piece.data)
+                case "data":
+                    await self._write(piece.data)
+                case "done":
+                    if self._synced >= 2 and self._seconds >= _TARGET / 4:
+                        await self._publish()
+
+    async def end(self) -> None:
+        """The encoder has ended the request, and not only lost its connection. That is the end of the stream too where it says so,
+        or where the request was a whole stream and not one fragment of it."""
+        if not self._stream.clean:
+            raise UploadRefused(Why.MALFORMED, "The stream ended within a fragment.")
+        await self._publish()
+        if self._stream.final or (self._whole and self.published > 1):
+            await self._ingest._in_thread(partial(self._publishing.ended, self._name))
+
+    def close(self) -> None:
+        if self._draft is not None:
+            self._draft.drop()
+
+    @property
+    def _seconds(self) -> float:
+        return 0.0 if self._fragment is None or self._init is None else self._fragment.lasts / self._init.main.timescale
+
+    async def _begin(self, moof: bytes) -> None:
+        if self._init is None:
+            self._init = await self._ingest._in_thread(partial(self._publishing.known_init, self._name))
+        found = read_fragment(memoryview(moof)[8:], self._init)
+        self._synced = self._synced + 1 if found.sync else 0
+        if self._init.main.kind == "audio":
+            self._synced = 2 if self._seconds + found.lasts / self._init.main.timescale >= _TARGET else 0
+        if found.sync and self._seconds >= (_TARGET if self._init.main.kind == "audio" else _TARGET / 4):
+            await self._publish()
+        if self._fragment is None:
+            await self._ingest._room.check()
+            self._draft, self._fragment = _Draft(self._folder), found
+        else:
+            self._fragment = Fragment(self._fragment.time, self._fragment.lasts + found.lasts, self._fragment.sync)
+        await self._write(moof)
+
+    async def _write(self, data: bytes) -> None:
+        if self._draft is not None:
+            await self._ingest._in_thread(partial(self._draft.write, data, most=self._ingest._limits.segment))
+
+    async def _publish(self) -> None:
+        if self._draft is None or self._fragment is None or self._init is None:
+            return
+        draft, fragment = self._draft, self._fragment
+        self._draft = self._fragment = None
+        try:
+            await self._ingest._in_thread(draft.close)
+            publish = partial(
+                self._publishing.fragments,
+                self._name,
+                fragment,
+                file=draft.path,
+                timescale=self._init.main.timescale,
+                now=self._ingest._clock(),
+            )
+            await self._ingest._in_thread(publish)
+            self.published += 1
+        finally:
+            draft.drop()

@@ -1,0 +1,30 @@
+"""What the origin takes at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from projections.kernel.sizes import GIB, MIB
+
+MOST_PLAYLIST: Final = 256 * 1024
+LEAST_SEGMENTS: Final = 3
+"""Of a live playlist, whatever its window."""
+
+
+@dataclass(frozen=True, slots=True)
+class OriginLimits:
+    """`size` bytes of all recordings, `free` bytes that the disk keeps. `hours` a recording is kept after its end, and a segment
+    of one that goes on, `window` seconds of live playlists.
+
+    `segment` bytes, and `unlisted` files that no playlist has named; `pace` requests a second of one publishing point, `uploads`
+    at a time in this process."""
+
+    size: int = 20 * GIB
+    free: int = 1 * GIB
+    hours: int = 24
+    window: float = 120.0
+    segment: int = 64 * MIB
+    unlisted: int = 64
+    pace: int = 100
+    uploads: int = 256

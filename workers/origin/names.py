@@ -1,0 +1,70 @@
+"""Names that an encoder gives: of a publishing point, and of what it sends there. None of them becomes the name of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from posixpath import normpath
+from re import compile as regex
+from typing import Final
+
+from workers.origin.refusals import UploadRefused, Why
+
+_SEGMENT: Final = regex(r"[A-Za-z0-9._-]{1,64}")
+_STREAMS: Final = regex(r"[Ss]treams\(([A-Za-z0-9._-]{1,64})\)")
+_MOST_PARTS: Final = 4
+_MOST_NAME: Final = 96
+_CMAF: Final = (".cmfv", ".cmfa", ".cmft", ".mp4", ".m4s", ".ismv", ".isma", ".m4v", ".m4a")
+_SEGMENTS: Final = (".m4s", ".mp4", ".m4v", ".m4a", ".cmfv", ".cmfa", ".ts")
+
+
+def is_point(name: str) -> bool:
+    return _SEGMENT.fullmatch(name) is not None and not name.startswith(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What is sent: a playlist, a segment of one, or a stream of fragments."""
+
+    kind: str
+    path: str
+
+    @property
+    def digest(self) -> str:
+        """A file name for it."""
+        return sha256(self.path.encode()).hexdigest()[:40]
+
+    @property
+    def track(self) -> str:
+        """The name of the track that a playlist or a stream of fragments is, as readers see it."""
+        stem = self.path.rpartition(".")[0] or self.path
+        return stem.replace("/", "-").strip(".")[:_MOST_NAME] or "track"
+
+
+def upload(path: str) -> Upload:
+    """Raises `UploadRefused`."""
+    streams = _STREAMS.fullmatch(path)
+    if streams is not None:
+        name = streams[1]
+        lowered = name.lower()
+        return Upload("fragments", name if lowered.endswith(_CMAF) else f"{name}.cmaf")
+    parts = path.split("/")
+    if len(parts) > _MOST_PARTS or not all(_SEGMENT.fullmatch(part) and not part.startswith(".") for part in parts):
+        raise UploadRefused(
+            Why.MALFORMED,
+            "A name has at most four parts of 1 to 64 letters, digits, dots, dashes and underscores; none begins with a dot.",
+        )
+    lowered = parts[-1].lower()
+    if lowered.endswith(".m3u8"):
+        return Upload("playlist", path)
+    if lowered.endswith(_SEGMENTS):
+        return Upload("segment", path)
+    raise UploadRefused(
+        Why.NOT_MEDIA, "Taken are .m3u8 playlists with .ts, .m4s and .mp4 segments, and fragments below Streams(NAME)."
+    )
+
+
+def relative(playlist: str, uri: str) -> Upload:
+    """What a playlist names. Raises `UploadRefused`: only what was sent to the same publishing point can be named."""
+    folder = playlist.rpartition("/")[0]
+    return upload(normpath(f"{folder}/{uri}" if folder else uri))

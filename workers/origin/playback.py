@@ -1,0 +1,62 @@
+"""What players and health checks get of the publishing points."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from workers.origin import dash, hls, state_pages
+from workers.origin.recordings import Points
+from workers.origin.state_pages import State
+from workers.origin.timeline import Timeline, timeline
+
+T = TypeVar("T")
+_THREADS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which part of a publishing point is asked for. `up` leads from the playlist back to the publishing point."""
+
+    archive: bool
+    up: str
+
+
+class Playback:
+    """`window` is the DVR window in seconds where the encoder has asked for none. None: there is nothing of that name."""
+
+    def __init__(self, points: Points, *, window: float, clock: Callable[[], float]) -> None:
+        self._points = points
+        self._window = window
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="playback")
+
+    async def master(self, point: str, view: View) -> str | None:
+        return await self._of(point, view, hls.master)
+
+    async def media(self, point: str, view: View, *, track: str) -> str | None:
+        return await self._of(point, view, partial(hls.media, name=track, up=view.up))
+
+    async def manifest(self, point: str, view: View) -> str | None:
+        return await self._of(point, view, partial(dash.manifest, up=view.up, now=self._clock()))
+
+    async def state(self, point: str) -> State | None:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._state, point)
+
+    async def _of(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._rendered, point, view, render)
+
+    def _rendered(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
+        found = timeline(self._points.get(point).recordings(), window=self._window, archive=view.archive, now=self._clock())
+        return None if found is None else render(found)
+
+    def _state(self, point: str) -> State | None:
+        known = self._points.get(point)
+        recordings = known.recordings()
+        if not recordings and known.state() is None:
+            return None
+        return state_pages.state(recordings, now=self._clock())

@@ -1,0 +1,306 @@
+"""Publishing what came: segments get a number, a time and a line in the index, under the lock of their publishing point.
+
+All of it blocks, and is called in threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+from workers.origin.boxes import head, malformed
+from workers.origin.fragments import Fragment, Init, read_fragments, read_init
+from workers.origin.incoming_playlist import Incoming, Listed, Master, read_playlist
+from workers.origin.names import Upload
+from workers.origin.recordings import INCOMING, MOST_TRACKS, Point, Recording, put_text
+from workers.origin.refusals import UploadRefused, Why
+from workers.origin.track_index import Segment, TrackIndex, TrackInit, TrackWriter
+
+MOST_INIT: Final = 1024 * 1024
+_MOST_GAPS: Final = 300
+_BACK: Final = 1.0
+_HOLE: Final = 0.5
+_FARTHEST: Final = 86_400.0
+_CLOCKS_APART: Final = 60.0
+_TS_PACKET: Final = 188
+_WAITING: Final = "playlist-"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A whole segment in a file of its own. Without a `fragment` it is MPEG-2 TS. `source` is its number at the encoder."""
+
+    file: Path
+    lasts: float
+    fragment: Fragment | None
+    source: int = -1
+    at: float | None = None
+
+
+class Publishing:
+    """What one session adds to one publishing point."""
+
+    def __init__(self, point: Point, session: int) -> None:
+        self._point = point
+        self._session = session
+
+    def keep(self, draft: Path, upload: Upload, *, most: int, now: float) -> None:
+        """A file that a playlist will name."""
+        with self._point.locked():
+            self._point.check(self._session)
+            folder = draft.parent
+            if sum(1 for one in os.scandir(folder) if not one.name.startswith(".")) >= most:
+                raise UploadRefused(Why.TOO_FAST, f"More than {most} files came that no playlist lists.")
+            draft.rename(folder / upload.digest)
+            for waiting in list(folder.glob(f"{_WAITING}*")):
+                path, _, text = waiting.read_text().partition("\n")
+                found = read_playlist(text.encode(), path)
+                if isinstance(found, Incoming):
+                    self._playlist(Upload("playlist", path), found, text=text, now=now)
+
+    def playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> int:
+        """The segments that it names and that were not published yet. Gives how many those were.
+
+        An encoder with several connections may be faster with the playlist than with a segment: then it is kept until that came."""
+        with self._point.locked():
+            self._point.check(self._session)
+            return self._playlist(upload, incoming, text=text, now=now)
+
+    def _playlist(self, upload: Upload, incoming: Incoming, *, text: str, now: float) -> int:
+        recording = self._point.recording(self._session)
+        if not incoming.segments and upload.track not in recording.tracks:
+            return 0
+        index = self._track(recording, upload.track)
+        waiting = recording.folder / INCOMING / f"{_WAITING}{upload.digest}"
+        waiting.unlink(missing_ok=True)
+        last = max((one.source for one in index.segments[-50:]), default=-1)
+        fresh = [one for one in incoming.segments if one.sequence > last]
+        files = recording.folder / INCOMING
+        there = [one for one in fresh if (files / Upload("segment", one.path).digest).is_file()]
+        if not fresh and incoming.segments and incoming.segments[-1].sequence < last - 1:
+            raise UploadRefused(Why.FENCED, "The playlist counts from an earlier number than before; that takes a new session.")
+        published = self._listed(recording, index, fresh, there=there, now=now)
+        if fresh and (not there or there[-1] is not fresh[-1]):
+            put_text(waiting, f"{upload.path}\n{text}")
+        elif incoming.ended and not index.ended and index.segments:
+            TrackWriter(index).end(True)
+        return published
+
+    def _listed(
+        self, recording: Recording, index: TrackIndex, fresh: Sequence[Listed], *, there: Sequence[Listed], now: float
+    ) -> int:
+        """What did not come before something that did is a gap."""
+        files, count = recording.folder / INCOMING, 0
+        last = there[-1].sequence if there else -1
+        missing = 0.0
+        behind = sum(one.lasts for one in there)
+        for one in fresh:
+            if one.sequence > last:
+                break
+            if one not in there:
+                missing += one.lasts
+                continue
+            file = files / Upload("segment", one.path).digest
+            init = self._init_of(recording, index, one, files)
+            fragment = read_fragments(_moofs(file), init) if init is not None else None
+            if fragment is None:
+                _check_ts(file)
+            arrived = Arrived(file, one.lasts, fragment, one.sequence, one.at)
+            self._add(recording, index, arrived, now=now, behind=behind, missing=missing)
+            file.unlink(missing_ok=True)
+            missing, behind, count = 0.0, behind - one.lasts, count + 1
+        return count
+
+    def _init_of(self, recording: Recording, index: TrackIndex, one: Listed, files: Path) -> Init | None:
+        if one.init is None:
+            if index.init is None:
+                TrackWriter(index).init(TrackInit())
+            elif index.init.name:
+                raise malformed("the playlist names no initialization section any more")
+            return None
+        file = files / Upload("segment", one.init).digest
+        if index.init is not None and index.init.name and not file.is_file():
+            return read_init((index.folder / index.init.name).read_bytes())
+        if not file.is_file():
+            raise malformed("the initialization section did not come")
+        if file.stat().st_size > MOST_INIT:
+            raise malformed("the initialization section is too large")
+        return self._init(recording, index, file.read_bytes())
+
+    def begun(self, track: str) -> None:
+        """A stream of fragments has begun, so players wait for it."""
+        with self._point.locked():
+            self._point.check(self._session)
+            self._track(self._point.recording(self._session), track)
+
+    def init(self, track: str, data: bytes) -> Init:
+        """The initialization section of a stream of fragments."""
+        with self._point.locked():
+            self._point.check(self._session)
+            recording = self._point.recording(self._session)
+            return self._init(recording, self._track(recording, track), data)
+
+    def known_init(self, track: str) -> Init:
+        """That of an earlier request."""
+        with self._point.locked():
+            index = self._point.recording(self._session).tracks.get(track)
+            if index is None or index.init is None or not index.init.name:
+                raise malformed("no initialization section came before the first fragment")
+            return read_init((index.folder / index.init.name).read_bytes())
+
+    def _init(self, recording: Recording, index: TrackIndex, data: bytes) -> Init:
+        init, digest = read_init(data), sha256(data).hexdigest()
+        if index.init is not None:
+            if index.init.digest != digest:
+                raise UploadRefused(Why.FENCED, "The coding is another one than before; that takes a new session.")
+            return init
+        draft = index.folder / ".init.mp4"
+        draft.write_bytes(data)
+        draft.rename(index.folder / "init.mp4")
+        main, sound = init.main, next((one for one in init.media if one.kind == "audio"), None)
+        TrackWriter(index).init(
+            TrackInit(
+                "init.mp4",
+                digest,
+                tuple(sorted(init.kinds)),
+                init.codecs,
+                main.timescale,
+                main.width,
+                main.height,
+                sound.channels if sound else 0,
+                sound.rate if sound else 0,
+                sound.language if sound else "",
+            )
+        )
+        return init
+
+    def fragments(self, track: str, fragment: Fragment, *, file: Path, timescale: int, now: float) -> None:
+        """A segment of a stream of fragments."""
+        with self._point.locked():
+            self._point.check(self._session)
+            recording = self._point.recording(self._session)
+            lasts = fragment.lasts / timescale
+            self._add(recording, self._track(recording, track), Arrived(file, lasts, fragment), now=now, behind=lasts)
+            file.unlink(missing_ok=True)
+
+    def ended(self, track: str) -> None:
+        with self._point.locked():
+            self._point.check(self._session)
+            index = self._point.recording(self._session).tracks.get(track)
+            if index is not None and index.segments and not index.ended:
+                TrackWriter(index).end(True)
+
+    def master(self, master: Master) -> None:
+        """What it says of media playlists is kept for what cannot be seen in their segments."""
+        with self._point.locked():
+            self._point.check(self._session)
+            recording = self._point.recording(self._session)
+            told = {Upload("playlist", path).track: asdict(one) for path, one in master.tracks.items()}
+            if told != recording.state.described:
+                recording.write(replace(recording.state, described=told))
+
+    def _track(self, recording: Recording, name: str) -> TrackIndex:
+        if name not in recording.tracks:
+            if len(recording.tracks) >= MOST_TRACKS:
+                raise UploadRefused(Why.TOO_LARGE, f"A publishing point has at most {MOST_TRACKS} renditions.")
+            (recording.folder / f"t-{name}").mkdir(exist_ok=True)
+            recording.write(replace(recording.state, tracks=(*recording.state.tracks, name)))
+            recording.refresh()
+        return recording.tracks[name]
+
+    def _add(
+        self, recording: Recording, index: TrackIndex, arrived: Arrived, *, now: float, behind: float, missing: float = 0.0
+    ) -> None:
+        """Links the file to its place, then writes the line: whoever is killed between leaves nothing that anybody sees."""
+        previous = index.segments[-1] if index.segments else None
+        fragment, init = arrived.fragment, index.init
+        scale = init.timescale if init is not None and init.timescale else 1
+        if fragment is not None:
+            time, lasts = fragment.time / scale, fragment.lasts / scale
+            if previous is not None and fragment.time < previous.time + max(previous.ticks / 2, previous.ticks - _BACK * scale):
+                raise UploadRefused(Why.FENCED, "The time stamps go back; that takes a new session.")
+        else:
+            time = (previous.end - (recording.state.epoch or 0.0) if previous is not None else 0.0) + missing
+            lasts = max(arrived.lasts, 0.001)
+        epoch = self._epoch(recording, time, behind=behind, told=arrived.at, now=now)
+        number = self._next_number(index, previous)
+        if previous is not None and epoch + time - previous.end > _FARTHEST:
+            raise UploadRefused(Why.FENCED, "The time stamps leave out more than a day; that takes a new session.")
+        holes = _holes(previous, epoch + time, number=number, now=now)
+        number += len(holes)
+        name = f"{number}.ts" if fragment is None else f"{fragment.time}.m4s"
+        _link(arrived.file, index.folder / name)
+        ticks = (fragment.time, fragment.lasts) if fragment is not None else (0, 0)
+        size = arrived.file.stat().st_size
+        TrackWriter(index).add(*holes, Segment(number, name, size, epoch + time, lasts, now, *ticks, arrived.source))
+
+    def _next_number(self, index: TrackIndex, previous: Segment | None) -> int:
+        if previous is not None:
+            return previous.number + 1
+        state = self._point.state()
+        return 0 if state is None else state.numbers.get(index.folder.name.removeprefix("t-"), 0)
+
+    def _epoch(self, recording: Recording, time: float, *, behind: float, told: float | None, now: float) -> float:
+        """When the media time was 0: as the encoder tells where its clock is right, else such that the last segment ends now. Never
+        before the end of the recording before."""
+        known = recording.state.epoch
+        if known is not None:
+            return known
+        began = told if told is not None and abs(told - (now - behind)) <= _CLOCKS_APART else now - behind
+        others = [one.end for one in self._point.recordings() if one.state.session < self._session]
+        epoch = max([began, *others]) - time
+        recording.write(replace(recording.state, epoch=epoch))
+        return epoch
+
+
+def _holes(previous: Segment | None, at: float, *, number: int, now: float) -> list[Segment]:
+    """Entries for the time in which nothing came."""
+    hole = 0.0 if previous is None else at - previous.end
+    if previous is None or hole <= _HOLE:
+        return []
+    count = min(max(ceil(hole / max(previous.lasts, 1.0) - 0.01), 1), _MOST_GAPS)
+    each = hole / count
+    return [Segment(number + one, "", 0, previous.end + one * each, each, now) for one in range(count)]
+
+
+def _link(file: Path, to: Path) -> None:
+    with suppress(FileNotFoundError):
+        to.unlink()  # of a process that was killed before it wrote the line
+    os.link(file, to)
+
+
+def _moofs(file: Path) -> list[memoryview]:
+    """The bodies of the `moof` boxes of a segment. Media data is passed over."""
+    found: list[memoryview] = []
+    with file.open("rb") as opened:
+        size = os.fstat(opened.fileno()).st_size
+        at = 0
+        while at < size:
+            begun = opened.read(16)
+            length, kind, header = head(begun)
+            if length > size - at:
+                raise malformed("a box is longer than the file")
+            if kind == b"moof":
+                if length > MOST_INIT:
+                    raise malformed("a box is too large")
+                opened.seek(at + header)
+                found.append(memoryview(opened.read(length - header)))
+            at += length
+            opened.seek(at)
+    return found
+
+
+def _check_ts(file: Path) -> None:
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        begun = opened.read(2 * _TS_PACKET)
+    if size % _TS_PACKET or len(begun) < _TS_PACKET or any(begun[at] != 0x47 for at in range(0, len(begun), _TS_PACKET)):
+        raise UploadRefused(
+            Why.NOT_MEDIA, "A segment is neither MPEG-2 TS nor a fragment whose playlist names its initialization section."
+        )

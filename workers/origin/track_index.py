@@ -1,0 +1,188 @@
+"""The index of a track of a recording: a file that only grows, one line for each segment, in the order of the stream.
+
+A line is written after its segment is whole, so what the index lists is there. A line that a killed process left half is no line.
+Where the first segments of a recording are removed, the rest of the lines goes to a file with a name of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+_NAME: Final = "index.jsonl"
+_PIECE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`number` counts over all recordings of the publishing point. `at` is when it begins, a Unix time, `lasts` are seconds.
+
+    `time` and `ticks` are the same in the track's timescale; both are 0 in MPEG-2 TS. Without a `name` nothing came for this
+    time. `written` is the Unix time of its arrival, `source` its sequence number at the encoder."""
+
+    number: int
+    name: str
+    size: int
+    at: float
+    lasts: float
+    written: float
+    time: int = 0
+    ticks: int = 0
+    source: int = -1
+
+    @property
+    def end(self) -> float:
+        return self.at + self.lasts
+
+
+@dataclass(frozen=True, slots=True)
+class TrackInit:
+    """What players are told of a track. `name` is the file of its initialization section; empty in MPEG-2 TS."""
+
+    name: str = ""
+    digest: str = ""
+    kinds: tuple[str, ...] = ("video", "audio")
+    codecs: str = ""
+    timescale: int = 0
+    width: int = 0
+    height: int = 0
+    channels: int = 0
+    rate: int = 0
+    language: str = ""
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> TrackInit:
+        return cls(**{**told, "kinds": tuple(told["kinds"])})
+
+
+@dataclass(slots=True)
+class TrackIndex:
+    """Reads what was added since it last looked. `first` is the number of the first segment, once earlier ones were removed."""
+
+    folder: Path
+    first: int | None = None
+    segments: list[Segment] = field(default_factory=list)
+    init: TrackInit | None = None
+    ended: bool = False
+    size: int = 0
+    """Bytes of all segments."""
+    longest: float = 0.0
+    peak: float = 0.0
+    """Bits per second of the largest segment for its length."""
+    began: float = float("inf")
+    """When the first segment came, a Unix time; that of removed ones too, as the two above."""
+    _read: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def file(self) -> Path:
+        return self.folder / (_NAME if self.first is None else f"index-{self.first}.jsonl")
+
+    def refresh(self) -> None:
+        """Several threads may have it."""
+        with self._lock:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        try:
+            with self.file.open("rb") as file:
+                if os.fstat(file.fileno()).st_size == self._read:
+                    return
+                file.seek(self._read)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        whole = data.rfind(b"\n") + 1
+        for line in data[:whole].splitlines():
+            self._take(line)
+        self._read += whole
+
+    def _take(self, line: bytes) -> None:
+        try:
+            told = json.loads(line)
+            if "init" in told:
+                self.init = TrackInit.of(told["init"])
+            elif "end" in told:
+                self.ended = bool(told["end"])
+            elif "removed" in told:
+                self.longest, self.peak, self.began = (float(told["removed"][name]) for name in ("longest", "peak", "began"))
+            else:
+                self._add(Segment(**told))
+        except (ValueError, TypeError, KeyError):
+            return  # half a line, before which a later process began a new one
+
+    def _add(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.ended = False
+        self.began = min(self.began, segment.written)
+        self.size += segment.size
+        self.longest = max(self.longest, segment.lasts)
+        if segment.name and segment.lasts > 0.1:
+            self.peak = max(self.peak, segment.size * 8 / segment.lasts)
+
+
+class TrackWriter:
+    """Adds lines. Only for who has the lock of the publishing point."""
+
+    def __init__(self, index: TrackIndex) -> None:
+        self._index = index
+
+    def init(self, init: TrackInit) -> None:
+        self._write({"init": asdict(init)})
+
+    def add(self, *segments: Segment) -> None:
+        self._write(*(asdict(one) for one in segments))
+
+    def end(self, ended: bool) -> None:
+        self._write({"end": ended})
+
+    def without(self, count: int) -> TrackIndex:
+        """The index that begins after so many segments. Readers see it once the recording names its first segment."""
+        index, first = self._index, self._index.segments[count].number
+        found = TrackIndex(index.folder, first)
+        draft = found.file.with_suffix(".draft")
+        head = [{"removed": {"longest": index.longest, "peak": index.peak, "began": index.began}}]
+        head += [{"init": asdict(index.init)}] if index.init is not None else []
+        with index.file.open("rb") as old, draft.open("wb") as new:
+            new.write(_lines(head))
+            old.seek(_place(index.file, first))
+            shutil.copyfileobj(old, new, _PIECE)
+        draft.rename(found.file)
+        return found
+
+    def clear(self) -> None:
+        """Remove the files of segments that the index does not list."""
+        listed = {one.name for one in self._index.segments} | {self._index.file.name}
+        for one in list(os.scandir(self._index.folder)):
+            if one.name not in listed and one.name.endswith((".m4s", ".ts", ".jsonl", ".draft")):
+                Path(one.path).unlink(missing_ok=True)
+
+    def _write(self, *lines: Mapping[str, Any]) -> None:
+        descriptor = os.open(self._index.file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
+            data = (b"\n" if torn else b"") + _lines(lines)
+            if os.write(descriptor, data) != len(data):
+                raise OSError(28, "no space left for the index")  # the half line is no line
+        finally:
+            os.close(descriptor)
+        self._index.refresh()
+
+
+def _lines(lines: Sequence[Mapping[str, Any]]) -> bytes:
+    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
+
+
+def _place(file: Path, number: int) -> int:
+    """Where the line of a segment begins. Every line begins with its number, as `Segment` does."""
+    place = (b"\n" + file.read_bytes()).find(b'\n{"number":%d,' % number)
+    if place < 0:
+        raise ValueError("the index does not list a segment that it has")
+    return place
