@@ -1,0 +1,103 @@
+"""The routes of provisioning. See docs/reference/api/provisioning.md."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from pydantic import Field
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ, WRITE
+from api.kernel.pages import FreshQuery
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.kernel.wire import Flag, Wire
+from api.media.provision.responses import ProvisionInfo, ProvisionResources
+from domain.kernel.errors import NotFound
+from domain.kernel.ports import Outcome
+from domain.media_event.aggregate import MediaEvent
+from domain.provision.aggregate import ProvisionInfo as ProvisionAggregate
+from domain.provision.handlers import ProvisionHandlers
+from domain.provision.row import ProvisionRow
+from domain.provision.values import UP, ProvisionState
+from projections.media_event.queries import EventQueries
+from projections.provision.queries import ProvisionQueries
+
+routes = Router("/provision", tag="Provisioning", surface=MEDIA)
+
+
+_NO_PROFILE: Final = {409: "The Event is not provisioned, and has no infrastructure profile"}
+
+
+class ProvisionQuery(Wire):
+    """How an Event is provisioned."""
+
+    allow_updates: Flag | None = Field(
+        default=None,
+        description="Whether resources that exist may be changed; absent: as the infrastructure profile says, else false.",
+    )
+
+
+async def provision_written(request: Request, outcome: Outcome[ProvisionAggregate]) -> Response:
+    """The response of every route that changes the infrastructure of an Event."""
+    row = ProvisionRow.of(outcome.aggregate)
+    return Response(200, ProvisionInfo.of_row(row), etag=row.version)
+
+
+@routes.post("/{eventId}", WRITE, response_model=ProvisionInfo, absent=404, respond=provision_written)
+async def provision_event(
+    request: Request, event_id: UUID, query: ProvisionQuery, handlers: ProvisionHandlers
+) -> Outcome[ProvisionAggregate]:
+    """Provision what the infrastructure profile of an Event says. It is PROVISIONING when this answers."""
+    return await handlers.provision(event_id, allow_updates=query.allow_updates, invocation=request.invocation)
+
+
+@routes.delete("/reset/{eventId}", WRITE, response_model=ProvisionInfo, respond=provision_written)
+async def reset_provision(request: Request, event_id: UUID, handlers: ProvisionHandlers) -> Outcome[ProvisionAggregate]:
+    """Count an Event as not provisioned. The termination of what there is gets attempted beside."""
+    return await handlers.reset(event_id, invocation=request.invocation)
+
+
+@routes.delete("/{eventId}", WRITE, response_model=ProvisionInfo, respond=provision_written)
+async def terminate_provision(request: Request, event_id: UUID, handlers: ProvisionHandlers) -> Outcome[ProvisionAggregate]:
+    """Terminate the infrastructure of an Event. What is being provisioned is cancelled."""
+    return await handlers.terminate(event_id, invocation=request.invocation)
+
+
+@routes.get("/{eventId}", READ, response_model=ProvisionInfo)
+async def get_provision(
+    request: Request, event_id: UUID, query: FreshQuery, provisions: ProvisionQueries, events: EventQueries
+) -> Response:
+    """The Provision Info of an Event."""
+    row = await provisions.of_event(event_id) if await events.by_id(event_id) is not None else None
+    if row is None:
+        raise NotFound(ProvisionAggregate.KIND, str(event_id))
+    return Response(200, ProvisionInfo.of_row(row), etag=row.version)
+
+
+@routes.get("/resources/{eventId}", READ, response_model=ProvisionResources, errors=_NO_PROFILE)
+async def get_provision_resources(
+    request: Request,
+    event_id: UUID,
+    query: FreshQuery,
+    provisions: ProvisionQueries,
+    events: EventQueries,
+    handlers: ProvisionHandlers,
+) -> Response:
+    """The resources of an Event: those that are up, else those that its infrastructure profile names."""
+    event = await events.by_id(event_id)
+    if event is None:
+        raise NotFound(MediaEvent.KIND, str(event_id))
+    row = await provisions.of_event(event_id)
+    if row is not None and (row.resources or row.summary.state in UP):
+        key, resources = row.summary.infrastructure_key, list(row.resources)
+    else:
+        key, resources = await handlers.listed(event)
+        key = key if row is None else row.summary.infrastructure_key
+    state = ProvisionState.SCHEDULED if row is None else row.summary.state
+    body = ProvisionResources.model_construct(
+        event_id=event_id, state=state, state_string=state.name, infrastructure_key=key, resources=resources
+    )
+    return Response(200, body)

@@ -1,0 +1,114 @@
+"""Provisioning: the infrastructure of Events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room, WorkerRole
+from domain.kernel.clock import Clock
+from domain.kernel.ids import new_id
+from domain.provision.aggregate import ProvisionInfo
+from domain.provision.handlers import ProvisionHandlers
+from domain.provision.row import ProvisionRow
+from projections.kernel.database import Database
+from projections.log.executor import CommandExecutor
+from projections.log.streams import Streams
+from projections.media_event.queries import EventQueries
+from projections.provision.queries import ProvisionQueries
+from projections.provision.view import PROVISION_VIEW
+from projections.records.queries import RecordQueries
+
+if TYPE_CHECKING:
+    from api.audit.past_states import Moment, Renderer
+    from api.http.router import Router
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+_AT_ONCE = 4
+
+
+def _routes() -> Sequence[Router]:
+    from api.media.provision import routes
+
+    return (routes.routes,)
+
+
+def _services(services: Services) -> Providers:
+    get = services.get
+    return {
+        ProvisionQueries: lambda: ProvisionQueries(get(Database)),
+        ProvisionHandlers: lambda: _handlers(
+            get(CommandExecutor),
+            get(RecordQueries),
+            events=get(EventQueries),
+            streams=get(Streams),
+            clock=services.surroundings.clock,
+        ),
+    }
+
+
+def _handlers(
+    executor: CommandExecutor, records: RecordQueries, *, events: EventQueries, streams: Streams, clock: Clock
+) -> ProvisionHandlers:
+    return ProvisionHandlers(executor, records, events=events, load=streams.load, clock=clock)
+
+
+def _past_states(services: Services) -> Mapping[str, Renderer]:
+    from api.media.provision import responses
+
+    async def info(root: ProvisionInfo, moment: Moment) -> Any:
+        return responses.ProvisionInfo.of_row(ProvisionRow.of(root))
+
+    return {ProvisionInfo.KIND: info}
+
+
+def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from domain.provision.values import Deployment
+    from projections.consumers.leases import ShardLeases
+    from workers.adapters.provisioners.static import StaticProvisioner
+    from workers.adapters.provisioners.terraform import TerraformProvisioner
+    from workers.kernel.wakeups import WakeupHub
+    from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
+
+    hub = WakeupHub(context.signal(frozenset({ProvisionInfo.KIND})))
+    events, home = EventQueries(context.database), context.home
+    handlers = _handlers(context.executor, context.records, events=events, streams=context.streams, clock=context.clock)
+    terraform = TerraformProvisioner(context.terraform, templates=home / "templates", root=home / "provision")
+    reconciler = Reconciler(
+        ProvisionQueries(context.database),
+        handlers,
+        provisioners={Deployment.STATIC: StaticProvisioner(), Deployment.TEMPLATE: terraform},
+        logbook=context.logbook,
+        leases=ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False),
+        waker=hub.waker(),
+        at_once=_AT_ONCE,
+    )
+    return [hub, reconciler, *_endings(context, handlers)]
+
+
+def _endings(context: WorkerContext, handlers: ProvisionHandlers) -> Sequence[Worker]:
+    """The rules of profiles that end resources when an Event enters a state."""
+    from projections.consumers.leases import ShardLeases
+    from projections.effects.orders import Orders
+    from workers.kernel.consumer import Consumer
+    from workers.kernel.order_worker import OrderWorker
+    from workers.kernel.wakeups import Waker
+    from workers.provisioning.policy import CONSUMER, EndingOrders, ProvisioningOrders
+
+    waker = Waker()
+    handler = ProvisioningOrders(context.streams, mapper=context.mapper, wake=waker.wake)
+    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
+    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    return [consumer, OrderWorker(Orders(context.database, CONSUMER), EndingOrders(handlers).carry_out, waker=waker)]
+
+
+PROVISION = Room(
+    name="provision",
+    aggregates=(ProvisionInfo,),
+    views=(PROVISION_VIEW,),
+    routes=_routes,
+    services=_services,
+    past_states=_past_states,
+    worker_roles=(WorkerRole("provisioning", _provisioning),),
+)

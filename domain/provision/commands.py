@@ -1,0 +1,96 @@
+"""Commands of provisioning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from domain.kernel.command import Command
+from domain.kernel.errors import PlanOutdated
+from domain.provision.aggregate import ProvisionInfo
+from domain.provision.values import ProvisionPlan, RunEnd
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvisionCommand(Command[ProvisionInfo]):
+    """`version` is that of the Provision Info which the Event's part of the same append was made from, 0 for none. `moment` is the
+    time that both show."""
+
+    key: UUID
+    version: int
+    moment: datetime
+
+    def kind(self) -> type[ProvisionInfo]:
+        return ProvisionInfo
+
+    def decide(self, root: ProvisionInfo | None, *, at: datetime) -> ProvisionInfo:
+        if self.version != (root.version if root is not None else 0):
+            raise PlanOutdated(ProvisionInfo.KIND, str(self.key))
+        return super().decide(root, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpeningCommand(ProvisionCommand):
+    """Begins the Provision Info of an Event that has none. `infrastructure_key` is the one that it then gets."""
+
+    event_id: UUID
+    infrastructure_key: str
+
+    def decide(self, root: ProvisionInfo | None, *, at: datetime) -> ProvisionInfo:
+        if root is None and self.version == 0:
+            opened = ProvisionInfo.open(self.event_id, infrastructure_key=self.infrastructure_key, at=at, moment=self.moment)
+            self.act(opened, at=at)
+            return opened
+        return super().decide(root, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestProvisioning(OpeningCommand):
+    """POST /provision/{eventId}."""
+
+    plan: ProvisionPlan
+    allow_updates: bool
+    client: str
+
+    def act(self, root: ProvisionInfo, *, at: datetime) -> None:
+        root.provision(self.plan, allow_updates=self.allow_updates, client=self.client, at=at, moment=self.moment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestTermination(OpeningCommand):
+    """DELETE /provision/{eventId}."""
+
+    def act(self, root: ProvisionInfo, *, at: datetime) -> None:
+        root.terminate(at=at, moment=self.moment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResetProvisioning(OpeningCommand):
+    """DELETE /provision/reset/{eventId}."""
+
+    def act(self, root: ProvisionInfo, *, at: datetime) -> None:
+        root.reset(at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndSelectedResources(ProvisionCommand):
+    """The Event entered a state that no longer needs resources of these types. `request` is the run of the request that was valid
+    then."""
+
+    select: frozenset[str]
+    request: int
+
+    def act(self, root: ProvisionInfo, *, at: datetime) -> None:
+        root.end_selected(self.select, request=self.request, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndRun(ProvisionCommand):
+    """What was under way has ended."""
+
+    run: int
+    end: RunEnd
+
+    def act(self, root: ProvisionInfo, *, at: datetime) -> None:
+        root.end_run(self.run, self.end, at=at, moment=self.moment)

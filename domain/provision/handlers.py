@@ -1,0 +1,192 @@
+"""Use cases of provisioning. What the Event shows of it is in the same append."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID
+
+from domain.configuration.profile import resources
+from domain.kernel.clock import Clock
+from domain.kernel.command import Command
+from domain.kernel.errors import NotFound, Refused
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import ShowProvisioning
+from domain.media_event.ports import EventLookup
+from domain.media_event.row import EventRow
+from domain.provision.aggregate import ProvisionInfo, provision_key
+from domain.provision.commands import (
+    EndRun,
+    EndSelectedResources,
+    OpeningCommand,
+    ProvisionCommand,
+    RequestProvisioning,
+    RequestTermination,
+    ResetProvisioning,
+)
+from domain.provision.planning import Profile, infrastructure_key, provision_plan, updates_allowed
+from domain.provision.ports import LoadStream
+from domain.provision.values import ProvisionPlan, ProvisionSummary, RunEnd
+from domain.records.kinds.infrastructure_profile import InfrastructureProfile
+from domain.records.ports import RecordLookup
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the profile of an Event says would be provisioned."""
+
+    plan: ProvisionPlan
+    allow_updates: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What an Event showed before its infrastructure was to end, what it shows then, and the commands for the same append."""
+
+    before: ProvisionSummary | None
+    after: ProvisionSummary | None
+    commands: Sequence[Command[Any]]
+
+
+class ProvisionHandlers:
+    """All ways to change the infrastructure of an Event. Every plan is made of the Provision Info as it is then; where somebody
+    else was faster it is made again."""
+
+    def __init__(self, executor: Executor, records: RecordLookup, *, events: EventLookup, load: LoadStream, clock: Clock) -> None:
+        self._executor = executor
+        self._records = records
+        self._events = events
+        self._load = load
+        self._clock = clock
+
+    async def provision(self, event_id: UUID, *, allow_updates: bool | None, invocation: Invocation) -> Outcome[ProvisionInfo]:
+        """Have what the profile of the Event says. `allow_updates`: whether what exists may change; None: as the profile says."""
+
+        async def plan() -> Plan:
+            event, root = await self._known_event(event_id), await self._info(event_id)
+            expected = await self._expected(event)
+            command = RequestProvisioning(
+                key=provision_key(event_id),
+                version=root.version if root is not None else 0,
+                moment=self._clock(),
+                event_id=event_id,
+                infrastructure_key=expected.plan.infrastructure_key,
+                plan=expected.plan,
+                allow_updates=expected.allow_updates if allow_updates is None else allow_updates,
+                client=invocation.cause.actor,
+            )
+            return self._plan(command, root)
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def terminate(self, event_id: UUID, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
+        return await self._open(event_id, RequestTermination, invocation=invocation)
+
+    async def reset(self, event_id: UUID, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
+        return await self._open(event_id, ResetProvisioning, invocation=invocation)
+
+    async def end_selected(
+        self, event_id: UUID, select: frozenset[str], *, request: int, invocation: Invocation
+    ) -> Outcome[ProvisionInfo]:
+        """The Event entered a state that does not need resources of these types."""
+
+        async def plan() -> Plan:
+            root = await self._existing(event_id)
+            command = EndSelectedResources(
+                key=provision_key(event_id), version=root.version, moment=self._clock(), select=select, request=request
+            )
+            return self._plan(command, root)
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def end_run(self, event_id: UUID, run: int, *, end: RunEnd, invocation: Invocation) -> Outcome[ProvisionInfo]:
+        async def plan() -> Plan:
+            root = await self._existing(event_id)
+            command = EndRun(key=provision_key(event_id), version=root.version, moment=self._clock(), run=run, end=end)
+            return self._plan(command, root)
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def listed(self, event: EventRow) -> tuple[str, list[dict[str, Any]]]:
+        """The infrastructure key that an Event would get, and the resources of its profile. Raises `Refused` without one."""
+        profile = await self._profile(event)
+        return infrastructure_key(profile, event_id=event.id), resources(profile.text)
+
+    async def _expected(self, event: EventRow) -> Expected:
+        """Raises `Refused` without a profile that can be provisioned."""
+        profile = await self._profile(event)
+        return Expected(provision_plan(profile, event_id=event.id), updates_allowed(profile.text))
+
+    async def _profile(self, event: EventRow) -> Profile:
+        key = event.details.infrastructure_profile_id
+        row = None if key is None else await self._records.find(InfrastructureProfile.KIND, key)
+        if key is None or row is None:
+            raise Refused("the Event has no infrastructure profile")
+        return Profile(key, row.details.reference_id, row.details.configuration_json)
+
+    async def _open(
+        self, event_id: UUID, kind: type[RequestTermination | ResetProvisioning], *, invocation: Invocation
+    ) -> Outcome[ProvisionInfo]:
+        async def plan() -> Plan:
+            event, root = await self._known_event(event_id), await self._info(event_id)
+            command = kind(
+                key=provision_key(event_id),
+                version=root.version if root is not None else 0,
+                moment=self._clock(),
+                event_id=event_id,
+                infrastructure_key="" if root is not None else await self._first_key(event),
+            )
+            return self._plan(command, root)
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def _first_key(self, event: EventRow) -> str:
+        try:
+            return (await self.listed(event))[0]
+        except Refused:
+            return str(event.id)
+
+    def _plan(self, command: ProvisionCommand, root: ProvisionInfo | None) -> Plan:
+        shown = _shown_after(command, root, clock=self._clock)
+        if shown is None:
+            return Plan((command,))
+        event_id, summary = shown
+        return Plan((ShowProvisioning(event_id, summary, must_exist=isinstance(command, OpeningCommand)), command))
+
+    async def _known_event(self, event_id: UUID) -> EventRow:
+        event = await self._events.by_id(event_id)
+        if event is None:
+            raise NotFound(MediaEvent.KIND, str(event_id))
+        return event
+
+    async def _existing(self, event_id: UUID) -> ProvisionInfo:
+        root = await self._info(event_id)
+        if root is None:
+            raise NotFound(ProvisionInfo.KIND, str(event_id))
+        return root
+
+    async def _info(self, event_id: UUID) -> ProvisionInfo | None:
+        return cast("ProvisionInfo | None", await self._load(ProvisionInfo.stream(provision_key(event_id))))
+
+
+async def ending(event_id: UUID, load: LoadStream, *, clock: Clock) -> Ending:
+    """The termination of what an Event has, for the append that deletes it."""
+    root = cast("ProvisionInfo | None", await load(ProvisionInfo.stream(provision_key(event_id))))
+    if root is None:
+        return Ending(None, None, ())
+    if not root.exists:
+        return Ending(root.summary, root.summary, ())
+    command = RequestTermination(
+        key=provision_key(event_id), version=root.version, moment=clock(), event_id=event_id, infrastructure_key=""
+    )
+    shown = _shown_after(command, root, clock=clock)
+    return Ending(root.summary, root.summary if shown is None else shown[1], (command,))
+
+
+def _shown_after(command: ProvisionCommand, root: ProvisionInfo | None, *, clock: Clock) -> tuple[UUID, ProvisionSummary] | None:
+    """What the Event shows after the command; None where that stays as it is."""
+    before = root.summary if root is not None else None
+    decided = command.decide(root.copy() if root is not None else None, at=clock())
+    return (decided.event_id, decided.summary) if decided.summary != before else None

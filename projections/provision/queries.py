@@ -1,0 +1,41 @@
+"""Questions about Provision Infos."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from domain.provision.row import ProvisionRow
+from projections.kernel.database import Database
+from projections.provision.view import ROW
+
+_OF_EVENT: Final = "SELECT document FROM provision_view WHERE event_id = %s"
+_OF_KEY: Final = "SELECT document FROM provision_view WHERE infrastructure_key = %s ORDER BY id"
+_WORK: Final = """
+SELECT infrastructure_key, string_agg(concat_ws(' ', event_id, run, state), ',' ORDER BY event_id)
+FROM provision_view p
+WHERE infrastructure_key IN (SELECT infrastructure_key FROM provision_view WHERE work IS NOT NULL)
+GROUP BY infrastructure_key ORDER BY min(date_modified)
+"""
+
+
+class ProvisionQueries:
+    """Reads `provision_view`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_event(self, event_id: UUID) -> ProvisionRow | None:
+        found = await self._database.row(_OF_EVENT, (event_id,))
+        return ROW.validate_json(found[0]) if found else None
+
+    async def of_key(self, infrastructure_key: str) -> Sequence[ProvisionRow]:
+        """All Events that have, had or want infrastructure of this key."""
+        rows = await self._database.rows(_OF_KEY, (infrastructure_key,))
+        return [ROW.validate_json(document) for (document,) in rows]
+
+    async def with_work(self) -> Mapping[str, str]:
+        """The keys with work under way, the longest waiting first. With each a text that changes when its Events want something
+        else."""
+        return dict(await self._database.rows(_WORK))

@@ -1,0 +1,78 @@
+"""The twin of a provisioner: infrastructure in memory, which a test can hold up, break and look at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from domain.provision.desired import Desired, Provided
+from domain.provision.values import name_of
+from workers.ports import ProvisionProgress
+
+
+class MemoryProvisioner:
+    """What is up for each key. `broken` are names of resources that do not come up, or do not go. While `gate` is closed, runs
+    wait. `overlaps` counts runs for the same key at the same time."""
+
+    def __init__(self) -> None:
+        self.up: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+        self.broken: set[str] = set()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.runs: Counter[str] = Counter()
+        self.halted = 0
+        self.overlaps = 0
+        self.made: Counter[tuple[str, str]] = Counter()
+        self.changed: Counter[tuple[str, str]] = Counter()
+        self._under_way: set[str] = set()
+
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+        self.runs[desired.key] += 1
+        self.overlaps += desired.key in self._under_way
+        self._under_way.add(desired.key)
+        try:
+            return await self._provide(desired, progress=progress, halt=halt)
+        finally:
+            self._under_way.discard(desired.key)
+
+    async def _provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+        up, failed = self.up[desired.key], []
+        for resource in desired.resources:
+            name = name_of(resource)
+            if not await self._go_on(halt):
+                return Provided(resources=self._shown(desired), exists=bool(up), reason="interrupted")
+            if name in self.broken:
+                failed.append(name)
+            elif name not in up:
+                up[name] = dict(resource)
+                self.made[desired.key, name] += 1
+                await progress.info(f"{name} is up")
+            elif up[name] != resource and desired.allow_updates:
+                up[name] = dict(resource)
+                self.changed[desired.key, name] += 1
+        for name in sorted(up.keys() - desired.names):
+            if not await self._go_on(halt):
+                break
+            if name in self.broken:
+                failed.append(name)
+            else:
+                del up[name]
+        left = bool(up.keys() - desired.names)
+        reason = f"{', '.join(failed)} failed" if failed else ""
+        return Provided(resources=self._shown(desired), left=left, exists=bool(up), reason=reason)
+
+    async def _go_on(self, halt: asyncio.Event) -> bool:
+        await asyncio.sleep(0)
+        if not self.gate.is_set():
+            waits = [asyncio.ensure_future(self.gate.wait()), asyncio.ensure_future(halt.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        self.halted += halt.is_set()
+        return not halt.is_set()
+
+    def _shown(self, desired: Desired) -> Sequence[dict[str, Any]]:
+        up = self.up[desired.key]
+        return [{**up[name], "ipAddress": f"198.51.100.{len(name)}"} for name in map(name_of, desired.resources) if name in up]

@@ -1,0 +1,152 @@
+"""Events with infrastructure, over the handlers, and a reconciler that runs during a block."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from domain.kernel.ids import new_id
+from domain.kernel.ports import Invocation
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.commands import AddOrUpdateEvent
+from domain.provision.aggregate import ProvisionInfo, provision_key
+from domain.provision.handlers import ProvisionHandlers
+from domain.provision.values import Deployment, ProvisionState, name_of
+from domain.records.kinds.infrastructure_profile import InfrastructureProfile
+from domain.records.record import RegisterRecord
+from projections.consumers.leases import ShardLeases
+from projections.kernel.database import Database
+from projections.log.log_watcher import LogWatcher
+from projections.logbook.logbook import Logbook
+from projections.media_event.queries import EventQueries
+from projections.provision.queries import ProvisionQueries
+from projections.records.queries import RecordQueries
+from tests.projections.feeding import do
+from tests.workers.jobs.engine import once
+from workers.kernel.wakeups import LogSignal, WakeupHub
+from workers.ports import Provisioner
+from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
+
+ME = Invocation.by("studio")
+SOON = 60.0
+
+
+@dataclass(frozen=True)
+class Provisioning:
+    """Methods for tests."""
+
+    inner: Core
+
+    @property
+    def handlers(self) -> ProvisionHandlers:
+        inner = self.inner
+        records, events = RecordQueries(inner.database, RECORDS), EventQueries(inner.database)
+        return ProvisionHandlers(inner.executor, records, events=events, load=inner.streams.load, clock=inner.clock)
+
+    async def profile(self, *names: str, key: str | None = None, shared: bool = False, **request: Any) -> UUID:
+        """Of resources whose types are the parts of their names before the hyphen."""
+        options = {
+            "deploymentType": request.pop("deployment", "template"),
+            "allowUpdates": request.pop("allow_updates", None),
+            "isolationMode": "byInfrastructure" if shared else None,
+        }
+        workflow = {"termination": request.pop("termination", [])}
+        resources = [{"name": name, "type": name.partition("-")[0], **request.pop(name, {})} for name in names]
+        text = json.dumps(
+            {"request": {"infrastructureKey": key, "options": options, "resources": resources, **request}, "workflow": workflow}
+        )
+        profile = uuid4()
+        await do(self.inner, RegisterRecord(profile, InfrastructureProfile, {"name": "P", "configuration_json": text}))
+        return profile
+
+    async def event(self, profile: UUID) -> UUID:
+        event = uuid4()
+        await do(self.inner, AddOrUpdateEvent(event, {"infrastructure_profile_id": profile}))
+        return event
+
+    async def provision(self, event: UUID, *, allow_updates: bool | None = None) -> None:
+        await self.handlers.provision(event, allow_updates=allow_updates, invocation=ME)
+
+    async def terminate(self, event: UUID) -> None:
+        await self.handlers.terminate(event, invocation=ME)
+
+    async def reset(self, event: UUID) -> None:
+        await self.handlers.reset(event, invocation=ME)
+
+    async def info(self, event: UUID) -> ProvisionInfo:
+        found = await self.inner.streams.load(ProvisionInfo.stream(provision_key(event)))
+        assert isinstance(found, ProvisionInfo)
+        return found
+
+    async def up(self, event: UUID) -> list[str]:
+        return [name_of(resource) for resource in (await self.info(event)).resources]
+
+    async def until(self, event: UUID, state: ProvisionState, *, seconds: float = SOON) -> ProvisionInfo:
+        """Both the Provision Info and the Event are so."""
+
+        async def ask() -> ProvisionInfo | None:
+            info = await self.info(event)
+            return info if info.state is state else None
+
+        info = await once(ask, seconds=seconds)
+        shown = await self.inner.streams.load(MediaEvent.stream(event))
+        assert isinstance(shown, MediaEvent)
+        assert shown.details.provision == info.summary
+        return info
+
+    async def idle(self, *, seconds: float = SOON) -> None:
+        """Until nothing is under way."""
+
+        async def ask() -> bool:
+            return not await ProvisionQueries(self.inner.database).with_work()
+
+        await once(ask, seconds=seconds)
+
+    async def topics(self, event: UUID) -> list[str]:
+        rows = await self.inner.database.rows(
+            "SELECT topic FROM events WHERE originator_id = %s ORDER BY position", (ProvisionInfo.stream(provision_key(event)),)
+        )
+        return [topic.removeprefix("provision.") for (topic,) in rows]
+
+    async def noted(self, event: UUID) -> list[str]:
+        """The messages of the log store about the Event."""
+        rows = await self.inner.database.rows("SELECT message FROM logbook WHERE subject = %s ORDER BY id", (str(event),))
+        return [message for (message,) in rows]
+
+
+@asynccontextmanager
+async def reconciling(
+    inner: Core,
+    provisioner: Provisioner,
+    *,
+    lease: float = 5.0,
+    at_once: int = 8,
+    others: Mapping[Deployment, Provisioner] | None = None,
+) -> AsyncIterator[Reconciler]:
+    """A member that works meanwhile."""
+    database: Database = inner.database
+    watcher = LogWatcher(database)
+    hub = WakeupHub(LogSignal(database, watcher, kinds={ProvisionInfo.KIND}))
+    reconciler = Reconciler(
+        ProvisionQueries(database),
+        Provisioning(inner).handlers,
+        provisioners={Deployment.TEMPLATE: provisioner, Deployment.STATIC: provisioner, **(others or {})},
+        logbook=Logbook(database, inner.clock, machine="here"),
+        leases=ShardLeases(database, CONSUMER, shards=SHARDS, member=new_id(), lease=lease, reads_log=False),
+        waker=hub.waker(),
+        at_once=at_once,
+    )
+    workers: tuple[Any, ...] = (watcher, hub, reconciler)
+    for worker in workers:
+        await worker.start()
+    try:
+        yield reconciler
+    finally:
+        for worker in reversed(workers):
+            await worker.stop()

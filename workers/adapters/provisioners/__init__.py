@@ -1,0 +1,1 @@
+"""Those who provide infrastructure: docs/reference/api/provisioning.md."""

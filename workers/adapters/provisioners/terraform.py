@@ -1,0 +1,262 @@
+"""The provisioner of templates: Terraform or OpenTofu, in a directory of its own for each infrastructure key.
+
+Templates are directories that the operator installs; a profile names one and gives it variables. What exists is changed only with
+leave: the plan is read before it is applied, and without leave only what it makes anew is made (`-target`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from domain.provision.desired import Desired, Provided
+from workers.adapters.provisioners.terraform_json import Change, State, Told, changes
+from workers.adapters.provisioners.workdir import BUSY, Workdir
+from workers.ports import ProvisionProgress
+
+_TEMPLATE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
+_PREFIX: Final = "TF_VAR_"
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PROGRAMS: Final = ("terraform", "tofu")
+_LONGEST: Final = 700
+_SHORTEST_SECRET: Final = 4
+_POLL: Final = 0.1
+_INTERRUPTED: Final = "it was interrupted"
+
+
+class _Failed(Exception):
+    """A program failed. One sentence without secrets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerraformLimits:
+    """Seconds: of one program, and from an interruption until it is killed."""
+
+    run: float = 3600.0
+    grace: float = 300.0
+
+
+class TerraformProvisioner:
+    """`program` is the path of Terraform or OpenTofu; None: found on the usual path. `templates` are the operator's, with a file
+    `environment` of credentials; `root` has the workdirs."""
+
+    def __init__(self, program: Path | None, *, templates: Path, root: Path, limits: TerraformLimits | None = None) -> None:
+        self._program = program
+        self._templates = templates
+        self._root = root
+        self._limits = limits or TerraformLimits()
+
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+        workdir = Workdir(self._root, desired.key)
+        try:
+            return await _Run(self, desired, workdir=workdir, progress=progress, halt=halt).provide()
+        except _Failed as failure:
+            return Provided(left=workdir.path.exists(), exists=workdir.path.exists(), reason=str(failure))
+        except OSError as fault:
+            return Provided(left=True, exists=True, reason=f"the workdir cannot be used: {fault.strerror or type(fault).__name__}")
+
+    @property
+    def limits(self) -> TerraformLimits:
+        return self._limits
+
+    def program(self) -> str:
+        found = next((path for name in _PROGRAMS if (path := shutil.which(name, path=_PATH))), None)
+        if self._program is not None:
+            found = str(self._program) if self._program.is_file() else None
+        if found is None:
+            raise _Failed("neither terraform nor tofu is installed where the role provisioning runs")
+        return found
+
+    def template(self, name: str) -> Path | None:
+        """Its directory; None where it is not installed."""
+        if not _TEMPLATE.fullmatch(name):
+            return None
+        path = self._templates / name
+        return path if path.is_dir() else None
+
+    def credentials(self) -> dict[str, str]:
+        """The file `environment`: lines NAME=VALUE."""
+        try:
+            lines = (self._templates / "environment").read_text().splitlines()
+        except FileNotFoundError:
+            return {}
+        pairs = (line.partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#"))
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+class _Run:
+    """One call for one key."""
+
+    def __init__(
+        self,
+        terraform: TerraformProvisioner,
+        desired: Desired,
+        *,
+        workdir: Workdir,
+        progress: ProvisionProgress,
+        halt: asyncio.Event,
+    ) -> None:
+        self._terraform = terraform
+        self._desired = desired
+        self._workdir = workdir
+        self._progress = progress
+        self._halt = halt
+        self._program = terraform.program()
+        self._secrets = terraform.credentials()
+        self._environment = self._variables()
+        self._told = Told()
+
+    async def provide(self) -> Provided:
+        desired, destroy = self._desired, not self._desired.resources
+        template = self._terraform.template(desired.template)
+        known = self._workdir.path.exists()
+        if template is None and not (destroy and known):
+            return Provided(exists=known, left=known, reason=f"the template {desired.template!r} is not installed")
+        if destroy and not known:
+            return Provided()
+        if not await self._alone():
+            return Provided(exists=True, left=True, reason=_INTERRUPTED)
+        await asyncio.to_thread(self._workdir.prepare, template)
+        self._workdir.begin(self._purpose)
+        try:
+            planned = await self._planned(destroy)
+        except _Failed as failure:
+            state = await self._state() if known else State()
+            up = state.up(desired.resources, missing=(), complete=False)
+            return Provided(resources=up, left=bool(state.objects), exists=bool(state.objects), reason=str(failure))
+        reason = await self._apply() if planned else ""
+        state = await self._state()
+        complete = not reason
+        going = [change for change in planned if change.actions == ("delete",)]
+        left = bool(state.objects) if destroy else any(change.address in state.objects for change in going)
+        making = [change for change in planned if "create" in change.actions]
+        up = state.up(desired.resources, missing=making, complete=complete)
+        return Provided(resources=up, left=left, exists=bool(state.objects), reason=reason)
+
+    @property
+    def _purpose(self) -> str:
+        return json.dumps(sorted(self._desired.names))
+
+    async def _alone(self) -> bool:
+        """Wait for a Terraform that an earlier worker left behind; one that works for something else is interrupted. False: it was
+        halted meanwhile."""
+        interrupted = False
+        while (holder := self._workdir.holder()) is not None:
+            if not interrupted:
+                interrupted = True
+                await self._progress.info("waiting for the end of a run that an earlier worker has begun")
+                if self._workdir.purpose != self._purpose:
+                    await self._interrupt(holder)
+            if self._halt.is_set():
+                return False
+            await asyncio.sleep(_POLL)
+        return not self._halt.is_set()
+
+    async def _interrupt(self, process: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, signal.SIGINT)
+
+    async def _planned(self, destroy: bool) -> Sequence[Change]:
+        """The changes of the plan that lies in the workdir then; none: there is nothing to do."""
+        await self._call("init", "-input=false", "-no-color")
+        options = ["-destroy"] if destroy else []
+        found = await self._plan(options)
+        refused = [change for change in found if not self._may(change, destroy)]
+        if refused:
+            allowed = [change for change in found if self._may(change, destroy)]
+            names = ", ".join(change.address for change in refused)
+            await self._progress.info(f"left as it is, since updates are not allowed: {names}"[:_LONGEST])
+            found = await self._plan([f"-target={change.address}" for change in allowed]) if allowed else []
+            if any(not self._may(change, destroy) for change in found):
+                raise _Failed(f"what is missing cannot be made without changing {names}"[:_LONGEST])
+        if found:
+            await self._progress.info("plan: " + ", ".join(f"{change.sign} {change.address}" for change in found)[:_LONGEST])
+        return found
+
+    def _may(self, change: Change, destroy: bool) -> bool:
+        return self._desired.allow_updates or change.is_allowed(self._desired.names, destroy=destroy)
+
+    async def _plan(self, options: Sequence[str]) -> list[Change]:
+        await self._call("plan", "-input=false", "-no-color", "-json", "-lock-timeout=60s", "-out=.plan", *options)
+        return changes(json.loads(await self._call("show", "-json", ".plan")))
+
+    async def _apply(self) -> str:
+        """Why it failed; empty if it did not."""
+        try:
+            await self._call("apply", "-input=false", "-no-color", "-json", "-lock-timeout=60s", ".plan", on_line=self._line)
+        except _Failed as failure:
+            return str(failure)
+        return ""
+
+    async def _state(self) -> State:
+        """Also after an interruption."""
+        try:
+            return State.of(json.loads(await self._call("show", "-json", halt=asyncio.Event())))
+        except (ValueError, KeyError) as fault:
+            raise _Failed("terraform show gives no state") from fault
+
+    async def _line(self, text: str) -> None:
+        message = self._told.line(text)
+        if message:
+            await self._progress.info(self._plain(message))
+
+    async def _call(self, *arguments: str, on_line: Callable[[str], Any] | None = None, halt: asyncio.Event | None = None) -> str:
+        """What it wrote. Raises `_Failed`."""
+        name, limits, told = arguments[0], self._terraform.limits, self._told
+        if halt is None and self._halt.is_set():
+            raise _Failed(_INTERRUPTED)
+        running = await self._workdir.run(
+            [self._program, *arguments], environment=self._environment, name=name, on_line=on_line, until=halt or self._halt
+        )
+        status = await running.ended(seconds=limits.run, grace=limits.grace)
+        output = (self._workdir.path / f".{name}.out").read_text(errors="replace")
+        if status == 0:
+            return output
+        if running.killed:
+            lost = ", ".join(told.under_way) or "nothing that it told of"
+            raise _Failed(f"terraform {name} was killed, since it did not end; in flight were: {lost}"[:_LONGEST])
+        if status == BUSY:
+            raise _Failed("another process works in the workdir")
+        if self._halt.is_set() and halt is None:
+            raise _Failed(_INTERRUPTED)
+        if on_line is None:
+            for line in output.splitlines():
+                told.line(line)
+        errors = told.errors or [(self._workdir.path / f".{name}.err").read_text(errors="replace").strip() or output.strip()]
+        raise _Failed(self._plain(f"terraform {name} failed: {'; '.join(errors)}"))
+
+    def _plain(self, text: str) -> str:
+        """Without the operator's credentials."""
+        for secret in self._secrets.values():
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, "****")
+        return " ".join(text.split())[:_LONGEST]
+
+    def _variables(self) -> Mapping[str, str]:
+        """The settings of the profile are variables of the template. The resources and the key are ours to say."""
+        variables: dict[str, str] = {}
+        for name, value in self._desired.settings.items():
+            bare = name.removeprefix(_PREFIX)
+            if _VARIABLE.fullmatch(bare):
+                variables[_PREFIX + bare] = value
+        return {
+            "PATH": _PATH,
+            "HOME": str(self._workdir.path),
+            **self._secrets,
+            **variables,
+            f"{_PREFIX}resources": json.dumps(list(self._desired.resources)),
+            f"{_PREFIX}infrastructure_key": self._desired.key,
+            "TF_CLI_CONFIG_FILE": "/dev/null",
+            "CHECKPOINT_DISABLE": "1",
+            "TF_IN_AUTOMATION": "1",
+        }

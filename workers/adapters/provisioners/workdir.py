@@ -1,0 +1,147 @@
+"""The directory of one infrastructure key: a copy of its template, its state, and the lock of the program that works there."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import shutil
+import signal
+import struct
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from projections.kernel.background_task import start_task
+
+_LAUNCH: Final = Path(__file__).with_name("launch.py")
+_FLOCK: Final = "hhqqi"
+_POLL: Final = 0.1
+BUSY: Final = 75
+"""The exit status where another process holds the lock."""
+OnLine = Callable[[str], Awaitable[None]]
+
+
+class Workdir:
+    """`key` names it by its hash, so that no text of a profile becomes a path."""
+
+    def __init__(self, root: Path, key: str) -> None:
+        self.path = root / sha256(key.encode()).hexdigest()[:32]
+        self._key = key
+        self._lock = self.path / ".lock"
+
+    def prepare(self, template: Path | None) -> None:
+        """With the files of the template as they are now; None: as they were."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.path / ".key").write_text(self._key)
+        if template is None:
+            return
+        wanted = {path.name for path in template.iterdir()}
+        for old in self._copied() - wanted:
+            with suppress(FileNotFoundError):
+                (self.path / old).unlink()
+        for path in template.iterdir():
+            if path.is_dir():
+                shutil.copytree(path, self.path / path.name, dirs_exist_ok=True)
+            else:
+                shutil.copy2(path, self.path / path.name)
+        (self.path / ".copied").write_text(json.dumps(sorted(path.name for path in template.iterdir() if path.is_file())))
+
+    def _copied(self) -> set[str]:
+        try:
+            return set(json.loads((self.path / ".copied").read_text()))
+        except (FileNotFoundError, ValueError):
+            return set()
+
+    @property
+    def purpose(self) -> str:
+        """What the last run was for."""
+        try:
+            return (self.path / ".purpose").read_text()
+        except FileNotFoundError:
+            return ""
+
+    def begin(self, purpose: str) -> None:
+        (self.path / ".purpose").write_text(purpose)
+
+    def holder(self) -> int | None:
+        """The process of the program that works there; None where there is none."""
+        try:
+            descriptor = os.open(self._lock, os.O_RDWR)
+        except FileNotFoundError:
+            return None
+        try:
+            asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+        finally:
+            os.close(descriptor)
+        return None if kind == fcntl.F_UNLCK else pid
+
+    async def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        name: str,
+        until: asyncio.Event,
+        on_line: OnLine | None = None,
+    ) -> Running:
+        """Start a program. Its output goes to files: it goes on, and ends well, where this process does not."""
+        out = self.path / f".{name}.out"
+        with out.open("wb") as output, (self.path / f".{name}.err").open("wb") as errors:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", str(_LAUNCH), str(self._lock), *arguments),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                cwd=self.path,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        return Running(process, out, on_line=on_line, until=until)
+
+
+class Running:
+    """A program that runs. `until`: when it is set the program is interrupted, which it may take a while to follow."""
+
+    def __init__(self, process: asyncio.subprocess.Process, out: Path, *, on_line: OnLine | None, until: asyncio.Event) -> None:
+        self._process = process
+        self._out = out
+        self._on_line = on_line
+        self._until = until
+        self._read = 0
+        self.killed = False
+
+    async def ended(self, *, seconds: float, grace: float) -> int:
+        """Its exit status. After `seconds` it is interrupted, and `grace` seconds after an interruption killed."""
+        clock = asyncio.get_running_loop().time
+        due, interrupted = clock() + seconds, float("inf")
+        waiting = start_task(self._process.wait(), what="provisioning programs")
+        while not waiting.done():
+            await asyncio.wait({waiting}, timeout=_POLL)
+            await self._follow()
+            if interrupted == float("inf") and (self._until.is_set() or clock() > due) and not waiting.done():
+                self._process.send_signal(signal.SIGINT)
+                interrupted = clock()
+            if clock() - interrupted > grace and not self.killed and not waiting.done():
+                self.killed = True
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+        await self._follow()
+        return waiting.result()
+
+    async def _follow(self) -> None:
+        """The lines since the last time."""
+        if self._on_line is None:
+            return
+        with self._out.open("rb") as output:
+            output.seek(self._read)
+            text = output.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.decode("utf-8", "replace").splitlines():
+            await self._on_line(line)

@@ -1,0 +1,94 @@
+"""What the states of Events mean to their infrastructure: the handler of the consumer. ADR 0058.
+
+An Event that enters a state whose rule selects types of resources no longer needs these. The order names the request that was valid
+then, so that one which is carried out late ends nothing that was requested since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+from pydantic import BaseModel
+
+from domain.kernel.mapper import EventMapper
+from domain.kernel.ports import Invocation
+from domain.kernel.stream_name import StreamName
+from domain.media_event import events
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.values import EventState
+from domain.provision.aggregate import ProvisionInfo, provision_key
+from domain.provision.handlers import ProvisionHandlers
+from projections.effects.orders import NewOrder, Order, insert
+from projections.log.reader import LoggedEvent
+from projections.log.streams import Streams
+
+CONSUMER: Final = "provisioning"
+_TOPICS: Final = frozenset({events.StateChanged.TOPIC, events.ForceStopped.TOPIC})
+
+
+class EndingOrder(BaseModel):
+    """The types of the resources that are to go, and the request that asked for them."""
+
+    event_id: UUID
+    select: tuple[str, ...]
+    request: int
+
+
+class ProvisioningOrders:
+    """`wake` wakes the worker of this process that carries them out."""
+
+    kinds: Final = frozenset({MediaEvent.KIND})
+
+    def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
+        self._streams = streams
+        self._mapper = mapper
+        self._wake = wake
+
+    async def begin(self, position: int) -> None:
+        """Nothing is kept in memory."""
+
+    async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
+        entered = [(record, self._state(record)) for record in records if record.topic in _TOPICS]
+        streams = {_provision_of(record) for record, _ in entered}
+        known = await self._streams.as_of(streams, records[-1].position) if streams else {}
+        orders = []
+        for record, state in entered:
+            if _provision_of(record) not in known:
+                continue
+            info = (await self._streams.as_of({_provision_of(record)}, record.position)).get(_provision_of(record))
+            if isinstance(info, ProvisionInfo) and info.plan is not None and (select := info.plan.selected_in(state.name)):
+                order = EndingOrder(event_id=info.event_id, select=tuple(sorted(select)), request=info.request)
+                correlation = json.loads(record.metadata).get("correlation_id") or ""
+                orders.append(NewOrder(record.position, info.id, order.model_dump_json(), record.event_id, correlation))
+        return orders or None
+
+    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
+        await insert(connection, effects, consumer=CONSUMER)
+
+    def wrote(self, effects: Sequence[NewOrder]) -> None:
+        self._wake()
+
+    def _state(self, record: LoggedEvent) -> EventState:
+        event = self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
+        return event.state if isinstance(event, events.StateChanged) else EventState.STOPPED
+
+
+class EndingOrders:
+    """Carries them out."""
+
+    def __init__(self, handlers: ProvisionHandlers) -> None:
+        self._handlers = handlers
+
+    async def carry_out(self, order: Order, invocation: Invocation) -> None:
+        ending = EndingOrder.model_validate_json(order.body)
+        select = frozenset(ending.select)
+        await self._handlers.end_selected(ending.event_id, select, request=ending.request, invocation=invocation)
+
+
+def _provision_of(record: LoggedEvent) -> str:
+    return ProvisionInfo.stream(provision_key(UUID(StreamName.read(record.stream).key)))

@@ -1,0 +1,163 @@
+"""The reconciler of infrastructure: brings about what the Events that share an infrastructure key want now.
+
+It is driven by what is desired, not by single requests: two Events of one key can never destroy each other's infrastructure, and
+the last one always does. Each key belongs to one member at a time, by a lease. The ends of a run go back as commands with the
+numbers of the runs that the Events wait for; where an Event has asked for something else meanwhile, its number is another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from domain.kernel.ports import Invocation
+from domain.provision.desired import Desired, Provided, desired, end_for, refusal_of
+from domain.provision.handlers import ProvisionHandlers
+from domain.provision.row import ProvisionRow
+from domain.provision.values import Deployment, RunEnd
+from projections.consumers.leases import Assignment, ShardLeases, shard_of
+from projections.kernel.background_task import TRANSIENT, start_task
+from projections.logbook.logbook import Logbook
+from projections.provision.queries import ProvisionQueries
+from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.wakeups import POLL, Waker
+from workers.ports import Provisioner
+from workers.provisioning.progress import RunProgress
+
+CONSUMER: Final = "provisioner"
+SHARDS: Final = 32
+_PAUSE: Final = 2.0
+"""Seconds after a fault until the same key is tried again."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is under way for one key. `seen` tells what its Events wanted then."""
+
+    seen: str
+    halt: asyncio.Event = field(default_factory=asyncio.Event)
+    desired: Desired | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class Reconciler(LeasedWorker):
+    """The keys of one member. `at_once`: for how many it works at a time."""
+
+    def __init__(
+        self,
+        provisions: ProvisionQueries,
+        handlers: ProvisionHandlers,
+        *,
+        provisioners: Mapping[Deployment, Provisioner],
+        logbook: Logbook,
+        leases: ShardLeases,
+        waker: Waker,
+        at_once: int,
+    ) -> None:
+        super().__init__(leases, waker)
+        self._provisions = provisions
+        self._handlers = handlers
+        self._provisioners = provisioners
+        self._logbook = logbook
+        self._at_once = at_once
+        self._runs: dict[str, _Run] = {}
+        self._rest_until: dict[str, float] = {}
+
+    @property
+    def _busy(self) -> int:
+        return len(self._runs)
+
+    async def _turn(self) -> None:
+        await self._renew()
+        if self._assignment.leases:
+            await self._look()
+        await self._waker.sleep(POLL)
+
+    async def _finish(self) -> None:
+        """Whoever takes over finds what is half done, and goes on."""
+        for run in self._runs.values():
+            run.halt.set()
+        await self._ended(self._runs.values())
+
+    def _releasable(self, held: Assignment) -> Collection[int]:
+        busy = {shard_of(key, self._leases.shards) for key in self._runs}
+        return held.excess - busy
+
+    async def _assigned(self, assignment: Assignment) -> None:
+        for key, run in self._runs.items():
+            if shard_of(key, self._leases.shards) not in assignment.leases:
+                run.halt.set()
+
+    def _is_ours(self, key: str) -> bool:
+        return shard_of(key, self._leases.shards) in self._assignment.leases and time.monotonic() < self._assignment.until
+
+    async def _look(self) -> None:
+        """Begin runs for keys with work, and halt those whose Events want something else."""
+        now = time.monotonic()
+        self._rest_until = {key: until for key, until in self._rest_until.items() if until > now}
+        for key, wanted in (await self._provisions.with_work()).items():
+            run = self._runs.get(key)
+            if run is not None:
+                await self._look_at(key, run, wanted)
+            elif self._is_ours(key) and len(self._runs) < self._at_once and key not in self._rest_until:
+                self._begin(key, wanted)
+
+    async def _look_at(self, key: str, run: _Run, wanted: str) -> None:
+        if run.seen == wanted or run.desired is None or run.halt.is_set():
+            return
+        run.seen = wanted
+        if run.desired.is_outdated_by(desired(await self._provisions.of_key(key))):
+            run.halt.set()
+
+    def _begin(self, key: str, wanted: str) -> None:
+        run = self._runs[key] = _Run(wanted)
+        run.task = start_task(self._reconcile(key, run), what="provisioning")
+
+    async def _reconcile(self, key: str, run: _Run) -> None:
+        try:
+            run.desired = wanted = desired(await self._provisions.of_key(key))
+            if wanted is not None:
+                await self._tell(wanted.refused, lambda row: refusal_of(row, key), key=key)
+                provided = await self._provide(wanted, run)
+                if not run.halt.is_set():  # otherwise the next run, of whichever member, tells
+                    await self._tell(wanted.work, lambda row: end_for(row, provided), key=key)
+        except TRANSIENT as fault:
+            _log.warning("the infrastructure %r: %s; trying again", key, fault)
+            self._rest_until[key] = time.monotonic() + _PAUSE
+        except BaseException:
+            self._rest_until[key] = time.monotonic() + _PAUSE
+            raise
+        finally:
+            del self._runs[key]
+            self._waker.wake()
+
+    async def _provide(self, wanted: Desired, run: _Run) -> Provided:
+        if not wanted.work:
+            return Provided()
+        progress = RunProgress(self._logbook, [str(row.event_id) for row in wanted.work])
+        provisioner = self._provisioners.get(wanted.deployment)
+        if provisioner is None:
+            return Provided(reason=f"deployments of the type {wanted.deployment.value!r} are not provided here")
+        provided = await provisioner.provide(wanted, progress=progress, halt=run.halt)
+        if provided.reason and not run.halt.is_set():
+            await progress.error(provided.reason)
+        return provided
+
+    async def _tell(self, rows: Sequence[ProvisionRow], end: Callable[[ProvisionRow], RunEnd], *, key: str) -> None:
+        """Not for a key that another member may work for."""
+        for row in rows:
+            if not self._is_ours(key):
+                _log.warning("the infrastructure %r belongs to another process now; the end of a run is not told", key)
+                return
+            await self._handlers.end_run(row.event_id, row.run, end=end(row), invocation=Invocation.by("system"))
+
+    async def _ended(self, runs: Collection[_Run]) -> None:
+        tasks = [run.task for run in runs if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
