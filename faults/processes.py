@@ -72,6 +72,12 @@ class Supervised:
             self._expected = True
             self._process.kill()
 
+    def terminate(self) -> None:
+        """As for an update: it hands over what it does, and ends."""
+        if self._process is not None and self._process.returncode is None:
+            self._expected = True
+            self._process.terminate()
+
     def freeze(self) -> None:
         self._signal(signal.SIGSTOP)
 
@@ -104,9 +110,9 @@ class Supervised:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL)

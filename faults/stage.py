@@ -97,6 +97,10 @@ class Stage:
         await self._close()
 
     @property
+    def clocked(self) -> bool:
+        return self._servers is Servers.CLOCKED
+
+    @property
     def all(self) -> list[Supervised]:
         return [process for role in self.processes.values() for process in role]
 
@@ -134,9 +138,13 @@ class Stage:
             self.set_clocks("+0")
             places[0].environment = {**places[0].environment, **faked_clock(self._clocks)}
         await self._command("migrate")
+        await self._migrated()
         for process in self.all:
             process.start()
         await self.until_ready()
+
+    async def _migrated(self) -> None:
+        """What a stage needs in the database beside the product's own tables."""
 
     async def _close(self) -> None:
         await asyncio.gather(*(process.stop() for process in self.all))

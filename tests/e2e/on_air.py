@@ -1,0 +1,86 @@
+"""A test picture on the built-in origin of the product, and what the origin has of it. Each of its frames shows its number."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from tests.workers.jobs.counted import tool
+from workers.adapters.encoders.encode_command import BITS
+
+RENDITION: Final = {"width": 128, "height": 96, "fps": 25, "bitrate": 200_000}
+_BLOCK: Final = 8
+"""The width that each block is scaled to."""
+_HEIGHT: Final = 96
+
+
+class Station:
+    """A channel with two publishing points on the origin: NAME and NAME-b."""
+
+    def __init__(self, http: httpx.Client, name: str) -> None:
+        self.http = http
+        self.name = name
+        self.url = f"{str(http.base_url).rstrip('/')}/origin/live/{name}"
+        self.channel = self._made("/api/channel/", name=name, configurationJson=self._configuration())
+
+    def _configuration(self) -> str:
+        points = {
+            "primaryPublishingPoint": {"publishingPointUrl": self.url},
+            "secondaryPublishingPoint": {"publishingPointUrl": f"{self.url}-b"},
+        }
+        encoder = {
+            "type": "ffmpeg",
+            "encoderSpecific": {"source": {"type": "test"}, "renditions": [RENDITION]},
+            "streamingServer": {"streamingServerSpecific": points},
+            "outputUrls": [
+                {"streamProtocol": protocol, "liveCdnPrimaryUrl": url, "liveOriginPrimaryUrl": url}
+                for protocol, url in (("HLS", f"{self.url}/master.m3u8"), ("DASH", f"{self.url}/manifest.mpd"))
+            ],
+        }
+        return json.dumps({"encoders": [encoder]})
+
+    def _made(self, path: str, **fields: object) -> str:
+        return str(self.http.post(path, json=fields).raise_for_status().json()["id"])
+
+    def event(self, **fields: object) -> str:
+        return self._made("/api/event/", channelId=self.channel, **fields)
+
+    def to_state(self, event: str, state: int) -> None:
+        self.http.put(f"/api/event/state/{event}", json={"state": state}).raise_for_status()
+
+    def health(self, event: str) -> list[dict[str, Any]]:
+        """Of its publishing points; empty while it is not live."""
+        found = self.http.get(f"/api/health/live/stream/event/{event}").raise_for_status().json()
+        return list(found.get(event, {}).get("urls", ()))
+
+    def pictures(self, point: str = "") -> list[tuple[int, str]]:
+        """The session and the name of each segment with pictures that the origin was sent, oldest first. `point`: `-b` for the
+        second."""
+        answer = httpx.get(f"{self.url}{point}/archive/tracks/v0.m3u8", timeout=60)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return []
+        found = re.findall(r"^(?:\.\./)*(\d+)/v0/(\S+\.m4s)$", answer.raise_for_status().text, re.MULTILINE)
+        return [(int(session), name) for session, name in found]
+
+    def sessions(self) -> list[int]:
+        """Those that sent pictures, in their order."""
+        return list(dict.fromkeys(session for session, _ in self.pictures()))
+
+    def state(self, point: str = "") -> str:
+        return str(httpx.get(f"{self.url}{point}/status.php", timeout=60).json().get("state"))
+
+
+def frame_numbers(file: Path) -> list[int]:
+    """Those that the pictures of a film, or one picture, show at the bottom."""
+    size = f"scale={BITS * _BLOCK}:{_HEIGHT}:flags=area,format=gray"
+    shown = ("-map", "0:v:0", "-fps_mode", "passthrough", "-vf", size, "-f", "rawvideo", "-")
+    raw = subprocess.run([tool("ffmpeg"), "-v", "error", "-i", str(file), *shown], stdout=subprocess.PIPE, check=True).stdout
+    frame, row = BITS * _BLOCK * _HEIGHT, (_HEIGHT - 4) * BITS * _BLOCK
+    return [
+        sum((raw[at + row + bit * _BLOCK + _BLOCK // 2] > 128) << bit for bit in range(BITS)) for at in range(0, len(raw), frame)
+    ]

@@ -1,0 +1,144 @@
+"""A test picture goes on the air by the schedule, is watched in a browser, stops, and is watched again as a film: with one `up`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from domain.kernel.clock import iso, system_clock
+from tests.contract.encoder.ffmpeg_stage import children
+from tests.e2e.on_air import Station, frame_numbers
+from tests.e2e.processes import alive
+from tests.e2e.product import Product, Products, client
+from tests.platform.waiting import until
+from tests.programs import program
+from tests.shaka_player import shaka_player
+from tests.workers.jobs.theatre import Theatre
+
+KEY = "the-admin-key-of-these-tests"
+LIVE, STOPPED = 2, 4
+FPS = 25
+
+
+@pytest.fixture
+def product(started: Products, tmp_path: Path) -> Product:
+    return started.start(tmp_path / "home", admin_api_key=KEY).until_ready()
+
+
+@pytest.fixture
+def http(product: Product) -> Iterator[httpx.Client]:
+    with client(product, KEY) as made:
+        yield made
+
+
+async def test_a_test_picture_is_watched_live_and_afterwards(product: Product, http: httpx.Client, tmp_path: Path) -> None:
+    """Where the browser is missing all but the watching is tested, and the run says so."""
+    news = Station(http, "news")
+    event = news.event(autoStart=True, autoPublish=True, scheduledStart=iso(system_clock() + timedelta(seconds=10)))
+    assert news.health(event) == []
+    until(lambda: [(one["state"], one["receivingData"]) for one in news.health(event)] == [("started", True)] * 2)
+    async with _theatre(tmp_path) as theatre:
+        if theatre is not None:
+            for manifest in ("master.m3u8", "manifest.mpd"):
+                await _moves(theatre, f"{news.url}/{manifest}", home=tmp_path / manifest)
+
+        news.to_state(event, STOPPED)
+        until(lambda: (news.state(), news.state("-b")) == ("stopped", "stopped"))
+        sent = (news.pictures(), news.pictures("-b"))
+        assert sent[0] == sent[1]
+        assert len(news.sessions()) == 1
+        film = _captured(http, event, to=tmp_path / "film.mp4")
+        assert (news.pictures(), news.pictures("-b")) == sent, "something was sent after the stop"
+        assert not children("ffmpeg", of=product.process.pid)
+
+        numbers = frame_numbers(film)
+        assert numbers == list(range(len(numbers))), "it is not whole"
+        assert len(numbers) >= FPS * 5
+        if theatre is None:
+            program("chromium"), shaka_player()
+        else:
+            await _plays(theatre, f"{product.address}/media/{event}/clear", numbers=numbers, homes=tmp_path)
+
+
+@asynccontextmanager
+async def _theatre(folder: Path) -> AsyncIterator[Theatre | None]:
+    """None where a program for it is missing."""
+    try:
+        chromium, player = program("chromium"), shaka_player()
+    except pytest.skip.Exception:
+        yield None
+        return
+    picture = folder / "picture.jpg"
+
+    def read(taken: bytes) -> int:
+        picture.write_bytes(taken)
+        [number] = frame_numbers(picture)
+        return number
+
+    async with Theatre(chromium, player, files=folder, read=read).open() as theatre:
+        yield theatre
+
+
+async def _moves(theatre: Theatre, manifest: str, *, home: Path) -> None:
+    """The picture goes on for three seconds of the encoder's."""
+    async with theatre.watch(manifest, home=home) as said:
+        assert said.get("live"), said
+        seen = [await theatre.number()]
+        async with asyncio.timeout(120):
+            while seen[-1] < seen[0] + 3 * FPS:
+                seen.append(await theatre.number())
+        assert seen == sorted(seen)
+
+
+async def _plays(theatre: Theatre, package: str, *, numbers: list[int], homes: Path) -> None:
+    """A frame near the start, one in the middle and one near the end."""
+    shown = [(numbers[at], (at + 0.5) / FPS) for at in (3, len(numbers) // 2, len(numbers) - 5)]
+    for manifest in ("master.m3u8", "manifest.mpd"):
+        seen, said = await theatre.play(f"{package}/{manifest}", shown=shown, home=homes / f"film-{manifest}")
+        assert seen == [number for number, _ in shown], said
+
+
+def _captured(http: httpx.Client, event: str, *, to: Path) -> Path:
+    """What the Event knows is enough for the job."""
+    order = {"job": {"workflow": "vod_capture"}, "parameters": {"content_id": event, "renditions": [96]}}
+    job = http.post("/engine/job", json=order, headers={"client": "admin"}).raise_for_status().json()["id"]
+
+    def shown() -> dict[str, Any]:
+        found: dict[str, Any] = http.get(f"/api/event/{event}").raise_for_status().json()
+        return found
+
+    until(lambda: shown()["stateString"] in ("VOD_PUBLIC", "VOD_ERROR"))
+    assert shown()["stateString"] == "VOD_PUBLIC", http.get(f"/engine/jobs/{job}").text
+    to.write_bytes(httpx.get(f"{http.base_url}/media/{event}/{event}.mp4".replace("//media", "/media")).raise_for_status().content)
+    return to
+
+
+def test_it_is_on_the_air_again_after_a_kill_and_leaves_nothing_behind(started: Products, tmp_path: Path) -> None:
+    """The Event is live all the time: nobody asks for anything after the start."""
+    home = tmp_path / "home"
+    product = started.start(home, admin_api_key=KEY).until_ready()
+    with client(product, KEY) as http:
+        news = Station(http, "news")
+        news.to_state(news.event(), LIVE)
+        until(lambda: len(news.pictures()) >= 2 and len(news.pictures("-b")) >= 2)
+        encoders = children("ffmpeg", of=product.process.pid)
+        product.kill()
+        until(lambda: not any(alive(one) for one in encoders))
+
+        again = started.start(home, admin_api_key=KEY, port=product.address.rpartition(":")[2]).until_ready()
+        until(lambda: len(news.sessions()) == 2)
+        first, second = news.sessions()
+        assert second > first
+        encoders = children("ffmpeg", of=again.process.pid)
+        assert encoders
+        again.signal(signal.SIGINT)
+        assert again.ended() == 0
+        assert not any(alive(one) for one in encoders)
