@@ -44,6 +44,7 @@ class PublishingPoint(Section):
     publishing_point_url: StrictStr | None = None
     srva_api: StrictStr | None = None
     srva_api_key: WriteOnly = None
+    status_url: StrictStr | None = None
     dvr_window_length: Annotated[StrictInt, Field(ge=0)] | None = None
 
 

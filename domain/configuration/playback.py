@@ -31,21 +31,10 @@ class StreamAddresses:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishingPoint:
-    """Where an encoder sends its stream. `index` is 0 for the primary and 1 for the secondary point of that encoder."""
-
-    url: str
-    encoder_name: str
-    encoder_index: int
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
 class Encoder:
     index: int
     name: str
     streams: Sequence[StreamAddresses] = ()
-    publishing_points: Sequence[PublishingPoint] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +104,7 @@ def flow_configuration(text: str) -> FlowConfiguration:
 
 def _encoder(encoder: channel.Encoder, *, index: int) -> Encoder:
     """A broken entry keeps its index: stream sources refer to the encoders after it by theirs."""
-    name = _text(encoder.name)
-    specific = encoder.streaming_server.streaming_server_specific if encoder.streaming_server else None
-    points = (specific.primary_publishing_point, specific.secondary_publishing_point) if specific else ()
-    urls = [_text(point.publishing_point_url if point else None) for point in points]
-    published = tuple(PublishingPoint(url, name, index, place) for place, url in enumerate(urls) if url)
-    return Encoder(index, name, _streams(encoder.output_urls, urls=_live), published)
+    return Encoder(index, _text(encoder.name), _streams(encoder.output_urls, urls=_live))
 
 
 def _streams(entries: Iterable[T] | None, *, urls: Callable[[T], Mapping[StreamPlace, str | None]]) -> tuple[StreamAddresses, ...]:

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import MEMBER, json_object
@@ -56,6 +56,33 @@ def split(text: str, *, field: str = "configurationJson") -> Split:
     found = _Finder()
     found.visit(json.loads(text, object_pairs_hook=_members), _ROOT, field)
     return Split(_masked(text, field), found.sent, frozenset(found.nulls), found.holders)
+
+
+def opened(text: str, stored: Mapping[str, str]) -> object:
+    """The parsed text with its secrets in their places, for what uses them; None if it is no JSON. A secret without its place is
+    left out."""
+    try:
+        document = json.loads(text, object_pairs_hook=_members)
+    except (ValueError, RecursionError):
+        return None
+    for path, secret in stored.items():
+        *steps, member = json.loads(path)
+        holder = _at(document, steps)
+        if isinstance(holder, dict) and isinstance(member, str):
+            holder[member] = secret
+    return document
+
+
+def _at(node: Any, steps: Sequence[Step]) -> object:
+    """The node that the steps lead to, None if there is none."""
+    for step in steps:
+        if isinstance(step, str):
+            node = node.get(step) if isinstance(node, dict) else None
+        elif isinstance(node, list):
+            node = next((entry for entry, one in zip(node, entry_steps(node), strict=True) if one == step), None)
+        else:
+            return None
+    return node
 
 
 def settled(stored: Mapping[str, T], sent: Mapping[str, T | None], *, holders: Container[str]) -> dict[str, T]:

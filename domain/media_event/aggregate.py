@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
-from domain.kernel.aggregate import NO_LINKS, AggregateRoot
+from domain.kernel.aggregate import NO_LINKS
 from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
+from domain.media_event.encoding import EncodedEvent
 from domain.media_event.links import links_of
 from domain.media_event.values import (
     BEFORE_VOD,
+    ENCODER_TRIGGERS,
     LIVE,
     ON_DEMAND,
     STREAMING,
@@ -28,6 +30,7 @@ from domain.media_event.values import (
     VodResult,
     VodWorkflow,
 )
+from domain.provision.values import ProvisionState, ProvisionSummary
 
 _FACTS_OF = {facet: tuple(name for name in facet.model_fields if name not in DomainEvent.model_fields) for facet in events.FACETS}
 _EMPTY = EventDetails()
@@ -35,15 +38,14 @@ FIXED_WHILE_STREAMING = ("channel_id", "infrastructure_profile_id")
 _NOTES = ("previous", "trigger")
 
 
-class MediaEvent(AggregateRoot):
+class MediaEvent(EncodedEvent):
     """A live or on-demand event of the broadcaster, from its first entry in the schedule to its deletion."""
 
     KIND: ClassVar[str] = "event"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
 
-    details: EventDetails
     left_unchanged: tuple[str, ...] = ()
-    """The fields that the last command could not change, because the Event streams."""
+    """The fields that the last command could not change, because the Event streams or is being provisioned."""
 
     def begin(self) -> None:
         self.details = EventDetails.blank()
@@ -61,14 +63,14 @@ class MediaEvent(AggregateRoot):
         values = {name: value for name, value in changes.items() if value != getattr(_EMPTY, name)}
         return cls._begin(events.Registered, key, at, **values)
 
-    def amend(self, changes: Mapping[str, Any], *, at: datetime, provisioning: bool = False) -> None:
+    def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
         """Set the fields that `changes` names, with one domain event for each facet that changes.
 
-        The channel and the infrastructure profile of a running stream must not change: they are left unchanged, and the rest of
-        the changes applies.
+        The channel and the infrastructure profile of a running stream must not change, nor while infrastructure is being
+        provisioned: they are left unchanged, and the rest of the changes applies.
         """
         self._must_exist()
-        fixed = FIXED_WHILE_STREAMING if provisioning or self.details.state in STREAMING else ()
+        fixed = FIXED_WHILE_STREAMING if self.details.state in STREAMING or self._provisioning else ()
         if left := tuple(name for name in fixed if name in changes and changes[name] != getattr(self.details, name)):
             self.left_unchanged = left
         for facet, names in _FACTS_OF.items():
@@ -93,6 +95,20 @@ class MediaEvent(AggregateRoot):
             trigger=trigger,
             **self._times_of(state, at=at),
         )
+        if state is EventState.STOPPED and trigger in ENCODER_TRIGGERS:
+            self._go_off_air(at=at)
+
+    def start_on_schedule(self, scheduled_start: datetime, *, scheduled_end: datetime | None, at: datetime) -> None:
+        """Go live, if the Event still waits for this start and still ends then. Whether the time has come, the caller knows."""
+        details = self.details
+        if scheduled_start == details.auto_start_at and scheduled_end == details.scheduled_end:
+            state = EventState.LIVE_PUBLISHED if details.auto_publish else EventState.LIVE_UNPUBLISHED
+            self.change_state(state, trigger=Trigger.SCHEDULE, at=at)
+
+    def end_on_schedule(self, scheduled_end: datetime, *, at: datetime) -> None:
+        """Stop, if the Event still is to stop then. Whether the time has come, the caller knows."""
+        if scheduled_end == self.details.auto_end_at:
+            self.change_state(EventState.STOPPED, trigger=Trigger.SCHEDULE, at=at)
 
     def force_stop(self, *, at: datetime) -> None:
         """Stop the Event. Always recorded, because the encoder may run although the Event is stopped."""
@@ -100,6 +116,7 @@ class MediaEvent(AggregateRoot):
         stopped = self.details.state is EventState.STOPPED
         times = {} if stopped else self._times_of(EventState.STOPPED, at=at)
         self._trigger(events.ForceStopped, at=at, previous=self.details.state, **times)
+        self._go_off_air(at=at)
 
     def change_protection(self, state: EventState, *, at: datetime) -> None:
         """Change between VOD_PRIVATE and VOD_PUBLIC, and no other states."""
@@ -161,6 +178,12 @@ class MediaEvent(AggregateRoot):
         if job is None or job.ended is not None or self.details.mp4_state is not Mp4State.GENERATING:
             self.change_mp4_state(Mp4State.AVAILABLE if available else Mp4State.NONE, at=at)
 
+    def show_provisioning(self, provision: ProvisionSummary, *, must_exist: bool, at: datetime) -> None:
+        if must_exist:
+            self._must_exist()
+        if provision != self.details.provision:
+            self._trigger(events.ProvisionStateChanged, at=at, provision=provision)
+
     def force_notification(self, *, at: datetime) -> None:
         """Request a notification. Always recorded, because each request is a notification of its own."""
         self._must_exist()
@@ -168,6 +191,7 @@ class MediaEvent(AggregateRoot):
 
     def delete(self, *, at: datetime) -> None:
         self._must_exist()
+        self._go_off_air(at=at)
         self._trigger(events.Deleted, at=at)
 
     def restore(self, *, at: datetime) -> None:
@@ -181,6 +205,11 @@ class MediaEvent(AggregateRoot):
     @property
     def deleted(self) -> bool:
         return self.details.date_deleted is not None
+
+    @property
+    def _provisioning(self) -> bool:
+        provision = self.details.provision
+        return provision is not None and provision.state is ProvisionState.PROVISIONING
 
     def _must_exist(self) -> None:
         if self.deleted:
@@ -258,16 +287,31 @@ class MediaEvent(AggregateRoot):
         applier = getattr(self, f"_when_{event.verb()}", None)
         if applier is not None:
             applier(event)
+        if isinstance(event, events.EncodingEvent):
+            return
         facts = event.facts()
         for note in _NOTES:
             facts.pop(note, None)
         self.details.__dict__.update(facts)
 
+    def _when_state_changed(self, event: events.StateChanged) -> None:
+        """Remember which times of the schedule are over. Who goes live after the scheduled end wants to stay live."""
+        self._follow(event)
+        details = self.details
+        if event.trigger is Trigger.SCHEDULE and event.state in LIVE:
+            details.started_for = details.scheduled_start
+        ended = event.trigger is Trigger.SCHEDULE and event.state is EventState.STOPPED
+        begins = event.trigger is Trigger.OPERATOR and event.state in STREAMING and details.state not in STREAMING
+        if details.scheduled_end is not None and (ended or (begins and details.scheduled_end <= event.timestamp)):
+            details.ended_for = details.scheduled_end
+
     def _when_force_stopped(self, event: events.ForceStopped) -> None:
         self.details.state = EventState.STOPPED
+        self._want_no_encoder()
 
     def _when_deleted(self, event: events.Deleted) -> None:
         self.details.date_deleted = event.timestamp
+        self._want_no_encoder()
 
     def _when_restored(self, event: events.Restored) -> None:
         self.details.date_deleted = None

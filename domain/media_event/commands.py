@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from domain.kernel.command import Command
-from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
+from domain.kernel.errors import FieldError, Malformed, NotFound, PlanOutdated, Refused
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import EventState, Mp4State, Trigger, VodFile, VodJob, VodJobEnd, VodResult, VodWorkflow
+from domain.media_event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJob, VodJobEnd, VodResult, VodWorkflow
+from domain.provision.values import ProvisionSummary
 
 _HOLDS_JSON = ("drm_json", "task_engine_json")
 _NOT_NEGATIVE = ("dvr_length", "max_bitrate", "min_bitrate")
@@ -119,6 +120,27 @@ class ChangeEventState(_EventCommand):
 
 
 @dataclass(frozen=True)
+class StartEventOnSchedule(_EventCommand):
+    """The scheduled start has come, and the scheduled end has not. Both are as they were seen then."""
+
+    scheduled_start: datetime
+    scheduled_end: datetime | None
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.start_on_schedule(self.scheduled_start, scheduled_end=self.scheduled_end, at=at)
+
+
+@dataclass(frozen=True)
+class EndEventOnSchedule(_EventCommand):
+    """The scheduled end, as it was seen then, has come."""
+
+    scheduled_end: datetime
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.end_on_schedule(self.scheduled_end, at=at)
+
+
+@dataclass(frozen=True)
 class ForceStopEvent(_EventCommand):
     """PUT /event/forcestop/{id}."""
 
@@ -208,6 +230,68 @@ class SyncVodMetadata(_EventCommand):
 
 
 @dataclass(frozen=True)
+class TakeChannel(_EventCommand):
+    """Go on the air, as the state change of version `order` asked for. Refused with `ClaimTaken` while another Event is on it."""
+
+    channel_id: UUID
+    order: int
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.take_channel(self.channel_id, order=self.order, at=at)
+
+
+@dataclass(frozen=True)
+class ReleaseChannel(_EventCommand):
+    """Go off the air. The state of the Event stays as it is; its next start takes the channel again."""
+
+    channel_id: UUID
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.release_channel(self.channel_id, at=at)
+
+
+@dataclass(frozen=True)
+class RecordEncoderStart(_EventCommand):
+    session: int
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.record_encoder_start(self.session, at=at)
+
+
+@dataclass(frozen=True)
+class RecordEncoderStop(_EventCommand):
+    """`reason`: why the session ended, empty where this was ordered."""
+
+    session: int
+    reason: str = ""
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.record_encoder_stop(self.session, reason=self.reason, at=at)
+
+
+@dataclass(frozen=True)
+class RecordEncoderFailure(_EventCommand):
+    """The encoder is given up. `version` is that of the event that took the channel, `session` the last session, if any."""
+
+    version: int
+    session: int | None
+    reason: str
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.record_encoder_failure(self.version, session=self.session, reason=self.reason, at=at)
+
+
+@dataclass(frozen=True)
+class RecordAudioInputs(_EventCommand):
+    """What the encoder was found to read."""
+
+    audio_inputs: Sequence[AudioInput]
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.record_audio_inputs(self.audio_inputs, at=at)
+
+
+@dataclass(frozen=True)
 class ForceNotification(_EventCommand):
     """POST /webhook/notify/{eventId}: the only source of IsForced in notifications."""
 
@@ -216,10 +300,30 @@ class ForceNotification(_EventCommand):
 
 
 @dataclass(frozen=True)
-class DeleteEvent(_EventCommand):
-    """DELETE /event/{id}."""
+class ShowProvisioning(_EventCommand):
+    """What the Event shows of its Provision Info, which changes in the same append. `must_exist`: on behalf of a client, who cannot
+    reach a deleted Event."""
+
+    provision: ProvisionSummary
+    must_exist: bool = False
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
+        root.show_provisioning(self.provision, must_exist=self.must_exist, at=at)
+
+
+@dataclass(frozen=True)
+class DeleteEvent(_EventCommand):
+    """DELETE /event/{id}. The termination of its infrastructure is in the same append: it was made from the Event that showed
+    `before`, which then shows `after`."""
+
+    before: ProvisionSummary | None = None
+    after: ProvisionSummary | None = None
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        if not root.deleted and root.details.provision != self.before:
+            raise PlanOutdated(root.KIND, root.key)
+        if self.after is not None:
+            root.show_provisioning(self.after, must_exist=True, at=at)
         root.delete(at=at)
 
 

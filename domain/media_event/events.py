@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import ClassVar
+from uuid import UUID
 
 from domain.kernel.event import DomainEvent, FirstEvent
 from domain.media_event import values
-from domain.media_event.values import EventState, Mp4State, Trigger, VodFile, VodJob
+from domain.media_event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJob
+from domain.provision.values import ProvisionSummary
 
 
 class Registered(FirstEvent, values.Particulars):
@@ -159,6 +161,78 @@ class VodFileChanged(DomainEvent):
         return False
 
 
+class EncodingEvent(DomainEvent):
+    """What happens to the encoder of an Event. A GET of the Event does not show it."""
+
+    @property
+    def shown(self) -> bool:
+        return False
+
+
+class ChannelTaken(EncodingEvent):
+    """The Event is on the air: it holds the channel against all others, and an encoder is to run. `order` is the version of the
+    state change that asked for it."""
+
+    TOPIC: ClassVar[str] = "event.channel_taken"
+
+    channel_id: UUID
+    order: int
+
+
+class ChannelReleased(EncodingEvent):
+    """The Event is not on the air any more."""
+
+    TOPIC: ClassVar[str] = "event.channel_released"
+
+    channel_id: UUID
+
+
+class EncoderStarted(EncodingEvent):
+    """A session began to send. Its number is higher than that of any session of the channel before."""
+
+    TOPIC: ClassVar[str] = "event.encoder_started"
+
+    session: int
+
+
+class EncoderStopped(EncodingEvent):
+    """The session sends nothing any more. `reason` is empty where this was ordered."""
+
+    TOPIC: ClassVar[str] = "event.encoder_stopped"
+
+    session: int
+    reason: str = ""
+
+
+class EncoderFailed(EncodingEvent):
+    """The encoder was given up: it is started again by the next order only. `session` is the last one, None where none began."""
+
+    TOPIC: ClassVar[str] = "event.encoder_failed"
+
+    session: int | None
+    reason: str
+
+
+class AudioInputsChanged(DomainEvent):
+    """The encoder reads other sound tracks than before."""
+
+    TOPIC: ClassVar[str] = "event.audio_inputs_changed"
+
+    audio_inputs: tuple[AudioInput, ...]
+
+    @property
+    def shown(self) -> bool:
+        return False
+
+
+class ProvisionStateChanged(DomainEvent):
+    """The infrastructure of the Event was requested, is there, is to go, or is gone: in the same append as the cause."""
+
+    TOPIC: ClassVar[str] = "event.provision_state_changed"
+
+    provision: ProvisionSummary
+
+
 class NotificationForced(DomainEvent):
     """An operator requested a notification to the webhooks. The Event did not change."""
 
@@ -206,6 +280,13 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     VodJobStarted,
     VodJobEnded,
     VodFileChanged,
+    ChannelTaken,
+    ChannelReleased,
+    EncoderStarted,
+    EncoderStopped,
+    EncoderFailed,
+    AudioInputsChanged,
+    ProvisionStateChanged,
     NotificationForced,
     Deleted,
     Restored,

@@ -19,7 +19,6 @@ from domain.media_event.commands import (
     AmendEvent,
     ChangeEventProtection,
     ChangeEventState,
-    DeleteEvent,
     ForceNotification,
     ForceStopEvent,
     Replacement,
@@ -109,9 +108,6 @@ class EventHandlers:
 
     async def force_notification(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
         return await self._execute(ForceNotification(key), invocation)
-
-    async def delete_event(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        return await self._execute(DeleteEvent(key), invocation)
 
     async def restore_event(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
         return await self._execute(RestoreEvent(key), invocation)

@@ -8,6 +8,12 @@ from uuid import UUID
 from domain.media_event.row import EventRow
 
 
+class OnAirLookup(Protocol):
+    """Finds the Event that is on the air on a channel."""
+
+    async def on_air(self, channel_id: UUID) -> EventRow | None: ...
+
+
 class EventLookup(Protocol):
     """Finds Events that are not deleted."""
 

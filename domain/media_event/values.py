@@ -13,6 +13,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from domain.provision.values import OVER, UP, ProvisionState, ProvisionSummary
+
 
 class EventState(IntEnum):
     """The states of an Event. See docs/reference/api/events.md."""
@@ -75,27 +77,19 @@ class Mp4State(IntEnum):
     FAILED = 4
 
 
-class ProvisionState(IntEnum):
-    """The states of provisioning, values of a list filter. No Event has one."""
-
-    SCHEDULED = 0
-    PROVISIONING = 1
-    PROVISIONING_FAILED = 2
-    PROVISIONED = 3
-    PROVISIONED_PARTIAL = 4
-    TERMINATING = 5
-    TERMINATING_FAILED = 6
-    TERMINATED = 7
-
-
 class Trigger(StrEnum):
-    """The cause of a state change. Only an operator's order starts or stops the encoder."""
+    """The cause of a state change. Only an operator's order and the schedule start or stop the encoder."""
 
     OPERATOR = "operator"
     METADATA = "metadata"
     PROTECTION = "protection"
     FLOW = "flow"
     JOB = "job"
+    SCHEDULE = "schedule"
+
+
+ENCODER_TRIGGERS = frozenset({Trigger.OPERATOR, Trigger.SCHEDULE})
+"""Only state changes of these triggers start and stop the encoder."""
 
 
 class VodWorkflow(StrEnum):
@@ -152,6 +146,34 @@ class VodJob(BaseModel):
         """The same job with other facts: under way, unless they say how it ended."""
         kept = {"number": self.number, "workflow": self.workflow, "publish": self.publish}
         return VodJob(**{name: value for name, value in {**kept, **facts}.items() if value is not None and value != ""})
+
+
+class AudioInput(BaseModel):
+    """A sound track that the encoder reads. `index` is its place among them, `language` a tag such as `en`, or empty."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    name: str = ""
+    index: int = 0
+    language: str = ""
+
+
+class Encoding(BaseModel):
+    """The encoder of an Event as it is ordered, and the session that carries this out.
+
+    `wanted`: an operator or the schedule started the Event and did not stop it. `order` is the version of the last state change
+    that was followed. While the Event is on the air, `channel_id` is the channel that it holds, and `version` that of the event
+    that took it. `session` is the number of the last session that was started, `running` whether it still runs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    wanted: bool = False
+    order: int = 0
+    channel_id: UUID | None = None
+    version: int = 0
+    session: int = 0
+    running: bool = False
 
 
 class Description(BaseModel):
@@ -281,6 +303,13 @@ class EventDetails(Particulars, Capture):
     date_deleted: datetime | None = None
     vod_job: VodJob | None = None
     vod_file: VodFile | None = None
+    provision: ProvisionSummary | None = None
+    started_for: datetime | None = None
+    """The `scheduled_start` for which the schedule has started the Event: it does so once for each."""
+    ended_for: datetime | None = None
+    """The same for `scheduled_end`."""
+    encoding: Encoding | None = None
+    audio_inputs: tuple[AudioInput, ...] | None = None
 
     @staticmethod
     def blank() -> EventDetails:
@@ -298,16 +327,59 @@ class EventDetails(Particulars, Capture):
         return details
 
     @property
+    def on_air_channel_id(self) -> UUID | None:
+        """The channel that this Event holds: its encoder is to run."""
+        return None if self.encoding is None else self.encoding.channel_id
+
+    @property
     def display_start(self) -> datetime | None:
         """The start to show to viewers: publishedStart, else scheduledStart, else actualLiveStart."""
         return self.published_start or self.scheduled_start or self.actual_live_start
 
     @property
+    def auto_start_at(self) -> datetime | None:
+        """When the schedule starts the Event; None where it does not. It may have passed, unlike `scheduled_end`: an Event whose
+        scheduled end has come too is not started, and so none that would end before it starts."""
+        waits = self.auto_start and self.state is EventState.PRE_LIVE and self.date_deleted is None
+        start, end = self.scheduled_start, self.scheduled_end
+        if not waits or start is None or start == self.started_for:
+            return None
+        return start if end is None or start < end else None
+
+    @property
+    def auto_end_at(self) -> datetime | None:
+        """When the schedule stops the Event; None where it does not. It may have passed."""
+        runs = self.auto_end and self.state in STREAMING and self.date_deleted is None
+        return self.scheduled_end if runs and self.scheduled_end != self.ended_for else None
+
+    @property
+    def start_due_at(self) -> datetime | None:
+        """When it was to be live for the first time. None for an Event that was live, and for one that is video on demand, or
+        becomes it now."""
+        return None if self.actual_live_start or self.state in STREAMING or self._is_converted else self.scheduled_start
+
+    @property
     def vod_due_at(self) -> datetime | None:
         """When it was to become video on demand: the scheduled end of an Event that was live and has a flow. None for others, and
         for those that are video on demand, or become it now."""
-        converted = self.state in WITH_METADATA or self.state is EventState.VOD_INGESTING
-        return self.scheduled_end if self.actual_live_start and self.flow_id and not converted else None
+        return self.scheduled_end if self.actual_live_start and self.flow_id and not self._is_converted else None
+
+    @property
+    def _is_converted(self) -> bool:
+        return self.state in WITH_METADATA or self.state is EventState.VOD_INGESTING
+
+    @property
+    def provision_due_at(self) -> datetime | None:
+        """When its infrastructure was to be provisioned. None where it is up, or was to be terminated since."""
+        state = None if self.provision is None else self.provision.state
+        return None if state in UP or state in OVER else self.scheduled_provision_at
+
+    @property
+    def termination_due_at(self) -> datetime | None:
+        """When its infrastructure was to be terminated. None where there is none."""
+        state = None if self.provision is None else self.provision.state
+        nothing = (None, ProvisionState.SCHEDULED, ProvisionState.TERMINATED)
+        return None if state in nothing else self.scheduled_terminate_at
 
     @property
     def display_end(self) -> datetime | None:

@@ -20,6 +20,7 @@ from domain.configuration.playback import (
     RampServer,
     StreamAddresses,
 )
+from domain.configuration.points import UNKNOWN
 from domain.configuration.streams import StreamPlace
 from domain.kernel.stream_time import RequestedStreamTime, StreamPoint
 from domain.media_event.playback.stream import (
@@ -82,10 +83,10 @@ class PlayerAddresses:
 
 @dataclass(frozen=True, slots=True)
 class PublishingPointUrl:
-    """A publishing point in the Video object. It is not probed; `/api/health/live/stream/` does that."""
+    """A publishing point in the Video object, with what its prober last heard."""
 
     url: str
-    state: str = ""
+    state: str = UNKNOWN
     has_started: bool = False
     last_updated: datetime | None = None
     receiving_data: bool = False
@@ -138,6 +139,7 @@ def video(
     flow: FlowConfiguration | None,
     request: PlaybackRequest,
     player: PlayerAddresses,
+    points: Sequence[PublishingPointUrl] = (),
 ) -> Video:
     channel, flow = channel or ChannelConfiguration(), flow or FlowConfiguration()
     state_urls = _state_urls(event, channel=channel, flow=flow, request=request)
@@ -167,9 +169,7 @@ def video(
         archiver_capture_publishing_point_urls=(),
         private_mp4_url=_mp4_url(event, flow.storage_url_private),
         public_mp4_url=_mp4_url(event, flow.storage_url_public),
-        publishing_point_urls=tuple(
-            PublishingPointUrl(point.url) for encoder in channel.encoders for point in encoder.publishing_points
-        ),
+        publishing_point_urls=points,
         ramp_servers=channel.ramp_servers,
     )
 
