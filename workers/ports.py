@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +11,12 @@ from types import MappingProxyType
 from typing import ClassVar, Final, Protocol
 from uuid import UUID
 
+from domain.configuration.channel import StatusCheckStrategy
+from domain.configuration.encoding import EncoderPlan
+from domain.configuration.points import WatchedPoint
 from domain.kernel.media_files import MediaFile
+from domain.media_event.values import AudioInput
+from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import GIB
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -72,6 +78,42 @@ class Outbound(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PointReport:
+    """What the server of a publishing point says of it. `state` is its word for it, in lower case; `mark` is a text that changes
+    while data come, such as the time of the last segment, and "" where it says nothing of the kind; `receiving` is what it says
+    itself of data, None where it does not."""
+
+    strategy: StatusCheckStrategy
+    state: str
+    last_updated: datetime | None = None
+    mark: str = ""
+    receiving: bool | None = None
+
+
+class PointSilent(Exception):
+    """Nothing is known of a publishing point. One sentence without any part of its address; `kind` is that of `OutboundFailed`,
+    refused (we do not ask there), unaskable (it has no address that could be asked) or answer (its answer does not say)."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind
+
+    @property
+    def of_the_point(self) -> bool:
+        """Whether the point is to blame, and not this side or the configuration."""
+        return self.kind not in ("refused", "unaskable", "local")
+
+
+class PointStatus(Protocol):
+    """Asks the server of a publishing point for the state of it."""
+
+    async def ask(self, point: WatchedPoint, *, key: str | None = None, first: StatusCheckStrategy | None = None) -> PointReport:
+        """Raises `PointSilent`, within some seconds. `key` is that of the point's `srvaApi`. Of several strategies `first` is tried
+        before the others."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +279,85 @@ class ObjectStore(Protocol):
     async def end_upload(self, key: str, upload: str) -> None: ...
 
     async def uploads(self) -> Sequence[tuple[str, str, datetime]]: ...
+
+
+class EncoderFailed(Exception):
+    """An encoder cannot be started, or does not do what it is asked. One sentence without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointStatistics:
+    """What was sent to a publishing point. `url` has neither user info nor query."""
+
+    encoder: int
+    index: int
+    url: str
+    bytes: int = 0
+    connected: bool = False
+    reconnects: int = 0
+    dropped: int = 0
+    """Segments that it never got."""
+    last_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderStatistics:
+    """What an encoder did since it was started."""
+
+    since: datetime
+    bytes: int = 0
+    frames: int = 0
+    fps: float = 0.0
+    bitrate: float = 0.0
+    """Bits a second, of all renditions together."""
+    last_error: str = ""
+    points: Sequence[PointStatistics] = ()
+
+
+class RunningEncoder(Protocol):
+    """One encoder of a session, from its start to its end."""
+
+    async def ended(self) -> str:
+        """Waits until it ends by itself: one sentence why, without secrets. May be called again; empty after `stop`."""
+        ...
+
+    async def stop(self, *, final: bool = True) -> None:
+        """First politely, then by force, within a bound. Nothing is sent any more when this returns. May be called again. `final`:
+        the stream is over, and its playlists say so; else a further session follows."""
+        ...
+
+    def statistics(self) -> EncoderStatistics: ...
+
+    def audio_inputs(self) -> Sequence[AudioInput] | None:
+        """None: not known yet."""
+        ...
+
+
+class Encoder(Protocol):
+    """Encodes a source and sends it to publishing points."""
+
+    async def start(self, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]) -> RunningEncoder:
+        """Raises `EncoderFailed`. A point that cannot be reached is no failure: it is tried again. `may_send` is asked before every
+        write to a point: once it is false nothing is sent, so that a frozen worker that wakes up sends nothing."""
+        ...
+
+    async def check(self, plan: EncoderPlan) -> str | None:
+        """Why it could not be started as planned, or which points cannot be reached; None when all is well."""
+
+
+class ProvisionProgress(Protocol):
+    """Where a provisioner says what it does: entries of the log store, about the Events that wait for it. Never a secret."""
+
+    async def info(self, message: str) -> None: ...
+
+    async def error(self, message: str) -> None: ...
+
+
+class Provisioner(Protocol):
+    """Brings about what is desired for one infrastructure key. Two calls for the same key never overlap, of whichever process."""
+
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+        """Make what is missing, and let go what is not desired. What exists is changed only where `allow_updates` says so. Another
+        call with the same changes nothing. When `halt` is set it ends soon, with what is there then. A fault is a `reason`, not an
+        exception."""
+        ...

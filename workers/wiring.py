@@ -28,7 +28,7 @@ from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import BucketAddress, DownloadLimits, Outbound
 
 if TYPE_CHECKING:
-    from workers.outcomes.order_worker import Followup, OwnerCommand
+    from workers.outcomes.owner_commands import Followup, OwnerCommand
     from workers.webhooks.policy import Notified
 
 S = TypeVar("S")
@@ -76,6 +76,10 @@ class WorkerContext:
     files: MediaFiles
     """Published media."""
     outbound_allow: Sequence[Network]
+    own_origin: str | None
+    """Where the built-in origin is, such as `http://127.0.0.1:8080`; None: there is none."""
+    ingest_headers: Callable[[str, int], Mapping[str, str]]
+    """What a request to this URL in the session of this number is sent with: the token, where it is a point of our origin."""
     downloads: DownloadLimits
     steps: int
     """How many steps of jobs each queue of this process runs at a time."""
@@ -88,6 +92,8 @@ class WorkerContext:
     """Under which callers reach the API."""
     version: str
     media_bucket: BucketAddress | None = None
+    terraform: Path | None = None
+    """The program that provisions templates; None: found where programs usually are."""
 
     def feed(self, kinds: frozenset[str], *, consumer: str | None = None) -> Feed:
         """The events of these kinds: from Kafka where there is a broker, else from the log. Kafka's own programs know the consumer

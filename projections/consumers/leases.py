@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 from zlib import crc32
 
@@ -25,10 +26,11 @@ INSERT INTO consumer_shards (consumer, shard, position) SELECT %s, generate_seri
 """
 _THAWED_IN_TIME = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 _SEEN = """
-INSERT INTO consumer_members (consumer, member, host, busy, failing_since, fault, seen_at)
-VALUES (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s), %s, clock_timestamp())
+INSERT INTO consumer_members (consumer, member, host, busy, failing_since, fault, warning, seen_at)
+VALUES (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s), %s, %s, clock_timestamp())
 ON CONFLICT (consumer, member) DO UPDATE
-SET busy = excluded.busy, failing_since = excluded.failing_since, fault = excluded.fault, seen_at = excluded.seen_at
+SET busy = excluded.busy, failing_since = excluded.failing_since, fault = excluded.fault, warning = excluded.warning,
+    seen_at = excluded.seen_at
 """
 _FORGET = "DELETE FROM consumer_members WHERE consumer = %s AND seen_at < clock_timestamp() - 2 * make_interval(secs => %s)"
 _ALIVE = "SELECT count(*) FROM consumer_members WHERE consumer = %s AND seen_at > clock_timestamp() - make_interval(secs => %s)"
@@ -71,11 +73,13 @@ class ShardLease:
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The shards of a member, each with its lease. `excess` are those above its fair share, to be released as soon as nothing
-    is under way for them. Until `until`, in seconds of `time.monotonic`, no other member can hold the shards."""
+    is under way for them. Until `until`, in seconds of `time.monotonic`, no other member can hold the shards. `alive` is how many
+    members there were, with this one; 0 is unknown."""
 
     leases: Mapping[int, ShardLease]
     excess: frozenset[int] = frozenset()
     until: float = 0.0
+    alive: int = 0
 
 
 NOTHING = Assignment({})
@@ -87,6 +91,19 @@ class Fault:
 
     since: float
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """What operators see of a member: how much is under way, the fault that lasts, and what is less safe on its machine than it
+    could be, in a sentence."""
+
+    busy: int = 0
+    fault: Fault | None = None
+    warning: str | None = None
+
+
+IDLE: Final = MemberState()
 
 
 class ShardLeases:
@@ -119,24 +136,23 @@ class ShardLeases:
     async def start(self) -> None:
         await self._database.execute(_MAKE, (self.consumer, self.shards, self._first))
 
-    async def renew(self, *, busy: int = 0, fault: Fault | None = None) -> Assignment:
+    async def renew(self, state: MemberState = IDLE) -> Assignment:
         """Renew the leases that are held, and take no others."""
         until = time.monotonic() + self.lease
         with unavailable():
             async with self._database.connection() as connection:
-                await connection.execute(_SEEN, self._seen(busy, fault))
+                await connection.execute(_SEEN, self._seen(state))
                 renewed = await connection.execute(_RENEW, (self.lease, self.consumer, self.member))
                 leases = _leases(await renewed.fetchall())
         return Assignment(leases, until=until)
 
-    async def hold(self, *, busy: int = 0, fault: Fault | None = None) -> Assignment:
-        """Renew the leases and take free shards, up to a fair share. To be called about three times during a lease. Operators see
-        `busy`: how much is under way, and the fault that lasts."""
+    async def hold(self, state: MemberState = IDLE) -> Assignment:
+        """Renew the leases and take free shards, up to a fair share. To be called about three times during a lease."""
         until = time.monotonic() + self.lease
         with unavailable():
             async with self._database.connection() as connection, connection.transaction():
                 await connection.execute(_THAWED_IN_TIME)
-                await connection.execute(_SEEN, self._seen(busy, fault))
+                await connection.execute(_SEEN, self._seen(state))
                 await connection.execute(_FORGET, (self.consumer, self.lease))
                 counted = await connection.execute(_ALIVE, (self.consumer, self.lease))
                 alive = (await counted.fetchone() or (1,))[0]
@@ -146,11 +162,12 @@ class ShardLeases:
                 if len(leases) < fair:
                     taken = await connection.execute(_TAKE, (self.member, self.lease, self.consumer, fair - len(leases)))
                     leases |= _leases(await taken.fetchall())
-        return Assignment(leases, frozenset(sorted(leases)[fair:]), until)
+        return Assignment(leases, frozenset(sorted(leases)[fair:]), until, alive)
 
-    def _seen(self, busy: int, fault: Fault | None) -> tuple[object, ...]:
-        failing = None if fault is None else time.monotonic() - fault.since
-        return (self.consumer, self.member, self._host, busy, failing, None if fault is None else fault.what)
+    def _seen(self, state: MemberState) -> tuple[object, ...]:
+        fault = state.fault
+        failing, what = (None, None) if fault is None else (time.monotonic() - fault.since, fault.what)
+        return (self.consumer, self.member, self._host, state.busy, failing, what, state.warning)
 
     async def release(self, shards: Iterable[int]) -> None:
         """Free shards for other members. Nothing may be under way for them any more."""

@@ -9,6 +9,7 @@ CREATE TABLE consumer_members (
     seen_at  timestamptz NOT NULL,
     failing_since timestamptz,
     fault    text,
+    warning  text,
     PRIMARY KEY (consumer, member)
 );
 

@@ -79,12 +79,12 @@ class Orders:
 
     def __init__(self, database: Database, consumer: str, *, lease: float = LEASE) -> None:
         self._database = database
-        self._consumer = consumer
+        self.consumer = consumer
         self._lease = lease
 
     async def take(self, most: int = AT_ONCE) -> list[Order]:
         """Begin attempts of orders that are due: of each target only the first one."""
-        given = {"consumer": self._consumer, "lease": self._lease, "most": most}
+        given = {"consumer": self.consumer, "lease": self._lease, "most": most}
         return sorted(
             (Order(*row) for row in await self._database.rows(_TAKE, given)),
             key=lambda order: order.position,
@@ -97,4 +97,4 @@ class Orders:
         await self._database.execute(_RETRY, (seconds, error[:_LONGEST], *self._attempt(order)))
 
     def _attempt(self, order: Order) -> tuple[str, str, int, int]:
-        return self._consumer, order.target, order.position, order.attempt
+        return self.consumer, order.target, order.position, order.attempt

@@ -20,6 +20,11 @@ _MEMBERS = f"""
 SELECT consumer, count(*), coalesce(sum(busy), 0)::bigint FROM consumer_members
 WHERE consumer = ANY(%s::text[]) AND seen_at > clock_timestamp() - interval '{_SEEN_SECONDS} seconds' GROUP BY consumer
 """
+_WARNINGS = f"""
+SELECT DISTINCT host, warning FROM consumer_members
+WHERE warning IS NOT NULL AND consumer = ANY(%s::text[]) AND seen_at > clock_timestamp() - interval '{_SEEN_SECONDS} seconds'
+ORDER BY host, warning LIMIT 100
+"""
 _PENDING = f"""
 SELECT queue, count(*) FROM job_task_view WHERE state = {TaskState.READY} GROUP BY queue
 UNION ALL SELECT 'controller', count(*) FROM job_view WHERE state = {JobState.QUEUED}
@@ -76,3 +81,7 @@ class JobCounts:
         pending = dict(await self._database.rows(_PENDING))
         pending["callback"] = await callback_backlog(self._database)
         return {name: QueueCounts(*members.get(name, (0, 0)), pending.get(name, 0)) for name in QUEUES}
+
+    async def warnings(self) -> list[str]:
+        """What is less safe than it could be on the machines that run steps."""
+        return [f"{host}: {warning}" for host, warning in await self._database.rows(_WARNINGS, (list(STEP_QUEUES),))]

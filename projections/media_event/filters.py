@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from domain.media_event.values import EventState, ProvisionState
+from domain.media_event.values import EventState
+from domain.provision.values import ProvisionState
 from projections.kernel.arrays import PackedArray
 from projections.kernel.page import FIRST_PAGE, Window
 from projections.kernel.where import Part, where
@@ -156,8 +157,6 @@ def _conditions(filter_: EventFilter, ids: Ids) -> tuple[list[str], dict[str, An
     for part, keys in ids.items():
         conditions.append(_LINKED_BY[part].format("= %(" + part + ")s" if len(keys) == 1 else "= ANY(%(" + part + ")s)"))
         parameters[part] = keys[0] if len(keys) == 1 and part not in _ARRAYS else list(keys)
-    if filter_.provision_states:
-        conditions.append("false")
     return conditions, parameters
 
 
@@ -179,6 +178,7 @@ def _parts(filter_: EventFilter) -> list[Part]:
         ("modified_from", filter_.modified_from, "e.date_modified >= %(modified_from)s"),
         ("modified_to", filter_.modified_to, "e.date_modified <= %(modified_to)s"),
         ("states", [int(state) for state in filter_.states], "e.state = ANY(%(states)s)"),
+        ("provision_states", [int(state) for state in filter_.provision_states], "e.provision_state = ANY(%(provision_states)s)"),
         ("room_id", filter_.room_id, "e.room_id = %(room_id)s"),
         ("event_type_id", filter_.event_type_id, "e.event_type_id = %(event_type_id)s"),
         ("tag_id", filter_.tag_id, "e.tag_ids @> ARRAY[%(tag_id)s]"),

@@ -16,12 +16,28 @@ from projections.kernel.page import Page
 from projections.media_event.filters import EventFilter, ids_of, list_query, names_query, searches_only
 from projections.media_event.search import EVENT_SEARCH
 from projections.media_event.totals import tallied
+from projections.media_event.view import STREAMING_STATES
 
 _COLUMNS = "SELECT id, shown_version, document, date_created, date_modified FROM event_view "
 _TESTED = 20_000
 _TESTED_BESIDE_OTHERS = 1_000
 _WITHOUT_VOD = """
 SELECT id, vod_due_at FROM event_view WHERE NOT deleted AND vod_due_at < %s ORDER BY vod_due_at, id LIMIT %s
+"""
+_NOT_STARTED = """
+SELECT id, start_due_at FROM event_view
+WHERE NOT deleted AND start_due_at < %s AND (scheduled_end IS NULL OR scheduled_end > %s) ORDER BY start_due_at, id LIMIT %s
+"""
+_NOT_STOPPED = f"""
+SELECT id, scheduled_end FROM event_view
+WHERE NOT deleted AND state IN ({STREAMING_STATES}) AND scheduled_end < %s ORDER BY scheduled_end, id LIMIT %s
+"""
+_NOT_PROVISIONED = """
+SELECT id, provision_due_at FROM event_view WHERE NOT deleted AND provision_due_at < %s ORDER BY provision_due_at, id LIMIT %s
+"""
+_NOT_TERMINATED = """
+SELECT id, termination_due_at FROM event_view
+WHERE NOT deleted AND termination_due_at < %s ORDER BY termination_due_at, id LIMIT %s
 """
 _LATEST = " ORDER BY date_created DESC, id DESC LIMIT 1"
 
@@ -48,14 +64,36 @@ class EventQueries:
     async def by_external_id(self, external_id: str) -> EventRow | None:
         return await self._latest("external_id", external_id)
 
+    async def on_air(self, channel_id: UUID) -> EventRow | None:
+        """The Event that holds this channel, if one does."""
+        row = await self._database.row(_COLUMNS + "WHERE on_air_channel_id = %s", (channel_id,))
+        return _row(row) if row else None
+
     async def _latest(self, column: LiteralString, value: str) -> EventRow | None:
         row = await self._database.row(_COLUMNS + f"WHERE {column} = %s AND NOT deleted" + _LATEST, (value,))
         return _row(row) if row else None
+
+    async def not_started(self, before: datetime, *, now: datetime, limit: int) -> Sequence[tuple[UUID, datetime]]:
+        """Events that were to be live before this time and never were, with that time; not those whose end has passed as well. The
+        longest due first."""
+        return [(key, due) for key, due in await self._database.lists.rows(_NOT_STARTED, (before, now, limit))]
+
+    async def not_stopped(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
+        """Events that were to end before this time and are live, with that time; the longest due first."""
+        return [(key, due) for key, due in await self._database.lists.rows(_NOT_STOPPED, (before, limit))]
 
     async def without_vod(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
         """Events that were to become video on demand before this time and did not, with that time; the longest due first."""
         rows = await self._database.lists.rows(_WITHOUT_VOD, (before, limit))
         return [(key, due) for key, due in rows]
+
+    async def not_provisioned(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
+        """Events whose infrastructure was to be there before this time and is not, the longest due first."""
+        return [(key, due) for key, due in await self._database.lists.rows(_NOT_PROVISIONED, (before, limit))]
+
+    async def not_terminated(self, before: datetime, *, limit: int) -> Sequence[tuple[UUID, datetime]]:
+        """Events whose infrastructure was to be gone before this time and is not, the longest due first."""
+        return [(key, due) for key, due in await self._database.lists.rows(_NOT_TERMINATED, (before, limit))]
 
     async def page(self, filter_: EventFilter) -> Page[EventRow]:
         """One page of the Events that match. Names are looked up first: with ids PostgreSQL estimates the number of rows well."""

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import EventDetails
+from domain.media_event.values import STREAMING, EventDetails
 from projections.kernel.tallies import Tally
 from projections.kernel.view import Column, View
 
@@ -34,9 +34,22 @@ _COLUMNS = (
     Column("date_modified", "timestamptz"),
     Column("shown_version", "bigint"),
     Column("vod_due_at", "timestamptz"),
+    Column("start_due_at", "timestamptz"),
+    Column("provision_state", "smallint"),
+    Column("provision_due_at", "timestamptz"),
+    Column("termination_due_at", "timestamptz"),
+    Column("auto_start_at", "timestamptz"),
+    Column("auto_end_at", "timestamptz"),
+    Column("on_air_channel_id", "uuid"),
+    Column("on_air_version", "bigint"),
     Column("search_text", "text"),
     Column("document", "text"),
 )
+STREAMING_STATES = ", ".join(str(int(state)) for state in sorted(STREAMING))
+"""The states of live Events, as SQL."""
+AUTO_START_WINDOW = "tstzrange(auto_start_at, scheduled_end)"
+"""When an Event is to be started, as SQL. An index of it finds those that are due without those whose end has passed too: nothing
+happens to them, so there are more and more of them."""
 
 
 def row(event: MediaEvent) -> tuple[Any, ...]:
@@ -63,6 +76,14 @@ def row(event: MediaEvent) -> tuple[Any, ...]:
         event.shown_on,
         event.shown_version,
         details.vod_due_at,
+        details.start_due_at,
+        None if details.provision is None else details.provision.state,
+        details.provision_due_at,
+        details.termination_due_at,
+        details.auto_start_at,
+        details.auto_end_at,
+        details.on_air_channel_id,
+        details.encoding.version if details.on_air_channel_id and details.encoding else None,
         search_text(event.key, details),
         document(details),
     )
@@ -86,7 +107,7 @@ def document(details: EventDetails) -> str:
 
 EVENT_VIEW = View(
     name="event_view",
-    version=2,
+    version=3,
     kinds=(MediaEvent.KIND,),
     columns=_COLUMNS,
     row=row,
@@ -106,7 +127,15 @@ EVENT_VIEW = View(
         "categories": "{table} USING gin (category_ids) WHERE category_ids IS NOT NULL",
         "modified": "{table} (date_modified, id) WHERE NOT deleted",
         "deleted": "{table} (scheduled_start, id) WHERE deleted",
+        "provision_state": "{table} (provision_state, scheduled_start, id) WHERE NOT deleted AND provision_state IS NOT NULL",
+        "provision_due": "{table} (provision_due_at, id) WHERE NOT deleted AND provision_due_at IS NOT NULL",
+        "termination_due": "{table} (termination_due_at, id) WHERE NOT deleted AND termination_due_at IS NOT NULL",
         "vod_due": "{table} (vod_due_at, id) WHERE NOT deleted AND vod_due_at IS NOT NULL",
+        "start_due": "{table} (start_due_at, scheduled_end) WHERE NOT deleted AND start_due_at IS NOT NULL",
+        "auto_start": "{table} (auto_start_at) WHERE auto_start_at IS NOT NULL",
+        "auto_start_window": f"{{table}} USING gist ({AUTO_START_WINDOW}) WHERE auto_start_at IS NOT NULL",
+        "auto_end": "{table} (auto_end_at) WHERE auto_end_at IS NOT NULL",
+        "on_air": "{table} (on_air_channel_id) WHERE on_air_channel_id IS NOT NULL",
     },
     tallies=(
         Tally("all"),

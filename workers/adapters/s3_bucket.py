@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from errno import EACCES
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import boto3
@@ -241,7 +241,7 @@ def _client(address: BucketAddress) -> S3Client:
         request_checksum_calculation="when_required",  # servers other than Amazon's know no other
         response_checksum_validation="when_required",
     )
-    return boto3.session.Session().client(
+    return _session().client(
         "s3",
         endpoint_url=address.endpoint,
         region_name=address.region,
@@ -249,3 +249,9 @@ def _client(address: BucketAddress) -> S3Client:
         aws_secret_access_key=address.secret_key,
         config=config,
     )
+
+
+@cache
+def _session() -> boto3.session.Session:
+    """One for the process: it keeps the description of the service, which takes a third of a second to read."""
+    return boto3.session.Session()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from projections.consumers.leases import NOTHING, Assignment, Fault, ShardLeases
+from projections.consumers.leases import NOTHING, Assignment, Fault, MemberState, ShardLeases
 from projections.kernel.background_task import TRANSIENT, start_forever
 from workers.kernel.wakeups import Waker
 
@@ -84,7 +84,7 @@ class LeasedWorker:
             _log.error("%s: one turn has taken %.0f s; its leases are not renewed any more", self.name, now - self._begun)
             return
         assignment = self._assignment
-        renewed = await self._leases.renew(busy=self._busy, fault=self._fault)
+        renewed = await self._leases.renew(self._state)
         epochs = {shard: lease.epoch for shard, lease in renewed.leases.items()}
         if self._assignment is assignment and all(epochs.get(s) == lease.epoch for s, lease in assignment.leases.items()):
             self._assignment = replace(assignment, until=renewed.until)
@@ -100,6 +100,15 @@ class LeasedWorker:
         """How much work is under way, for operators."""
         return 0
 
+    @property
+    def _warning(self) -> str | None:
+        """What is less safe on this machine than it could be, for operators."""
+        return None
+
+    @property
+    def _state(self) -> MemberState:
+        return MemberState(self._busy, self._fault, self._warning)
+
     async def _renew(self) -> bool:
         """Renew the leases three times within their duration. Returns whether it did now."""
         now = time.monotonic()
@@ -109,13 +118,13 @@ class LeasedWorker:
             return False
         else:
             await self._checkpoint()
-        held = await self._leases.hold(busy=self._busy, fault=self._fault)
+        held = await self._leases.hold(self._state)
         self._holds = bool(held.leases)
         released = frozenset(self._releasable(held))
         if released:
             await self._release(released)
         kept = {shard: lease for shard, lease in held.leases.items() if shard not in released}
-        assignment = Assignment(kept, held.excess - released, held.until)
+        assignment = Assignment(kept, held.excess - released, held.until, held.alive)
         await self._assigned(assignment)
         self._assignment, self._renewed = assignment, now
         return True

@@ -1,4 +1,4 @@
-"""Metrics of workers: the runs of steps and the attempts of deliveries, as the process counts them that made them."""
+"""Metrics of workers: runs of steps, attempts of deliveries and scheduled Events, as the process counts them that made them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from workers.kernel.point_metrics import PointMetrics
+from workers.kernel.session_metrics import SessionMetrics
+
 _STEP_SECONDS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
 _ATTEMPT_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0)
+_LATE_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600, 3600)
 NO_ANSWER: Final = "none"
 
 
@@ -17,6 +21,8 @@ class WorkerMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         registry = CollectorRegistry() if registry is None else registry
+        self.points = PointMetrics(registry)
+        self.sessions = SessionMetrics(registry)
         self._runs = Counter(
             "medialedger_step_runs",
             "Runs of steps that ended; lost: its worker was not heard of",
@@ -47,6 +53,17 @@ class WorkerMetrics:
             ("phase",),
             registry=registry,
         )
+
+        self._late = Histogram(
+            "medialedger_timekeeper_late_seconds",
+            "How long after their time Events were started and stopped by the schedule",
+            ("action",),
+            buckets=_LATE_SECONDS,
+            registry=registry,
+        )
+
+    def kept_time(self, action: str, *, late: float) -> None:
+        self._late.labels(action).observe(late)
 
     def run_ended(self, workflow: str, step: str, *, outcome: str, seconds: float | None = None) -> None:
         self._runs.labels(workflow, step, outcome).inc()

@@ -31,7 +31,7 @@ def payload(event_id: str, details: EventDetails, *, effect: Effect) -> str:
             "mp4StateChanged": Change.MP4_STATE in changes,
             "chapterPointsChanged": Change.CHAPTER_POINTS in changes,
             "assetsChanged": Change.ASSETS in changes,
-            "provisionState": None,
+            "provisionState": None if details.provision is None else details.provision.state.name,
             "provisionStateChanged": Change.PROVISION_STATE in changes,
             "capturingLive2VodFlagChanged": Change.CAPTURING in changes,
             "action": effect.action.value,

@@ -5,6 +5,7 @@ Playlists and segments come through the guarded client in the first step, the on
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,6 +15,7 @@ from workers.jobs.context import StepContext, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.capture.downloads import Downloads
 from workers.jobs.workflows.capture.join import join_pieces
+from workers.jobs.workflows.capture.own_origin import whole_recording
 from workers.jobs.workflows.capture.parameters import VodCapture, wanted
 from workers.jobs.workflows.capture.recorder import Recorded, Recorder
 from workers.jobs.workflows.capture.recording import keep_recording, kept_recording
@@ -24,7 +26,8 @@ from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
 
 
 def record(context: StepContext[VodCapture]) -> StepResult:
-    what = wanted(context.parameters)
+    asked, origin = wanted(context.parameters), context.environment.origin
+    what = replace(asked, sources=tuple(whole_recording(url, origin=origin) for url in asked.sources))
     shelf = Shelf(context.workspace)
 
     async def follow() -> Recorded:

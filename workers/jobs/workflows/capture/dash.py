@@ -1,7 +1,4 @@
-"""DASH manifests (MPD): which segments they list. ISO/IEC 23009-1.
-
-Entities are not resolved, DTDs are not loaded, nothing is fetched.
-"""
+"""DASH manifests (MPD): which segments they list. ISO/IEC 23009-1."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import Final
 
 from lxml import etree
 
+from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 from workers.jobs.workflows.capture.dash_times import byte_range, duration, filled, moment
 from workers.jobs.workflows.capture.segments import MOST_ENTRIES, Kind, Resource, SourceFault, joined
 
@@ -44,13 +42,12 @@ class Mpd:
 
 def parse(body: bytes, url: str, *, now: float) -> Mpd:
     """Raises `SourceFault`."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False)
     try:
-        root = etree.fromstring(body, parser)
-    except etree.XMLSyntaxError:
+        root = parsed_xml(body).getroot()
+    except NotXml:
         raise SourceFault("The MPD is not XML that can be read.", final=True) from None
-    if _has_doctype(root):
-        raise SourceFault("The MPD has a document type, which is refused.", final=True)
+    except HasDoctype:
+        raise SourceFault("The MPD has a document type, which is refused.", final=True) from None
     if etree.QName(root).localname != "MPD":
         raise SourceFault("What came is XML, and no MPD.", final=True)
     return _Reader(root, url, now).read()
@@ -264,10 +261,6 @@ def _children(element: etree._Element, name: str) -> Iterator[etree._Element]:
 def _whole(text: str | bytes | None, *, default: int = 0) -> int:
     found = text.decode() if isinstance(text, bytes) else text or ""
     return int(found) if found.isascii() and found.isdigit() and len(found) < 19 else default
-
-
-def _has_doctype(root: etree._Element) -> bool:
-    return root.getroottree().docinfo.internalDTD is not None
 
 
 def _too_many() -> SourceFault:

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from re import Match
 from re import compile as regex
 from typing import Final
 
+from domain.kernel.iso_8601 import moment_of, seconds_of
 from workers.jobs.workflows.capture.segments import Part, SourceFault
 
-_DURATION: Final = regex(r"P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,18})?)S)?)?")
 _IDENTIFIER: Final = regex(r"\$(?:(RepresentationID|Number|Time|Bandwidth)(?:%0(\d{1,2})d)?)?\$")
 _RANGE: Final = regex(r"(\d{1,18})-(\d{1,18})")
 
 
 def duration(text: str | None) -> float | None:
-    """Seconds. Years and months have no length, and are not supported."""
+    """Seconds."""
     if text is None:
         return None
-    found = _DURATION.fullmatch(text.strip())
+    found = seconds_of(text)
     if found is None:
         raise SourceFault("A duration of the MPD cannot be read.", final=True)
-    days, hours, minutes, seconds = (float(one or 0) for one in found.groups())
-    return days * 86400 + hours * 3600 + minutes * 60 + seconds
+    return found
 
 
 def moment(text: str | None) -> float | None:
     """Seconds since 1970."""
     if text is None:
         return None
-    try:
-        found = datetime.fromisoformat(text.strip())
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise SourceFault("A time of the MPD cannot be read.", final=True) from None
+    found = moment_of(text)
+    if found is None:
+        raise SourceFault("A time of the MPD cannot be read.", final=True)
+    return found.timestamp()
 
 
 def byte_range(text: str | None) -> Part | None:

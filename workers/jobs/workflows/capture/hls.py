@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from re import compile as regex
 from typing import Final
 
+from domain.kernel.iso_8601 import moment_of
 from workers.jobs.workflows.capture.segments import LONGEST, MOST_ENTRIES, Part, Resource, SourceFault, joined
 
 _ATTRIBUTE: Final = regex(r'([A-Z0-9-]+)=("[^"]*"|[^",\s]*)(?:,|$)')
@@ -221,12 +221,8 @@ def _duration(text: str) -> float:
 
 
 def _time(text: str) -> float | None:
-    """Without an offset it is taken for UTC, as players do."""
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
+    moment = moment_of(text)
+    return None if moment is None else moment.timestamp()
 
 
 def _too_many() -> SourceFault:

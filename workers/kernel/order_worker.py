@@ -1,0 +1,66 @@
+"""Carries out the orders of one consumer.
+
+Any number of processes may do it at once. What fails is tried again, later each time, for as long as it takes. Later orders of the
+same target wait meanwhile, and no others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Final
+
+from domain.kernel.cause import Cause
+from domain.kernel.errors import NotFound
+from domain.kernel.ports import Invocation
+from projections.effects.orders import AT_ONCE, Order, Orders
+from projections.kernel.background_task import BackgroundTask
+from workers.kernel.wakeups import Waker
+
+CarryOut = Callable[[Order, Invocation], Awaitable[None]]
+"""Does what an order says. It may be called again for an order that it has carried out."""
+
+_FIRST_RETRY: Final = 1.0
+_LONGEST_RETRY: Final = 300.0
+
+_log = logging.getLogger(__name__)
+
+
+class OrderWorker(BackgroundTask):
+    """One that `carry_out` refuses with `NotFound` is left out: its target is not there any more."""
+
+    WHAT: ClassVar[str] = "orders"
+
+    def __init__(self, orders: Orders, carry_out: CarryOut, *, waker: Waker) -> None:
+        self._orders = orders
+        self._carry_out = carry_out
+        self._waker = waker
+
+    async def _turn(self) -> None:
+        if await self.carry_out() < AT_ONCE:
+            await self._waker.sleep()
+
+    async def carry_out(self) -> int:
+        """Returns how many were due."""
+        taken = await self._orders.take()
+        for ended in await asyncio.gather(*map(self._carry_out_one, taken), return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended
+        if taken:
+            self._waker.wake()  # the next ones of these targets are due
+        return len(taken)
+
+    async def _carry_out_one(self, order: Order) -> None:
+        what = f"an order of {self._orders.consumer} for {order.target}"
+        cause = Cause.by("system", correlation_id=order.correlation_id or None, causation_id=order.event_id)
+        try:
+            await self._carry_out(order, Invocation(cause))
+        except NotFound as missing:
+            _log.warning("%s is left out: there is %s any more", what, missing)
+        except Exception as fault:
+            seconds = min(_FIRST_RETRY * 2 ** min(order.attempt - 1, 16), _LONGEST_RETRY)
+            _log.warning("%s failed: %s; trying again in %.0f s", what, fault, seconds)
+            await self._orders.retry(order, seconds=seconds, error=f"{type(fault).__name__}: {fault}")
+            return
+        await self._orders.done(order)

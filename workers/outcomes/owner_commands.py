@@ -1,0 +1,41 @@
+"""Carries out an order of outcomes: executes the command that an outcome of a job is to its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from domain.job.outcome import JobOutcome
+from domain.kernel.command import Command
+from domain.kernel.ports import Executor, Invocation
+from domain.kernel.stream_name import StreamName
+from projections.effects.orders import Order
+
+OwnerCommand = Callable[[str, JobOutcome], Command[Any]]
+"""Makes the command that an outcome is to the owner with this key. The owner keeps quiet when it is repeated."""
+
+Followup = Callable[[str, JobOutcome, Invocation], Awaitable[None]]
+"""What is done after the owner with this key was told of an outcome. It is done again where the order is repeated."""
+
+NO_FOLLOWUPS: Final[Mapping[str, Followup]] = MappingProxyType({})
+
+
+class OwnerCommands:
+    """`owners` and `followups` are by the kinds of the aggregates. An order for a kind without an owner here waits for a process
+    that knows it."""
+
+    def __init__(
+        self, executor: Executor, *, owners: Mapping[str, OwnerCommand], followups: Mapping[str, Followup] = NO_FOLLOWUPS
+    ) -> None:
+        self._executor = executor
+        self._owners = owners
+        self._followups = followups
+
+    async def carry_out(self, order: Order, invocation: Invocation) -> None:
+        owner = StreamName.read(order.target)
+        outcome = JobOutcome.model_validate_json(order.body)
+        command = self._owners[owner.kind](owner.key, outcome)
+        await self._executor.execute(command, invocation=invocation)
+        if owner.kind in self._followups:
+            await self._followups[owner.kind](owner.key, outcome, invocation)
