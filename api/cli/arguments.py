@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from api.cli.argument_types import position, positive, seconds, title, utf8
 from domain.client.roles import Role
 
 EXIT_CODES = """\
@@ -67,46 +68,46 @@ def _consumers(parser: ArgumentParser) -> None:
 
 def _restored(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--since", type=_position, metavar="POSITION", help="the last position that is as it was (default: the end of the log)"
+        "--since", type=position, metavar="POSITION", help="the last position that is as it was (default: the end of the log)"
     )
     parser.add_argument(
-        "--reason", type=_text, default="restored", metavar="TEXT", help="why, for the record (default: %(default)s)"
+        "--reason", type=utf8, default="restored", metavar="TEXT", help="why, for the record (default: %(default)s)"
     )
 
 
 def _jobs(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="jobs, the latest first")
-    listed.add_argument("--client", type=_text, metavar="NAME", help="of one client (default: of all)")
+    listed.add_argument("--client", type=utf8, metavar="NAME", help="of one client (default: of all)")
     listed.add_argument("--state", choices=JOB_STATES)
     listed.add_argument("--failed", action="store_true", help="only jobs that have failed")
-    listed.add_argument("--search", type=_text, metavar="TEXT", help="find the text in content id, workflow and text parameters")
-    listed.add_argument("--items", type=_positive, default=10, metavar="N", help="how many, at most 1000 (default: %(default)s)")
+    listed.add_argument("--search", type=utf8, metavar="TEXT", help="find the text in content id, workflow and text parameters")
+    listed.add_argument("--items", type=positive, default=10, metavar="N", help="how many, at most 1000 (default: %(default)s)")
     show = actions.add_parser("show", help="one job with its tasks: attempts, worker, progress, error")
     logs = actions.add_parser("logs", help="the log of a job: its events, and the lines that its steps wrote")
     logs.add_argument("--follow", action="store_true", help="go on until the job has ended, or Ctrl-C")
     watch = actions.add_parser("watch", help="the progress of tasks, live: bars on a terminal, lines on a pipe")
     watch.add_argument(
-        "ids", metavar="ID", nargs="*", type=_positive, help="watch these until they have ended (default: all running jobs)"
+        "ids", metavar="ID", nargs="*", type=positive, help="watch these until they have ended (default: all running jobs)"
     )
-    watch.add_argument("--client", type=_text, metavar="NAME", help="of one client (default: of all)")
+    watch.add_argument("--client", type=utf8, metavar="NAME", help="of one client (default: of all)")
     rerun = actions.add_parser("rerun", help="break a job and submit another with the same parameters")
     pause = actions.add_parser("pause", help="start no further task of a job; a running task goes on to its end")
     resume = actions.add_parser("resume", help="queue a paused job again; failed and cancelled tasks are tried again")
     stop = actions.add_parser("break", help="end a job now and kill its running step")
     for one in (show, logs, rerun, pause, resume, stop):
-        one.add_argument("id", metavar="ID", type=_positive)
+        one.add_argument("id", metavar="ID", type=positive)
 
 
 def _media(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     ingest = actions.add_parser("ingest", help="make an Event of a file, package it for players, and follow that")
     ingest.add_argument("file", metavar="FILE", type=Path, help="any container and codec that ffmpeg reads")
-    ingest.add_argument("--title", type=_title, required=True, metavar="TEXT", help="the title of the Event")
+    ingest.add_argument("--title", type=title, required=True, metavar="TEXT", help="the title of the Event")
     ingest.add_argument("--drm", action="store_true", help="encrypt the packages with a key of the key provider")
     ingest.add_argument("--publish", action="store_true", help="make the Event public when it is packaged")
     ingest.add_argument(
-        "--client", type=_text, default="admin", metavar="NAME", help="whose job and content key it is (default: %(default)s)"
+        "--client", type=utf8, default="admin", metavar="NAME", help="whose job and content key it is (default: %(default)s)"
     )
 
 
@@ -119,7 +120,7 @@ def _client(parser: ArgumentParser) -> None:
     rotate = actions.add_parser("rotate", help="create another key and show it, once")
     rotate.add_argument("name", metavar="NAME")
     rotate.add_argument(
-        "--expire-others-after", type=_seconds, metavar="SECONDS", help="how long the older keys remain valid (default: for ever)"
+        "--expire-others-after", type=seconds, metavar="SECONDS", help="how long the older keys remain valid (default: for ever)"
     )
     revoke = actions.add_parser("revoke", help="revoke one key, or delete the client with all its keys")
     revoke.add_argument("name", metavar="NAME")
@@ -163,13 +164,13 @@ def _audit(parser: ArgumentParser) -> None:
     show = actions.add_parser("show", help="the history of one aggregate, or the newest entries of the log")
     show.add_argument("aggregate", metavar="AGGREGATE", nargs="?", help="its kind, such as event or room")
     show.add_argument("id", metavar="ID", nargs="?")
-    show.add_argument("--limit", type=_positive, default=50, metavar="N", help="how many entries at most (default: %(default)s)")
+    show.add_argument("--limit", type=positive, default=50, metavar="N", help="how many entries at most (default: %(default)s)")
     verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 3 when it is broken")
     what = verify.add_mutually_exclusive_group()
     what.add_argument("--since-seal", action="store_true", help="only what comes after the last sealed partition")
     what.add_argument("--file", type=Path, metavar="PATH", help="the file of an exported partition; no database is needed")
     verify.add_argument(
-        "--chain-hash", type=_text, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"
+        "--chain-hash", type=utf8, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"
     )
 
 
@@ -178,7 +179,7 @@ def _log(parser: ArgumentParser) -> None:
     actions.add_parser("partitions", help="every partition: its positions, times, sizes, and its seal")
     actions.add_parser("seal", help="verify the full partitions that are not sealed, and seal them")
     export = actions.add_parser("export", help="write a sealed partition to a file, which can be verified without a database")
-    export.add_argument("position", metavar="POSITION", type=_positive, help="the first position of the partition")
+    export.add_argument("position", metavar="POSITION", type=positive, help="the first position of the partition")
     export.add_argument("--output", type=Path, required=True, metavar="PATH", help="the file, which must not exist yet")
 
 
@@ -195,40 +196,7 @@ def _worker_role(text: str) -> str:
 
 
 def _load_sample(parser: ArgumentParser) -> None:
-    parser.add_argument("--events", type=_positive, default=10_000, metavar="N", help="how many Events (default: %(default)s)")
-
-
-def _text(text: str) -> str:
-    """A text argument. Raises for one that is not valid UTF-8, which the database cannot store."""
-    text.encode()
-    return text
-
-
-def _title(text: str) -> str:
-    if not _text(text).strip():
-        raise ArgumentTypeError("it has no character that can be seen")
-    return text
-
-
-def _seconds(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError
-    return value
-
-
-def _position(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError
-    return value
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
+    parser.add_argument("--events", type=positive, default=10_000, metavar="N", help="how many Events (default: %(default)s)")
 
 
 UP = Command(
@@ -252,10 +220,15 @@ WORKERS = Command(
     "run only the workers",
     "Runs all workers or the named roles, on the database of MEDIALEDGER_DATABASE_URL, or beside `medialedger up` of the same "
     "home: relay fills Kafka from the log, webhooks creates the deliveries of changes to Events, deliveries sends them; "
-    "scheduler queues jobs whose time has come, controller starts them, work and windows_capture run their steps, callback creates "
-    "the deliveries of job notices, outcomes tells the owners of jobs how they end, assets "
-    "deletes the files of removed assets, lists adds up the totals of lists and fills "
-    "the search indexes. Any number of processes may run on any number of machines; they share the work. "
+    "timekeeper starts and stops Events by their schedule; "
+    "encoding puts Events on the air on their channels, sessions runs the encoders of those; "
+    "prober asks the publishing points of live Events for their state; "
+    "scheduler queues jobs whose time has come, controller starts them, work and windows_capture run their steps; "
+    "callback creates the deliveries of job notices; "
+    "outcomes tells the owners of jobs how they end; "
+    "assets deletes the files of removed assets; "
+    "lists adds up the totals of lists and fills the search indexes. "
+    "Any number of processes may run on any number of machines; they share the work. "
     "MEDIALEDGER_WORKER_PROCESSES starts several at once.",
     "medialedger workers\n  medialedger workers webhooks deliveries",
     _workers,

@@ -1,109 +1,148 @@
-"""The channel between the supervisor and a process of it: questions, answers and notices, as JSON frames over a socket pair."""
+"""`medialedger channel`: what the encoders of a channel would do, and whether its publishing points can be asked."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import socket
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from itertools import count
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any, Final
+from uuid import UUID
 
-from projections.kernel.background_task import start_task
-from workers.jobs.host.frames import Unpacker, packed
+from api.cli.open_vault import open_vault
+from api.cli.printable import aligned, printable
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.origin import own_origin
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.configuration.channel import ChannelDocument, StatusCheckStrategy
+from domain.configuration.encoding import FFMPEG, HTTP, EncoderPlan, encoder_plans
+from domain.configuration.points import UNKNOWN, WatchedPoint
+from domain.kernel.clock import iso
+from domain.kernel.errors import DomainError
+from domain.kernel.json_document import readable
+from domain.media_event.values import EventDetails
+from domain.records.kinds.channel import Channel
+from domain.records.row import RecordRow
+from projections.publishing_points.points import ChannelPointsReader
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.point_status.strategies import point_status
+from workers.ports import PointStatus
+from workers.prober.look import Looked, PointKeys, look_at
 
-_PIECE: Final = 256 * 1024
-_log = logging.getLogger(__name__)
-
-Answer = Callable[[Any], Awaitable[Any]]
-Notice = Callable[[Any], None]
+_PLACES: Final = ("primary", "secondary")
+_STARTED: Final = (FFMPEG, HTTP)
 
 
-class ChannelClosed(Exception):
-    """The other end has gone; nothing will be answered any more."""
+async def run(args: Namespace, settings: Settings) -> int:
+    try:
+        async with open_vault(settings) as (wired, vault):
+            outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings.complete()))
+            try:
+                found = await _tested(wired, vault, args.channel, statuses=point_status(outbound, wired.clock))
+            finally:
+                await outbound.close()
+    except DomainError as refusal:
+        raise StartError(str(refusal)) from None
+    print(json.dumps(found, indent=2) if args.json else _table(found))
+    silent = [point for point in found["points"] if point["fault"] is not None]
+    if silent:
+        print(f"medialedger: {len(silent)} of {len(found['points'])} publishing points told no state", file=sys.stderr)
+    elif not found["points"]:
+        print("medialedger: the channel has no publishing point", file=sys.stderr)
+    return 1 if silent or not found["points"] else 0
 
 
-class Channel:
-    """One end. `answers` and `notices` are what the other end may ask and say, by name."""
+async def _tested(wired: Core, vault: Vault, wanted: str, *, statuses: Mapping[StatusCheckStrategy, PointStatus]) -> dict[str, Any]:
+    records = RecordQueries(wired.database, RECORDS)
+    row = await _found(records, wanted)
+    key = UUID(row.id)
+    read = (await ChannelPointsReader(wired.database, records).of({key: row.version}))[key]
+    keys = await PointKeys(vault).of(key, read)
+    looks = [look_at(point, statuses, key=keys.get(point.key_place), first=None) for point in read.points]
+    looked = await asyncio.gather(*looks)
+    document = readable(ChannelDocument, json.loads(row.details.configuration_json))
+    return {
+        "id": row.id,
+        "name": row.details.name,
+        "encoders": [_encoder(plan) for plan in encoder_plans(document, EventDetails.blank())],
+        "points": [_point(point, seen) for point, seen in zip(read.points, looked, strict=True)],
+    }
 
-    def __init__(self, *, answers: Mapping[str, Answer], notices: Mapping[str, Notice]) -> None:
-        self._answers = answers
-        self._notices = notices
-        self._numbers = count()
-        self._open: dict[int, asyncio.Future[Any]] = {}
-        self._answering: set[asyncio.Task[None]] = set()
-        self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.Task[None] | None = None
 
-    async def connect(self, end: socket.socket) -> None:
-        reader, self._writer = await asyncio.open_unix_connection(sock=end)
-        self._reading = start_task(self._read(reader), what="channel")
+async def _found(records: RecordQueries, wanted: str) -> RecordRow:
+    """The channel with this id, or the only one with this name."""
+    try:
+        found = await records.find(Channel.KIND, UUID(wanted))
+    except ValueError:
+        found = None
+    named = [found] if found is not None else [row for row in await records.all(Channel.KIND) if row.details.name == wanted]
+    if not named:
+        raise StartError(f"there is no channel {wanted!r}")
+    if len(named) > 1:
+        raise StartError(f"{len(named)} channels have this name; by id: {', '.join(row.id for row in named)}")
+    return named[0]
 
-    async def ask(self, name: str, value: Any = None, *, seconds: float) -> Any:
-        """Raises `ChannelClosed`, and `TimeoutError` after so many seconds."""
-        if self._reading is None or self._reading.done():
-            raise ChannelClosed
-        number = next(self._numbers)
-        answer = self._open[number] = asyncio.get_running_loop().create_future()
-        try:
-            self._send({"kind": "question", "name": name, "id": number, "value": value})
-            async with asyncio.timeout(seconds):
-                return await answer
-        finally:
-            del self._open[number]
 
-    def tell(self, name: str, value: Any = None) -> None:
-        """A notice, which has no answer."""
-        self._send({"kind": "notice", "name": name, "value": value})
+def _encoder(plan: EncoderPlan) -> dict[str, Any]:
+    """What would be started for an Event without options of its own."""
+    return {
+        "encoderIndex": plan.index,
+        "name": plan.name,
+        "type": plan.type,
+        "starts": plan.type in _STARTED and bool(plan.points),
+        "publishingPoints": [point.index for point in plan.points],
+        "unresolved": list(plan.unresolved),
+    }
 
-    async def ended(self) -> None:
-        """Until the other end has closed and all that it sent has been read."""
-        if self._reading is not None:
-            await asyncio.wait({self._reading})
 
-    async def close(self) -> None:
-        """Send what was told, then close."""
-        if self._writer is not None:
-            self._writer.close()
-            with suppress(OSError):
-                await self._writer.wait_closed()
+def _point(point: WatchedPoint, looked: Looked) -> dict[str, Any]:
+    report = looked.report
+    strategy = point.strategy if report is None else report.strategy
+    updated = None if report is None or report.last_updated is None else iso(report.last_updated)
+    return {
+        "encoderIndex": point.encoder,
+        "publishingPointIndex": point.index,
+        "url": point.shown,
+        "statusCheckStrategyString": strategy.name,
+        "state": UNKNOWN if report is None else report.state,
+        "lastUpdated": updated,
+        "seconds": round(looked.seconds, 3),
+        "fault": None if looked.silent is None else str(looked.silent),
+    }
 
-    def _send(self, frame: Mapping[str, Any]) -> None:
-        if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(packed(frame))
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
-        unpacker = Unpacker()
-        try:
-            with suppress(OSError):
-                while piece := await reader.read(_PIECE):
-                    for frame in unpacker.frames(piece):
-                        self._handle(frame)
-        finally:
-            if self._writer is not None:
-                self._writer.close()  # the other end must not wait for one that reads no more
-            for answer in self._open.values():
-                if not answer.done():
-                    answer.set_exception(ChannelClosed())
+def _table(found: Mapping[str, Any]) -> str:
+    encoders = [(str(one["encoderIndex"]), one["name"] or "-", one["type"] or "-", _would(one)) for one in found["encoders"]]
+    points = [
+        (
+            f"{one['encoderIndex']} {_PLACES[one['publishingPointIndex']]}",
+            one["url"],
+            one["statusCheckStrategyString"],
+            one["state"],
+            one["lastUpdated"] or "-",
+            f"{one['seconds']:.3f} s",
+            one["fault"] or "",
+        )
+        for one in found["points"]
+    ]
+    return "\n".join(
+        [
+            f"{printable(found['name'])}  {found['id']}",
+            *aligned([("encoder", "name", "type", "for an Event"), *encoders]),
+            *aligned([("point", "address", "asked by", "state", "last updated", "after", ""), *points]),
+        ]
+    )
 
-    def _handle(self, frame: Mapping[str, Any]) -> None:
-        """No frame ends the reading of those after it."""
-        try:
-            self._receive(frame)
-        except Exception:
-            _log.exception("a message of the channel could not be handled")
 
-    def _receive(self, frame: Mapping[str, Any]) -> None:
-        if frame["kind"] == "notice":
-            self._notices[frame["name"]](frame["value"])
-        elif frame["kind"] == "question":
-            task = start_task(self._answer(frame), what="answers of a channel")
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
-        elif (answer := self._open.get(frame["id"])) is not None and not answer.done():
-            answer.set_result(frame["value"])
-
-    async def _answer(self, frame: Mapping[str, Any]) -> None:
-        value = await self._answers[frame["name"]](frame["value"])
-        self._send({"kind": "answer", "id": frame["id"], "value": value})
+def _would(encoder: Mapping[str, Any]) -> str:
+    unresolved = f"; {len(encoder['unresolved'])} not resolved" if encoder["unresolved"] else ""
+    if encoder["starts"]:
+        return f"starts, {len(encoder['publishingPoints'])} publishing points{unresolved}"
+    if not encoder["publishingPoints"]:
+        return f"does not start: no publishing point{unresolved}"
+    return "does not start: its type is unknown"

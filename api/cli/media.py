@@ -14,10 +14,10 @@ from api.cli import incoming, shell
 from api.cli.job_progress import watch
 from api.cli.open_vault import open_vault
 from api.cli.polling import INTERVAL
-from api.cli.ready import base_url
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers
+from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.job.aggregate import Job

@@ -11,12 +11,12 @@ import psycopg
 from api.cli.arguments import NOT_UP_TO_DATE
 from api.cli.database import attach_database, open_database
 from api.cli.main import set_up_log
-from api.cli.parent import end_with
 from api.wiring.catalogue import migrations
 from api.wiring.core import finish, prepare
 from api.wiring.settings import Settings
 from projections.kernel.builds import BUILD
 from projections.kernel.database import APP_ROLE
+from workers.kernel.parent import end_with
 
 _NICE = 10
 

@@ -15,19 +15,19 @@ from typing import Any, Final
 import uvloop
 from prometheus_client import CollectorRegistry
 
-from api.cli.channel import Channel, ChannelClosed
 from api.cli.database import attach_database
 from api.cli.descriptors import raise_descriptor_limit
-from api.cli.fork_server import Start, next_start, set_title
 from api.cli.garbage import collect_seldom
 from api.cli.main import EXPECTED_ERRORS, set_up_log
-from api.cli.parent import end_with
+from api.cli.process_channel import Channel, ChannelClosed
 from api.cli.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, snapshot
 from api.wiring.settings import Settings
 from domain.kernel.errors import Unavailable
 from projections.clients.changes import ClientChanges
 from workers.adapters.keyfiles import master_key
+from workers.kernel.fork_server import Start, next_start, set_title
+from workers.kernel.parent import end_with
 
 _PRELOADED: Final = ("api.cli.serving", "api.cli.workers", "api.wiring.product")
 _SECONDS: Final = 2.0
@@ -158,7 +158,7 @@ def _process(start: Start) -> int:
     """Settings, logs and event loop are made after the fork: nothing of them is shared."""
     set_title(start.order["title"])
     raise_descriptor_limit()
-    settings = Settings.from_process()
+    settings = Settings.from_process().model_copy(update=start.order["settings"])
     set_up_log(settings.log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_run(start, settings))

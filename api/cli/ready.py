@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from api.kernel.version import product_version
+from api.wiring.origin import base_url
 from api.wiring.settings import Settings
-
-ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
 def ready_text(settings: Settings, *, port: int, database: str, summary: Sequence[tuple[str, str]]) -> str:
@@ -43,9 +42,3 @@ def print_status(text: str) -> None:
     """Print to stdout. A closed terminal is no error."""
     with suppress(OSError):
         print(text, flush=True)
-
-
-def base_url(host: str, *, port: int) -> str:
-    """A URL to open: a server that listens on all addresses is shown with the loopback address."""
-    shown = ANY_ADDRESS.get(host, host)
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"

@@ -20,7 +20,8 @@ from api.cli.garbage import collect_seldom
 from api.cli.ready import print_status, ready_text
 from api.cli.sockets import bound_sockets, with_duplicates
 from api.cli.stop_signals import StopSignals
-from api.http.connections import Connections, LimitedConfig, LimitedServer
+from api.http.connection_limits import Connections
+from api.http.connections import LimitedConfig, LimitedServer
 from api.wiring.settings import Settings
 from api.wiring.startup import AsgiApplication, Runnable, StartError
 from projections.kernel.background_task import start_task
@@ -75,6 +76,7 @@ async def serve(settings: Settings, *, database: OpenDatabase, build: Build) -> 
     """Serve until a stop signal. What was opened is closed in reverse order, also after an error."""
     raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
+        settings = settings.listening_on(sockets[0].getsockname()[1])
         key = master_key(settings.master_key_file)
         try:
             async with database(settings) as found:

@@ -9,9 +9,9 @@ import asyncio
 import os
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
@@ -52,8 +52,10 @@ class Running(Protocol):
 class Shared:
     """`processes` is how many there are to be. Closed at the end: it holds the shared memory."""
 
-    def __init__(self, processes: int, *, per_second: int) -> None:
+    def __init__(self, processes: int, *, per_second: int, settings: Mapping[str, Any] | None = None) -> None:
         self.processes = processes
+        self.settings = settings or {}
+        """What the command decided, in place of what the environment says."""
         self.buckets = TokenBuckets(per_second)
         self.seats = OwnSeats()
         self.running: list[Running] = []

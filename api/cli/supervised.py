@@ -11,12 +11,12 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
 
-from api.cli.channel import Channel, ChannelClosed
-from api.cli.forked import Forked, ForkServer
+from api.cli.process_channel import Channel, ChannelClosed
 from api.cli.shared import Place, Shared
 from api.operations.metrics import Snapshot, of_process
 from api.wiring.startup import StartError
 from projections.kernel.background_task import start_task
+from workers.kernel.forked import Forked, ForkServer
 
 _SCRAPE_SECONDS: Final = 1.0
 _LAST_WORDS: Final = 1.0
@@ -65,13 +65,16 @@ class Supervised:
             "processes": self._shared.processes,
             "cell": self._cell,
             "roles": list(self.place.roles),
+            "settings": dict(self._shared.settings),
         }
         passed = [theirs.fileno(), self._shared.changes, *(each.fileno() for each in self.place.sockets)]
         try:
             self._process = await self._fork_server.fork(order, passed)
-        except BaseException:
+        except BaseException as error:
             ours.close()
             self._shared.cells.append(self._cell)
+            if isinstance(error, OSError):
+                raise StartError(f"no process could be forked: {error.strerror or error}") from None
             raise
         finally:
             theirs.close()

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from api.cli.database import OpenDatabase, check_connections, warn_of_rights
-from api.cli.forked import ForkServer
 from api.cli.ready import print_status, ready_text, working_text
 from api.cli.shared import Place, Shared
 from api.cli.sockets import bound_sockets
@@ -20,6 +19,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.kernel.background_task import start_forever, start_task
 from workers.adapters.keyfiles import master_key
+from workers.kernel.forked import ForkServer
 
 _PATIENCE: Final = 15
 """Seconds beyond the time that a process has for its stop; they include those in which idle connections may end."""
@@ -37,7 +37,9 @@ async def supervise(settings: Settings, *, database: OpenDatabase, api: int, wor
     with StopSignals() as signals, ExitStack() as stack:
         copies = stack.enter_context(bound_sockets(settings.host, port=settings.port, copies=api)) if api else []
         master_key(settings.master_key_file)
-        shared = Shared(api + workers, per_second=settings.speke_rate)
+        if copies:
+            settings = settings.listening_on(copies[0][0].getsockname()[1])
+        shared = Shared(api + workers, per_second=settings.speke_rate, settings=settings.decided)
         stack.callback(shared.close)
         places = [
             *(Place("api", number + 1, () if workers else roles, sockets) for number, sockets in enumerate(copies)),

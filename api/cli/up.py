@@ -12,7 +12,7 @@ from api.wiring.settings import Settings
 
 async def run(args: Namespace, settings: Settings) -> int:
     """In this process alone, unless the settings ask for several."""
-    settings = settings.serving_media()
+    settings = settings.complete()
     create_home(settings.home)
     with lock_home(settings.home):
         if settings.api_processes > 1 or settings.worker_processes:

@@ -14,12 +14,13 @@ from api.cli.ready import print_status, working_text
 from api.cli.stop_signals import StopSignals
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.media import media_files
+from api.wiring.origin import own_origin
 from api.wiring.settings import Settings
 from api.wiring.space import free_space
 from api.wiring.startup import StartError
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
-from domain.kernel.encryption import SecretCipher
+from domain.kernel.encryption import SecretCipher, ingest_key
 from workers.adapters.keyfiles import master_key, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
 
@@ -66,10 +67,12 @@ async def work(
     inner = await prepared(
         database, key, owner=owner, previous=previous, pools=settings.database_limits, limits=settings.log_limits
     )
-    outbound = GuardedClient(settings.outbound_allow)
+    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
     files = media_files(settings.media_directory, settings.media_bucket)
     cipher = SecretCipher(key, previous=previous)
-    workers = process_workers(inner, cipher, outbound=outbound, files=files, settings=settings, roles=names)
+    workers = process_workers(
+        inner, cipher, outbound=outbound, files=files, settings=settings, ingest_key=ingest_key(key), roles=names
+    )
     finisher, space = Finisher(inner.database, owner=owner), free_space(inner, settings)
     stopped = retire or asyncio.Event()
     try:

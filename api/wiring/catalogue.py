@@ -16,7 +16,7 @@ from projections.kernel.view import View, Views
 from projections.records.view import record_view
 
 if TYPE_CHECKING:
-    from workers.outcomes.order_worker import Followup, OwnerCommand
+    from workers.outcomes.owner_commands import Followup, OwnerCommand
     from workers.retention import Removal
     from workers.webhooks.policy import Notified
     from workers.wiring import WorkerContext

@@ -12,6 +12,7 @@ from workers.ports import MediaSource, Outbound
 
 if TYPE_CHECKING:
     from api.wiring.siblings import Siblings
+    from workers.origin.live_origin import LiveOrigin
 
 S = TypeVar("S")
 Providers = Mapping[type[Any], Callable[[], Any]]
@@ -29,6 +30,8 @@ class Surroundings:
     siblings: Siblings
     media_served: MediaSource | None = None
     """What published media are read from; None: they are not served."""
+    origin: LiveOrigin | None = None
+    """The built-in origin; None: there is none in this process."""
 
 
 class Services:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from api.http.app import Application
-from api.http.connections import ConnectionLimits, Connections
+from api.http.connection_limits import ConnectionLimits, Connections
 from api.http.hosts import Hosts, host_name
 from api.http.proxies import Proxies
 from api.kernel.api_keys import new_api_key
@@ -24,6 +24,7 @@ from api.kernel.version import product_version
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from api.wiring.media import media_files
+from api.wiring.origin import live_origin, own_origin
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
 from api.wiring.siblings import Alone, Siblings
@@ -32,7 +33,7 @@ from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared, process_workers
 from domain.client.handlers import ClientHandlers
 from domain.client.roles import Role
-from domain.kernel.encryption import KeyedHash, SecretCipher
+from domain.kernel.encryption import KeyedHash, SecretCipher, ingest_key
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.ports import Invocation
 from projections.clients.changes import ClientChanges
@@ -40,12 +41,14 @@ from projections.kernel.background_task import start_forever
 from projections.log.idempotency import IdempotencyRecords
 from workers.adapters.keyfiles import first_secret_file, previous_master_key
 from workers.adapters.outbound_http import GuardedClient
+from workers.origin.live_origin import LiveOrigin
 from workers.ports import Outbound
 from workers.wiring import Workers
 
 _log = logging.getLogger(__name__)
 _WRITE_USE_EVERY = 10.0
 _SWEEP_EVERY = 3600.0
+_TIDY_EVERY = 60.0
 _OTHER_DESCRIPTORS = 256
 
 
@@ -64,6 +67,7 @@ class Product:
         idempotency: IdempotencyRecords,
         request_log: RequestLog,
         settings: Settings,
+        origin: LiveOrigin | None,
         finisher: Finisher,
     ) -> None:
         self.core = core
@@ -75,6 +79,7 @@ class Product:
         self._idempotency = idempotency
         self._request_log = request_log
         self._settings = settings
+        self._origin = origin
         self._finisher = finisher
         self._started = AsyncExitStack()
 
@@ -97,6 +102,8 @@ class Product:
         await self._finisher.start()
         self._repeat(self.core.directory.store_usage, _WRITE_USE_EVERY, what="key use")
         self._repeat(self._idempotency.sweep, _SWEEP_EVERY, what="idempotency keys sweep")
+        if self._origin is not None:
+            self._repeat(self._origin.tidy, _TIDY_EVERY, what="removal of recordings")
 
     def drain(self) -> None:
         self.app.drain()
@@ -207,9 +214,13 @@ async def build(
         limits=settings.log_limits,
     )
     idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
-    outbound, files = GuardedClient(settings.outbound_allow), media_files(settings.media_directory, settings.media_bucket)
+    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
+    files = media_files(settings.media_directory, settings.media_bucket)
+    origin = live_origin(settings, (master_key, previous)) if settings.origin else None
     cipher = SecretCipher(master_key, previous=previous)
-    workers = process_workers(core, cipher, outbound=outbound, files=files, settings=settings, roles=roles)
+    workers = process_workers(
+        core, cipher, outbound=outbound, files=files, settings=settings, ingest_key=ingest_key(master_key), roles=roles
+    )
     provided = services(
         core,
         database,
@@ -218,6 +229,7 @@ async def build(
         files=files,
         siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
         media_served=files if settings.media_serve else None,
+        origin=origin,
     )
     app = build_application(
         ROUTES,
@@ -244,5 +256,6 @@ async def build(
         idempotency=idempotency,
         request_log=request_log,
         settings=settings,
+        origin=origin,
         finisher=Finisher(core.database, owner=owner),
     )

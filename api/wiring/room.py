@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from api.audit.past_states import Renderer
     from api.http.router import Router
     from api.wiring.container import Providers, Services
-    from workers.outcomes.order_worker import Followup, OwnerCommand
+    from workers.outcomes.owner_commands import Followup, OwnerCommand
     from workers.retention import Removal
     from workers.webhooks.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext

@@ -30,6 +30,7 @@ from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.records.queries import RecordQueries
 from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.origin.live_origin import LiveOrigin
 from workers.ports import MediaSource, Outbound
 
 ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.routes())
@@ -44,11 +45,20 @@ def services(
     files: MediaFiles,
     siblings: Siblings | None = None,
     media_served: MediaSource | None = None,
+    origin: LiveOrigin | None = None,
 ) -> dict[Any, Any]:
-    """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media."""
+    """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
+    `origin` no live streams."""
     known = siblings or Alone(core.registry)
     surroundings = Surroundings(
-        conninfo, core.clock, outbound, files, machine=gethostname(), siblings=known, media_served=media_served
+        conninfo,
+        core.clock,
+        outbound,
+        files,
+        machine=gethostname(),
+        siblings=known,
+        media_served=media_served,
+        origin=origin,
     )
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:

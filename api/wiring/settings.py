@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from api.wiring import parsers
 from api.wiring.parsers import Network, stripped, whole_number
+from api.wiring.settings_listing import Listed, Variable, shown
 from projections.kernel.database import PoolLimits
 from projections.kernel.sizes import GIB, MIB
 from projections.log.append import AppendLimits
@@ -27,7 +27,6 @@ from workers.adapters.kafka.connection import KafkaConnection
 from workers.ports import BucketAddress, DownloadLimits
 
 PREFIX = "MEDIALEDGER_"
-MASK = "********"
 _HOME = "./.medialedger"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -36,26 +35,6 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 class SettingsError(Exception):
     """One line that names the variable and says what belongs there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """What a person may know of a setting before it has a value."""
-
-    name: str
-    field: str
-    meaning: str
-    default: str
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One line of `medialedger settings`."""
-
-    name: str
-    value: str
-    meaning: str
-    origin: str
 
 
 def _in_home(name: str) -> Callable[[dict[str, Any]], Path]:
@@ -179,6 +158,32 @@ class Settings(BaseSettings):
     media_serve: Annotated[bool | None, stripped(parsers.switch)] = Field(
         None, description="whether the API serves published files below /media/: on or off. Empty: on with `up`, off otherwise"
     )
+    origin: Annotated[bool | None, stripped(parsers.switch)] = Field(
+        None,
+        description="whether the API takes and plays live streams below /origin/: on or off. Empty: on with `up`, off otherwise",
+    )
+    origin_url: Annotated[str | None, stripped(parsers.public_url)] = Field(
+        None,
+        description="where the built-in origin is when it is another process or machine, such as http://10.0.0.5:8090: encoders, "
+        "captures and health checks may reach it. Empty: MEDIALEDGER_HOST and MEDIALEDGER_PORT, where MEDIALEDGER_ORIGIN is on",
+    )
+    origin_root: Annotated[Path, stripped(parsers.path)] = Field(
+        default_factory=_in_home("origin"), description="where the built-in origin keeps recordings of live streams"
+    )
+    origin_hours: Annotated[int, stripped(whole_number(1, 8760))] = Field(
+        24, description="how long it keeps a recording after its end, and segments of one that goes on"
+    )
+    origin_gib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
+        20,
+        description="how much it keeps; then recordings that have ended make way, then the oldest segments of those that go on; "
+        "where only live windows are left encoders get 507",
+    )
+    origin_free_gib: Annotated[int, stripped(whole_number(0, 1_000_000))] = Field(
+        1, description="how much of its disk it leaves free, alike"
+    )
+    origin_dvr_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
+        120, description="DVR window of its live playlists where the encoder asks for none; recordings are kept for longer"
+    )
     outbound_allow: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
         (), description="networks that outbound calls may reach although they are not public, comma-separated"
     )
@@ -187,6 +192,9 @@ class Settings(BaseSettings):
     )
     steps: Annotated[int, stripped(whole_number(1, 1000))] = Field(
         4, description="steps of jobs that a process runs at a time, for each queue that it works for"
+    )
+    terraform: Annotated[Path | None, stripped(parsers.path)] = Field(
+        None, description="the program that provisions templates: terraform or tofu. Empty: found where programs usually are"
     )
     lease_seconds: Annotated[int, stripped(whole_number(3, 3600))] = Field(
         30, description="how long nothing may be heard of a worker before its steps are given to others; the same for all"
@@ -211,6 +219,9 @@ class Settings(BaseSettings):
     )
     job_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(
         365, description="how long ended jobs are kept, with their secrets; their events stay"
+    )
+    session_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(
+        30, description="how long the last state of ended sessions is kept; their history stays in the log"
     )
     log_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(365, description="how long entries of the log store are kept")
     log_level: Annotated[str, stripped(parsers.one_of(LOG_LEVELS))] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
@@ -277,9 +288,18 @@ class Settings(BaseSettings):
             present = "s3_secret_key" if self.s3_access_key is None else "s3_access_key"
             raise SettingsError(f"{_name(missing)} must be set together with {_name(present)}")
 
-    def serving_media(self) -> Settings:
-        """For a product that is complete by itself: it serves media unless that is said to be off."""
-        return self if self.media_serve is not None else self.model_copy(update={"media_serve": True})
+    def complete(self) -> Settings:
+        """For a product that is complete by itself: it serves media, and has an origin, unless that is said to be off."""
+        return self.model_copy(update={name: True for name in ("media_serve", "origin") if getattr(self, name) is None})
+
+    def listening_on(self, port: int) -> Settings:
+        """With the port that was taken where any was asked for."""
+        return self.model_copy(update={"port": port})
+
+    @property
+    def decided(self) -> Mapping[str, bool | int | None]:
+        """What a command may have decided after the environment was read."""
+        return {"media_serve": self.media_serve, "origin": self.origin, "port": self.port}
 
     @property
     def kafka(self) -> KafkaConnection | None:
@@ -347,7 +367,7 @@ class Settings(BaseSettings):
         return [
             Listed(
                 variable.name,
-                _shown(variable.field, getattr(self, variable.field)),
+                shown(variable.field, getattr(self, variable.field)),
                 variable.meaning,
                 "environment" if variable.field in self.model_fields_set else "default",
             )
@@ -360,33 +380,20 @@ class Settings(BaseSettings):
     __str__ = __repr__
 
 
-def masked_database_url(url: str) -> str:
-    """The connection as libpq understands it, in its `key=value` form, whatever form it was given in."""
-    parts = {
-        key: MASK if "password" in key or "secret" in key or key.startswith("scram_") else value
-        for key, value in conninfo_to_dict(url).items()
-    }
-    return make_conninfo("", **parts)
-
-
-def _shown(field: str, value: Any) -> str:
-    if isinstance(value, SecretStr):
-        return masked_database_url(value.get_secret_value()) if field.endswith("database_url") else MASK
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "" if value is None else str(value)
-
-
 def _name(field: str) -> str:
     return PREFIX + field.upper()
 
 
 def _variable(field: str, info: FieldInfo) -> Variable:
-    default = _COMPUTED.get(field) or _shown(field, info.default)
+    default = _COMPUTED.get(field) or shown(field, info.default)
     return Variable(_name(field), field, info.description or "", default)
 
 
-_COMPUTED = {"home": _HOME, "master_key_file": "HOME/master.key", "media_root": "HOME/media", "media_work": "HOME/work"}
+_COMPUTED = {
+    "home": _HOME,
+    "master_key_file": "HOME/master.key",
+    "media_root": "HOME/media",
+    "media_work": "HOME/work",
+    "origin_root": "HOME/origin",
+}
 VARIABLES = tuple(_variable(field, info) for field, info in Settings.model_fields.items())

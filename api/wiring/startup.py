@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from api.http.connections import Connections  # a process of workers has no server
+    from api.http.connection_limits import Connections  # a process of workers has no server
 
 AsgiApplication = Callable[[Any, Any, Any], Awaitable[None]]
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from api.kernel.version import product_version
 from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, followups, notified, owners, removals
 from api.wiring.core import Core, core, prepare
+from api.wiring.origin import ingest_headers, own_origin
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.encryption import SecretCipher
@@ -48,7 +49,14 @@ async def prepared(
 
 
 def process_workers(
-    core: Core, cipher: SecretCipher, *, outbound: Outbound, files: MediaFiles, settings: Settings, roles: Sequence[str]
+    core: Core,
+    cipher: SecretCipher,
+    *,
+    outbound: Outbound,
+    files: MediaFiles,
+    settings: Settings,
+    ingest_key: bytes,
+    roles: Sequence[str],
 ) -> Workers:
     """The workers of this process, not yet started. A role that needs Kafka is left out where there is no broker."""
     context = WorkerContext(
@@ -73,6 +81,8 @@ def process_workers(
         media_root=settings.media_directory,
         files=files,
         outbound_allow=settings.outbound_allow,
+        own_origin=own_origin(settings),
+        ingest_headers=ingest_headers(own_origin(settings), ingest_key),
         downloads=settings.download_limits,
         steps=settings.steps,
         lease=settings.lease_seconds,
@@ -81,6 +91,7 @@ def process_workers(
         public_host=urlsplit(settings.public_url).netloc if settings.public_url else gethostname(),
         version=product_version(),
         media_bucket=settings.media_bucket,
+        terraform=settings.terraform,
     )
     chosen = [WORKER_ROLES[name] for name in roles]
     retention = Retention(core.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=core.clock)

@@ -18,9 +18,14 @@ from api.wiring.rooms.lists import LISTS
 from api.wiring.rooms.log import LOG
 from api.wiring.rooms.log_store import LOG_STORE
 from api.wiring.rooms.operations import OPERATIONS
+from api.wiring.rooms.origin import ORIGIN
+from api.wiring.rooms.provision import PROVISION
 from api.wiring.rooms.published import PUBLISHED
+from api.wiring.rooms.publishing_points import PUBLISHING_POINTS
 from api.wiring.rooms.records import RECORDS
+from api.wiring.rooms.sessions import SESSIONS
 from api.wiring.rooms.speke import SPEKE
+from api.wiring.rooms.timekeeper import TIMEKEEPER
 from api.wiring.rooms.vault import VAULT
 from api.wiring.rooms.webhook import WEBHOOK
 
@@ -28,7 +33,9 @@ ROOMS: tuple[Room, ...] = (
     LOG,
     VAULT,
     EVENT,
+    TIMEKEEPER,
     RECORDS,
+    PROVISION,
     ASSET,
     WEBHOOK,
     CLIENT,
@@ -36,10 +43,13 @@ ROOMS: tuple[Room, ...] = (
     CONSUMERS,
     LOG_STORE,
     HEALTH,
+    PUBLISHING_POINTS,
     AUDIT,
     SPEKE,
     JOB,
+    SESSIONS,
     LISTS,
     PUBLISHED,
+    ORIGIN,
     OPERATIONS,
 )

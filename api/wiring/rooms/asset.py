@@ -25,7 +25,7 @@ from projections.records.history import RecordHistory
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
-    from workers.outcomes.order_worker import OwnerCommand
+    from workers.outcomes.owner_commands import OwnerCommand
     from workers.webhooks.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 

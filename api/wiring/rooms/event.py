@@ -8,27 +8,32 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
-from api.wiring.room import Room
+from api.wiring.room import Room, WorkerRole
 from domain.kernel.event import DomainEvent
+from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.asset_sync import AssetSync
+from domain.media_event.deletion import EventDeletion
 from domain.media_event.handlers import EventHandlers
 from domain.media_event.row import EventRow
 from domain.media_event.vod_metadata import VodMetadataHandlers
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
+from projections.log.streams import Streams
 from projections.logbook.logbook import Logbook
 from projections.media_event.queries import EventQueries
 from projections.media_event.view import EVENT_VIEW
+from projections.publishing_points.points import ChannelPointsReader
+from projections.publishing_points.queries import PointStates
 from projections.records.history import RecordHistory
 from projections.records.queries import RecordQueries
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
-    from workers.outcomes.order_worker import Followup, OwnerCommand
+    from workers.outcomes.owner_commands import Followup, OwnerCommand
     from workers.webhooks.policy import Notified
-    from workers.wiring import WorkerContext
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
 def _routes() -> Sequence[Router]:
@@ -45,10 +50,11 @@ def _services(services: Services) -> Providers:
     get = services.get
     return {
         EventQueries: lambda: EventQueries(get(Database)),
-        EventPresenter: lambda: EventPresenter(get(RecordHistory)),
+        EventPresenter: lambda: EventPresenter(get(RecordHistory), channels=get(ChannelPointsReader), points=get(PointStates)),
         EventHandlers: lambda: EventHandlers(
             get(CommandExecutor), get(RecordQueries), events=get(EventQueries), notes=get(Logbook)
         ),
+        EventDeletion: lambda: EventDeletion(get(CommandExecutor), get(Streams).load, clock=services.surroundings.clock),
         VodMetadataHandlers: lambda: VodMetadataHandlers(
             get(CommandExecutor),
             get(EventQueries),
@@ -78,16 +84,20 @@ def _notified() -> Mapping[str, Notified]:
     by_topic = {
         events.StateChanged.TOPIC: Change.STATE,  # with the times that it sets
         events.Mp4StateChanged.TOPIC: Change.MP4_STATE,
+        events.ProvisionStateChanged.TOPIC: Change.PROVISION_STATE,
         events.NotificationForced.TOPIC: Change.FORCED,
         events.VodJobStarted.TOPIC: NOTHING,  # what they change of the Event is in events of its own
         events.VodJobEnded.TOPIC: NOTHING,
         events.VodFileChanged.TOPIC: NOTHING,
+        events.AudioInputsChanged.TOPIC: Change.AUDIO,
     }
     by_field = {"thumbnail": Change.THUMBNAIL, "capturing_live2_vod": Change.CAPTURING}
 
     def changes(event: DomainEvent) -> Change:
         if isinstance(event, events.ForceStopped):  # also recorded where the Event is stopped already, as an order to the encoder
             return NOTHING if event.previous is EventState.STOPPED else Change.STATE
+        if isinstance(event, events.EncodingEvent):
+            return NOTHING
         if event.TOPIC in by_topic:
             return by_topic[event.TOPIC]
         return reduce(or_, (by_field.get(name, Change.METADATA) for name in event.facts()), NOTHING)
@@ -130,6 +140,25 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
     return {MediaEvent.KIND: assets_follow(AssetSync(assets.sync, context.logbook))}
 
 
+def _encoding(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from domain.media_event.on_air_handlers import OnAirHandlers
+    from projections.consumers.leases import ShardLeases
+    from projections.effects.orders import Orders
+    from workers.encoding.channel_orders import ChannelOrders
+    from workers.encoding.policy import CONSUMER, EncodingOrders
+    from workers.kernel.consumer import Consumer
+    from workers.kernel.order_worker import OrderWorker
+    from workers.kernel.wakeups import Waker
+
+    waker = Waker()
+    handler = EncodingOrders(context.streams, mapper=context.mapper, wake=waker.wake)
+    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
+    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    events = EventQueries(context.database)
+    on_air = OnAirHandlers(context.executor, context.records, events=events, notes=context.logbook)
+    return [consumer, OrderWorker(Orders(context.database, CONSUMER), ChannelOrders(on_air).carry_out, waker=waker)]
+
+
 EVENT = Room(
     name="event",
     aggregates=(MediaEvent,),
@@ -140,4 +169,5 @@ EVENT = Room(
     notified=_notified,
     owners=_owners,
     followups=_followups,
+    worker_roles=(WorkerRole("encoding", _encoding),),
 )

@@ -143,16 +143,17 @@ def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     from projections.consumers.leases import ShardLeases
     from projections.effects.orders import Orders
     from workers.kernel.consumer import Consumer
+    from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
-    from workers.outcomes.order_worker import OrderWorker
+    from workers.outcomes.owner_commands import OwnerCommands
     from workers.outcomes.policy import CONSUMER, OutcomeOrders
 
     waker = Waker()
     handler = OutcomeOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
     consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
-    orders, followups = Orders(context.database, CONSUMER), context.followups(context)
-    return [consumer, OrderWorker(orders, context.executor, owners=context.owners(), followups=followups, waker=waker)]
+    commands = OwnerCommands(context.executor, owners=context.owners(), followups=context.followups(context))
+    return [consumer, OrderWorker(Orders(context.database, CONSUMER), commands.carry_out, waker=waker)]
 
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
@@ -251,6 +252,7 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
         return StepProcessPool(
             media_root=context.media_root,
             allow=context.outbound_allow,
+            origin=context.own_origin,
             downloads=context.downloads,
             inputs=step_inputs(context, shared),
             lease_seconds=context.lease,

@@ -11,6 +11,9 @@ from projections.consumers.queries import ConsumerQueries
 from projections.deliveries.queries import DeliveryQueries
 from projections.job.backlog import JobBacklogQueries
 from projections.kernel.database import Database
+from projections.media_event.due import DueEvents
+from projections.publishing_points.queries import PointStates
+from projections.sessions.store import SessionQueries
 
 if TYPE_CHECKING:
     from api.http.router import Router
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 def _routes() -> Sequence[Router]:
     from api.operations import routes
 
-    return (routes.routes,)
+    return (routes.liveness, routes.routes)
 
 
 def _services(services: Services) -> Providers:
@@ -27,6 +30,7 @@ def _services(services: Services) -> Providers:
     from api.operations.job_backlog import JobBacklog
     from api.operations.metrics import DatabaseMetrics
     from api.operations.routes import AllMetrics, LogHead
+    from api.operations.session_backlog import SessionBacklog
 
     get = services.get
     return {
@@ -36,7 +40,10 @@ def _services(services: Services) -> Providers:
         Backlog: lambda: Backlog(
             get(ConsumerQueries),
             get(DeliveryQueries),
+            events=DueEvents(get(Database).lists),
+            points=get(PointStates),
             jobs=JobBacklog(JobBacklogQueries(get(Database).lists), registry=get(DatabaseMetrics)),
+            sessions=SessionBacklog(SessionQueries(get(Database).lists), registry=get(DatabaseMetrics)),
             registry=get(DatabaseMetrics),
         ),
     }

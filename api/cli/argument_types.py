@@ -1,0 +1,38 @@
+"""Types of command line arguments: each takes a text and raises for one that is none."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+
+def utf8(text: str) -> str:
+    """A text argument. Raises for one that is not valid UTF-8, which the database cannot store."""
+    text.encode()
+    return text
+
+
+def title(text: str) -> str:
+    if not utf8(text).strip():
+        raise ArgumentTypeError("it has no character that can be seen")
+    return text
+
+
+def seconds(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def position(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value

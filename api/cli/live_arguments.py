@@ -1,0 +1,60 @@
+"""The arguments and help texts of the commands about what is on the air: `channel`, `sessions` and `origin`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from api.cli.argument_types import position, utf8
+from api.cli.arguments import Command
+
+
+def _channel(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    test = actions.add_parser("test", help="ask its publishing points; exit code 1 when one tells no state")
+    test.add_argument("channel", metavar="NAME_OR_ID", type=utf8)
+    test.add_argument("--json", action="store_true", help="print JSON, and no table")
+
+
+def _sessions(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listed = actions.add_parser("list", help="those under way, then the last ones that ended")
+    listed.add_argument("--json", action="store_true", help="print JSON with all statistics, and no table")
+    stop = actions.add_parser("stop", help="take an Event off the air; its state stays as it is")
+    stop.add_argument("target", metavar="CHANNEL_OR_EVENT", type=utf8, help="the id of the Event, or the id or name of its channel")
+
+
+def _origin(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--token",
+        type=utf8,
+        metavar="NAME",
+        help="print a token with which an encoder may write to this publishing point, and end",
+    )
+    parser.add_argument(
+        "--session", type=position, metavar="N", help="number of the session that the token is for (default: one after the last)"
+    )
+
+
+CHANNEL = Command(
+    "test a channel before an Event needs it",
+    "Shows what the encoders of a channel would do for an Event, and asks each of its publishing points once for its state, as the "
+    "worker `prober` does: with the key from the vault, and only at addresses that are allowed. Nothing is started or changed.",
+    "medialedger channel test 'Main channel'\n  medialedger channel test 3fa85f64-5717-4562-b3fc-2c963f66afa6 --json",
+    _channel,
+)
+SESSIONS = Command(
+    "list the sessions of encoders, stop one",
+    "Lists the sessions: what runs until it is stopped, such as the encoders of Events that are on the air. `stop` takes an Event "
+    "off the air and leaves its state; its next change to the state 1 or 2 starts it again.",
+    "medialedger sessions list\n  medialedger sessions list --json\n  medialedger sessions stop 'Main channel'",
+    _sessions,
+)
+ORIGIN = Command(
+    "take and play live streams, without a database",
+    "The built-in origin alone, for laptops and tests: `medialedger up` has one too. It listens at MEDIALEDGER_HOST and "
+    "MEDIALEDGER_PORT, keeps recordings in MEDIALEDGER_ORIGIN_ROOT, and needs the master key of the installation whose encoders "
+    "write to it.",
+    "medialedger origin\n  medialedger origin --token news",
+    _origin,
+    serves=True,
+)

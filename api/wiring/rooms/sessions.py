@@ -1,0 +1,77 @@
+"""Sessions: work that runs until it is stopped, such as the encoders of a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from api.wiring.room import Room, WorkerRole
+from domain.kernel.ids import new_id
+from domain.media_event.aggregate import MediaEvent
+from projections.kernel.migrate import Migration
+from projections.media_event.queries import EventQueries
+from projections.publishing_points.queries import PointStates
+
+if TYPE_CHECKING:
+    from workers.retention import Removal
+    from workers.sessions.encoders import EncoderSessions
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+def _removals() -> Sequence[Removal]:
+    from projections.sessions.store import remove_ended_sessions
+    from workers.retention import Removal
+
+    return [Removal("ended sessions", "session_days", remove_ended_sessions)]
+
+
+def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from projections.sessions.store import SessionStore
+    from workers.kernel.wakeups import WakeupHub
+    from workers.sessions.worker import CONSUMER, LEASE, SHARDS, SessionWorker
+
+    kind = _encoders(context)
+    hub = WakeupHub(context.signal(frozenset({MediaEvent.KIND})))
+    leases = ShardLeases(
+        context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, lease=LEASE, reads_log=False
+    )
+    store = SessionStore(context.database, kind.wanted)
+    worker = SessionWorker(kind, store, leases=leases, waker=hub.waker(), host=context.host, metrics=context.metrics.sessions)
+    return [hub, worker]
+
+
+def _encoders(context: WorkerContext) -> EncoderSessions:
+    from workers.adapters.encoders.known import encoders
+    from workers.adapters.outbound_http import GuardedClient
+    from workers.sessions.encoders import EncoderSessions
+
+    states, client = PointStates(context.database), context.outbound
+    assert isinstance(client, GuardedClient), "encoders send through the guard"
+
+    async def points_fail(channel: str) -> bool:
+        return await states.all_failing_since(UUID(channel)) is not None
+
+    return EncoderSessions(
+        context.executor,
+        EventQueries(context.database),
+        context.records,
+        vault=context.vault,
+        encoders=encoders(
+            client,
+            context.clock,
+            media_root=None if context.media_bucket else context.media_root,
+            headers=context.ingest_headers,
+        ),
+        notes=context.logbook,
+        points_fail=points_fail,
+    )
+
+
+SESSIONS = Room(
+    name="sessions",
+    migrations=(Migration.read("0016 sessions", "sessions/schema.sql"),),
+    removals=_removals,
+    worker_roles=(WorkerRole("sessions", _sessions),),
+)
