@@ -25,5 +25,7 @@ async def get_engine_health(request: Request, counts: JobCounts, settings: Engin
     `relational_store` is the PostgreSQL database of the log and the views, `cache_store` the tables of leases and progress in the
     same database. Failed jobs and tasks are among those that are completed or processed."""
     client = request.caller.name
-    of_client, queues, limits = await asyncio.gather(counts.of(client), counts.queues(), settings.of([client]))
-    return Response(200, EngineHealth.of(of_client, queues, limits[client]), headers=(_NO_STORE,))
+    of_client, queues, warnings, limits = await asyncio.gather(
+        counts.of(client), counts.queues(), counts.warnings(), settings.of([client])
+    )
+    return Response(200, EngineHealth.of(of_client, queues, limits[client], warnings=warnings), headers=(_NO_STORE,))

@@ -225,15 +225,19 @@ class EngineHealth(EngineModel):
     queues: QueueLoads = Field(description="Workers and work of each queue, of all clients.")
     tasks: TaskCounts = Field(description="Tasks of the client.")
     jobs: JobStateCounts = Field(description="Jobs of the client, and its limits.")
+    warnings: list[str] = Field(description="What is less safe than it could be, by machine; empty when nothing is.")
 
     @classmethod
-    def of(cls, counts: ClientCounts, queues: Mapping[str, QueueCounts], settings: EngineSettings) -> EngineHealth:
+    def of(
+        cls, counts: ClientCounts, queues: Mapping[str, QueueCounts], settings: EngineSettings, *, warnings: Sequence[str]
+    ) -> EngineHealth:
         return cls.model_construct(
             version=engine_version(),
             databases=DatabaseStates.model_construct(cache_store="ok", relational_store="ok"),
             queues=QueueLoads.model_construct(None, **{name: _load(queue) for name, queue in queues.items()}),
             tasks=_task_counts(counts),
             jobs=_job_counts(counts, settings),
+            warnings=list(warnings),
         )
 
 

@@ -17,6 +17,7 @@ from api.http.docs_page import docs_router
 from api.http.documentation import Documentation
 from api.http.endpoint import Conventions, Endpoint, Services
 from api.http.errors import HttpError, MethodNotAllowed, NoSuchPath
+from api.http.incoming import Pieces
 from api.http.metrics import Meter, RequestMetrics
 from api.http.path_trie import PathTrie
 from api.http.request import Request, Scope
@@ -37,7 +38,7 @@ _logger = logging.getLogger("medialedger.http")
 class RequestLog(Protocol):
     """The request log: gets an entry for each request."""
 
-    def wants(self, method: str, status: int) -> bool: ...
+    def wants(self, method: str, status: int, *, routine: bool) -> bool: ...
 
     def add(self, request: Request, *, status: int, seconds: float) -> None: ...
 
@@ -52,6 +53,7 @@ class _ErrorEndpoint:
     surface: Surface
     path: str
     meter: Meter
+    streamed_body = False
 
     async def respond(self, request: Request, receive: Receive, *, values: list[str]) -> Response:
         raise self.error.with_traceback(None)
@@ -178,6 +180,8 @@ class Application:
         request = self._new_request(scope, dict(scope["headers"]), path=endpoint.path)
         if self._conventions.public_url:
             request.reached_as(self._conventions.public_url)
+        if endpoint.streamed_body:
+            request.pieces = Pieces(receive, scope, stopping=self._streams.ended)
         try:
             response = await endpoint.respond(request, receive, values=values)
             start, payload = _messages(response, request)
@@ -188,6 +192,8 @@ class Application:
         except Exception as error:
             response, large = self._error_response(error, request, endpoint=endpoint), None
             start, payload = _messages(response, request)
+        if request.pieces is not None:
+            await request.pieces.drop()
         if self._draining:
             start["headers"].append((b"connection", b"close"))
         if payload is not None and is_stream(response.body):
@@ -199,9 +205,11 @@ class Application:
             await self._unsent.send(large, payload, send)
         else:
             await send({"type": "http.response.body", "body": payload} if payload else _NO_BODY)
+        if request.pieces is not None:
+            request.pieces.leave()
         seconds = perf_counter() - started
         endpoint.meter.observe(response.status, seconds)
-        if self._log.wants(request.method, response.status):
+        if self._log.wants(request.method, response.status, routine=endpoint.surface.routine):
             self._log.add(request, status=response.status, seconds=seconds)
 
     def _find(self, scope: Scope) -> tuple[Endpoint | _ErrorEndpoint, list[str]]:

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
 import httptools
 import uvicorn
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.registry import Collector
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from api.http.hosts import Hosts
-from api.http.proxies import Proxies, forwarded_scheme
+from api.http.connection_limits import Connections
+from api.http.incoming import LINGER, LONG_BODY, REST
+from api.http.proxies import forwarded_scheme
 from api.http.unsent import EXTENSION
 
 _CHECKED_EVERY: Final = 10
@@ -31,97 +29,10 @@ _CHECKED_EVERY: Final = 10
 _LINGER: Final = 2.0
 """Seconds in which what a refused client still sends is read and dropped. Without it the client would see a reset connection
 instead of the answer."""
-_REFUSED: Final = 64
-"""Connections above the limit that get an answer. Further ones are closed at once."""
 _WRONG_HOST: Final = {
     400: "The header Host must be a host name or an address, with or without a port.",
     421: "This server does not answer to the name in the header Host; MEDIALEDGER_PUBLIC_URL sets its name.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """Times are in seconds, sizes in bytes."""
-
-    url: int = 16 * 1024
-    headers: int = 100
-    head: int = 64 * 1024
-    """All of the request's head; of a chunked body's trailer section as well."""
-    head_seconds: float = 10
-    """From the opening of the connection, or from the first byte of a later request, until the head is complete."""
-    pause_seconds: float = 30
-    """Without a byte of a body that the server waits for."""
-    body_seconds: float = 300
-    """For the whole body."""
-    taken: int = 32 * 1024
-    """What a client takes at least of a response within `pause_seconds`."""
-    unsent: int = 64 * 1024 * 1024
-    """Of what was written for all clients and not taken."""
-    connections: int = 10_000
-    per_address: int = 2_000
-    """Connections, and requests under way that trusted proxies have passed on for the address."""
-
-
-class Connections(Collector):
-    """The open connections of a server, and their limits. Also a source of metrics: `<prefix>_connections` and
-    `<prefix>_connections_refused_total` by status."""
-
-    def __init__(
-        self,
-        limits: ConnectionLimits | None = None,
-        *,
-        hosts: Hosts | None = None,
-        proxies: Proxies | None = None,
-        prefix: str = "http",
-    ) -> None:
-        self.limits = limits or ConnectionLimits()
-        self.hosts = hosts or Hosts()
-        self.proxies = proxies or Proxies()
-        self._prefix = prefix
-        self._open = 0
-        self._by_address: Counter[str] = Counter()
-        self._refused: Counter[str] = Counter()
-
-    def add(self, address: str) -> bool:
-        """Whether there was room for one more. It is counted either way; that of a trusted proxy by its requests."""
-        self._open += 1
-        room = self.proxies.trusted(address) or self.enter(address)
-        return room and self._open <= self.limits.connections
-
-    @property
-    def crowded(self) -> bool:
-        """Whether even those that are refused are too many: each holds a file until its client has read the answer."""
-        return self._open > self.limits.connections + _REFUSED
-
-    def remove(self, address: str) -> None:
-        self._open -= 1
-        if not self.proxies.trusted(address):
-            self.leave(address)
-
-    def enter(self, address: str) -> bool:
-        """Whether the address may have one more. It is counted either way, until `leave`."""
-        self._by_address[address] += 1
-        return self._by_address[address] <= self.limits.per_address
-
-    def leave(self, address: str) -> None:
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
-
-    def refused(self, reason: str) -> None:
-        self._refused[reason] += 1
-
-    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        yield GaugeMetricFamily(f"{self._prefix}_connections", "Open connections of clients.", value=self._open)
-        refused = CounterMetricFamily(
-            f"{self._prefix}_connections_refused",
-            "Connections closed because of a limit, by the status that was answered; unread: the client took no data; "
-            "dropped: even refused ones were too many.",
-            labels=["status"],
-        )
-        for reason, count in sorted(self._refused.items()):
-            refused.add_metric([reason], count)
-        yield refused
 
 
 class LimitedConfig(uvicorn.Config):
@@ -177,6 +88,9 @@ class LimitedConnection(HttpToolsProtocol):
         """When the head that is awaited began; `None` while none is."""
         self._head_bytes = 0
         self._in_body = False
+        self._long_body = False
+        self._streams = False
+        self._under_way: list[RequestResponseCycle] = []
         self._body_since = 0.0
         self._data_at = 0.0
         self._unsent = 0
@@ -196,11 +110,30 @@ class LimitedConnection(HttpToolsProtocol):
             else:
                 self._refuse(503, "Too many connections are open.")
 
+    def eof_received(self) -> None:
+        """The transport closes now, but says so only in the next turn of the event loop."""
+        self._client_gone()
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self._client_gone()
         self._connections.remove(self._address)
         while self._forwarded:
             self._connections.leave(self._forwarded.popleft())
         super().connection_lost(exc)
+
+    def _client_gone(self) -> None:
+        """Where bodies are streamed, a request that has come to its end is carried out though nobody waits for the answer, also one
+        that waits behind another: encoders leave so."""
+        for cycle in self._under_way:
+            if not cycle.response_complete and not cycle.disconnected:
+                if not cycle.more_body:
+                    cycle.scope[REST] = bytes(cycle.body)  # type: ignore[typeddict-unknown-key]
+                cycle.disconnected = True
+                cycle.message_event.set()
+        while self.pipeline and self._streams:
+            cycle, app = self.pipeline.pop()
+            if REST in cycle.scope:
+                self._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -238,7 +171,8 @@ class LimitedConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """The first byte of a head may come with the end of the request before."""
         super().on_message_begin()
-        self.scope["extensions"] = {EXTENSION: self.give_up}  # type: ignore[dict-item]
+        self._long_body = False
+        self.scope["extensions"] = {EXTENSION: self.give_up, LONG_BODY: self._allow_long, LINGER: self._linger}  # type: ignore[dict-item]
         if self._head_since is None:
             self._head_since = self.loop.time()
         self._head_bytes = max(self._head_bytes, 1)
@@ -281,6 +215,8 @@ class LimitedConnection(HttpToolsProtocol):
         self._head_bytes = 0
         self._body_since = self._data_at = self.loop.time()
         super().on_headers_complete()
+        self._under_way = [cycle for cycle in self._under_way if not cycle.response_complete]
+        self._under_way.append(self.cycle)
 
     def _pass_on(self) -> None:
         """A trusted proxy tells whose request it is: the application and the limit see that client."""
@@ -342,7 +278,20 @@ class LimitedConnection(HttpToolsProtocol):
         if self.flow.read_paused:  # the application takes its time
             self._data_at = now
             return False
-        return now - self._data_at > self.limits.pause_seconds or now - self._body_since > self.limits.body_seconds
+        if now - self._data_at > self.limits.pause_seconds:
+            return True
+        return not self._long_body and now - self._body_since > self.limits.body_seconds
+
+    def _allow_long(self) -> None:
+        self._long_body = self._streams = True
+
+    def _linger(self) -> None:
+        """The answer was written before the end of the body: close, and drop for a moment what still comes."""
+        self._long_body = False
+        if self._in_body and self._refused_at is None and not self.transport.is_closing():
+            self._refused_at = self.loop.time()
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
 
     def _stopped_taking(self, now: float) -> bool:
         unsent = self.transport.get_write_buffer_size()

@@ -40,6 +40,8 @@ class Conventions:
     parse_json: JsonParser = parse_json
     failure_of: FailureOf = failure_of
     request_class: type[Request] = Request
+    admitted: Callable[[Request], None] = lambda request: None
+    """Called when the caller of a request is known, before its body is read."""
     serves_head: Callable[[RouteSpec], bool] = lambda spec: True
     """Whether HEAD is answered where GET is."""
     large_bodies: LargeBodies = field(default_factory=LargeBodies)
@@ -51,6 +53,7 @@ class Endpoint:
     """Serves one method at one path. All look-ups that do not depend on the request are done at the start."""
 
     __slots__ = (
+        "_admitted",
         "_authorizer",
         "_body",
         "_caller_at",
@@ -65,6 +68,7 @@ class Endpoint:
         "_writes",
         "meter",
         "spec",
+        "streamed_body",
         "surface",
     )
 
@@ -72,8 +76,10 @@ class Endpoint:
         parsed = parsers(spec, conventions.parse_json)
         self.spec = spec
         self.surface = spec.surface
+        self.streamed_body = spec.streamed_body
         self.meter = meter
         self._authorizer = Authorizer(conventions.authenticate)
+        self._admitted = conventions.admitted
         self._roles = spec.permission
         self._idempotency = conventions.idempotency if spec.keeps_answer else None
         self._large_bodies = conventions.large_bodies
@@ -103,7 +109,8 @@ class Endpoint:
                 named=None if self._caller_at is None else values[self._caller_at],
                 quoted=surface.quoted_keys,
             )
-        if self._writes:
+        self._admitted(request)
+        if self._writes and not self.streamed_body:
             check_length(headers, limit=surface.body_limit)
         if not self.spec.if_match:
             headers.pop(IF_MATCH, None)

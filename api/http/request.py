@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from api.http.auth import ANONYMOUS, Caller
 from api.http.errors import BadRequest
+from api.http.incoming import Pieces
 
 Scope = MutableMapping[str, Any]
 IDEMPOTENCY_KEY: Final = b"idempotency-key"
@@ -27,6 +28,7 @@ class Request:
         "headers",
         "method",
         "path",
+        "pieces",
         "scope",
         "transaction_id",
     )
@@ -41,6 +43,8 @@ class Request:
         self.caller: Caller = ANONYMOUS
         self.body: bytes = b""
         """The sent bytes; empty when there were none or the route takes no body."""
+        self.pieces: Pieces | None = None
+        """The body as it comes, where the route streams it."""
         self._base_url = ""
         self._names: tuple[str, ...] = ()
         self._values: list[str] = []

@@ -39,6 +39,7 @@ class RouteSpec:
     media_type: str = JSON_TYPE
     documented: bool = True
     typed_body: bool = False
+    streamed_body: bool = False
     example: Any = field(default=None, hash=False)
     errors: Mapping[int, str] = field(default_factory=dict, hash=False)
     answers: Mapping[int, str] = field(default_factory=dict, hash=False)
@@ -71,9 +72,10 @@ class Options(TypedDict, total=False):
     """What a declaration may say besides its path and permission.
 
     `response_model` is the documented model of the body, `status` the documented status (the endpoint's response has the real one).
-    `typed_body`: without a Content-Type the body is refused, as on a surface with `typed_bodies`. `example` is a documented body;
-    without it the examples of the body's model are. `errors` documents statuses that the framework does not know of, `answers`
-    further ones whose body is of the `response_model`.
+    `typed_body`: without a Content-Type the body is refused, as on a surface with `typed_bodies`. `streamed_body`: the endpoint
+    reads a body of any length from `request.pieces`. `example` is a documented body; without it the examples of the body's model
+    are. `errors` documents statuses that the framework does not know of, `answers` further ones whose body is of the
+    `response_model`.
     `absent` is what a `NotFound` from the endpoint becomes; None: the endpoint raises none. By default 404 where the path names
     something. `if_match`: the header If-Match counts; by default for every write. Elsewhere it is ignored.
     `respond(request, outcome, …)` makes the response of a write after the write, and again when the request is repeated under its
@@ -89,6 +91,7 @@ class Options(TypedDict, total=False):
     media_type: str
     documented: bool
     typed_body: bool
+    streamed_body: bool
     example: Any
     errors: Mapping[int, str]
     answers: Mapping[int, str]

@@ -27,11 +27,12 @@ class OpenStreams:
     waited for, as every answer is: half of it must not be taken for all."""
 
     def __init__(self) -> None:
-        self._ended = asyncio.Event()
+        self.ended = asyncio.Event()
+        """Set when the process stops."""
         self.open = 0
 
     def end(self) -> None:
-        self._ended.set()
+        self.ended.set()
 
     async def send(self, answer: Response, request: Request, *, receive: Receive, send: Send) -> None:
         """A fault within a stream cannot be answered any more: it closes the connection."""
@@ -39,7 +40,7 @@ class OpenStreams:
         sending = asyncio.create_task(_pump(answer.body, send), name="stream")
         others = [asyncio.create_task(_gone(receive), name="caller gone")]
         if answer.media_type == EVENT_STREAM:
-            others.append(asyncio.create_task(_wait(self._ended), name="stream ended"))
+            others.append(asyncio.create_task(_wait(self.ended), name="stream ended"))
         try:
             await asyncio.wait((sending, *others), return_when=asyncio.FIRST_COMPLETED)
         finally:

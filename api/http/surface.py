@@ -61,7 +61,8 @@ class Surface:
     `caller_in_path` is the path parameter that must hold the caller's own name; `never_in_path` are first segments that a
     parameter at the root leaves to others. `never` are usual statuses that `render` makes others of. `quoted_keys`: an API key may
     come in single quotes. `keeps_answers=False`: an answer holds secrets, so none is kept for a repeat. `typed_bodies`: a body
-    without a Content-Type is refused."""
+    without a Content-Type is refused. `routine`: calls come several times a second, so those that went well are not in the request
+    log, as reads are not."""
 
     name: str
     prefix: str = ""
@@ -76,3 +77,4 @@ class Surface:
     quoted_keys: bool = False
     keeps_answers: bool = True
     typed_bodies: bool = False
+    routine: bool = False

@@ -18,7 +18,7 @@ from api.kernel.errors import failure_of
 from api.kernel.idempotency import IdempotencyStore, IdempotentRequests
 from api.kernel.log import RequestLog
 from api.kernel.parsing import parse_body
-from api.kernel.request import Request
+from api.kernel.request import Request, reads_for_caller
 from api.kernel.surfaces import OPERATIONS
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import KeyedHash
@@ -44,6 +44,7 @@ def build(
         parse_json=parse_body,
         failure_of=failure_of,
         request_class=Request,
+        admitted=reads_for_caller,
         serves_head=lambda spec: spec.permission != WRITE,  # some GET routes of the engine change something
         public_url=public_url,
     )

@@ -60,7 +60,7 @@ class RequestLog:
     """One line per request, buffered, written a few times a second: a write to stderr costs more than many a request.
 
     Lines hold the route's template, never the path, query, headers or body: any of those may carry a secret. Reads that
-    went well are left out unless `reads` is set."""
+    went well are left out unless `reads` is set, and so are routine calls, such as segments of a live stream."""
 
     def __init__(self, stream: TextStream, *, clock: Clock, reads: bool = False, interval: float = 0.1) -> None:
         self._stream = stream
@@ -70,8 +70,8 @@ class RequestLog:
         self._lines: list[_Entry] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def wants(self, method: str, status: int) -> bool:
-        return self._reads or status >= 400 or method not in _READS
+    def wants(self, method: str, status: int, *, routine: bool) -> bool:
+        return self._reads or status >= 400 or not (routine or method in _READS)
 
     def add(self, request: Request, *, status: int, seconds: float) -> None:
         self._lines.append(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from api.http import request as http
+from api.http.auth import ANONYMOUS
 from api.http.request import Scope
 from domain.kernel.cause import Cause
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
+from projections.kernel.fair_queue import READER
 
 
 class Request(http.Request):
@@ -35,3 +37,12 @@ class Request(http.Request):
     def invocation(self) -> Invocation:
         """The invocation for handlers: the cause and the conditions."""
         return Invocation(self.cause, self.if_match, self.idempotency)
+
+
+def reads_for_caller(request: http.Request) -> None:
+    """The lists that this request reads count as its client's, or as those of its address where it has no key."""
+    if request.caller is not ANONYMOUS:
+        READER.set(request.caller.name)
+    else:
+        client = request.scope.get("client")
+        READER.set(f"address {client[0]}" if client else ANONYMOUS.name)

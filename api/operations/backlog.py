@@ -1,4 +1,5 @@
-"""Metrics of pending work: the lag of consumers, the pending deliveries, and the jobs.
+"""Metrics of pending work: the lag of consumers, the pending deliveries, the Events that are due, the jobs, the sessions, and the
+publishing points of live Events.
 
 They are read from the database, so every process shows the same values. A scrape within some seconds of another one shows the
 values of that one: they are counted, and `/metrics` needs no key.
@@ -13,9 +14,13 @@ from time import monotonic
 from prometheus_client import CollectorRegistry, Gauge
 
 from api.operations.job_backlog import JobBacklog
+from api.operations.session_backlog import SessionBacklog
 from domain.kernel.errors import Unavailable
 from projections.consumers.queries import ConsumerQueries
 from projections.deliveries.queries import MOST_COUNTED, DeliveryQueries
+from projections.media_event.due import MOST_COUNTED as MOST_EVENTS
+from projections.media_event.due import DueEvents
+from projections.publishing_points.queries import PointStates
 
 _BOUNDED = f"counted up to {MOST_COUNTED}"
 
@@ -26,13 +31,24 @@ class Backlog:
     fresh: float = 5.0
 
     def __init__(
-        self, consumers: ConsumerQueries, deliveries: DeliveryQueries, *, jobs: JobBacklog, registry: CollectorRegistry
+        self,
+        consumers: ConsumerQueries,
+        deliveries: DeliveryQueries,
+        *,
+        events: DueEvents,
+        jobs: JobBacklog,
+        points: PointStates,
+        sessions: SessionBacklog,
+        registry: CollectorRegistry,
     ) -> None:
         self._consumers = consumers
         self._reading = asyncio.Lock()
         self._read_at = float("-inf")
         self._deliveries = deliveries
+        self._events = events
         self._jobs = jobs
+        self._points = points
+        self._sessions = sessions
 
         def of_consumer(name: str, meaning: str) -> Gauge:
             return Gauge(f"medialedger_{name}", meaning, ("consumer",), registry=registry)
@@ -51,6 +67,18 @@ class Backlog:
         self._notification_queue = Gauge(
             "medialedger_notification_queue_usage", "Part of PostgreSQL's queue of notifications in use, up to 1", registry=registry
         )
+        self._events_due = Gauge(
+            "medialedger_events_due",
+            f"Events that the schedule should have started or stopped by now, counted up to {MOST_EVENTS} each",
+            ("action",),
+            registry=registry,
+        )
+        self._points_by_state = Gauge(
+            "medialedger_points",
+            "Publishing points of live Events by what was last heard of them: on_air, not_receiving, not_started, unknown",
+            ("state",),
+            registry=registry,
+        )
         self._pending = of_deliveries("pending", f"Deliveries that are not finished, {_BOUNDED}")
         self._due = of_deliveries("due", f"Deliveries among the first {MOST_COUNTED} pending ones that should be sent by now")
         self._in_flight = of_deliveries("in_flight", "Deliveries that are being sent, by all processes")
@@ -68,7 +96,12 @@ class Backlog:
         await self._refresh_consumers()
         self._notification_queue.set(await self._consumers.notification_queue_usage())
         await self._refresh_deliveries()
+        for action, count in (await self._events.counts()).items():
+            self._events_due.labels(action).set(count)
+        for state, count in (await self._points.counts()).items():
+            self._points_by_state.labels(state).set(count)
         await self._jobs.refresh()
+        await self._sessions.refresh()
 
     async def _refresh_consumers(self) -> None:
         consumers = await self._consumers.all()

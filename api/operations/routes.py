@@ -24,6 +24,8 @@ from projections.kernel.database import Database, Pool
 from projections.log.append import Appender
 from projections.log.reader import head
 
+liveness = Router("", surface=OPERATIONS, tag="Operations")
+"""Also of a process without a database."""
 routes = Router("", surface=OPERATIONS, tag="Operations")
 
 _NEVER_STORED = (("cache-control", "no-store"),)
@@ -43,7 +45,7 @@ class Readiness(Liveness):
     log_head: int = Field(description="The last position of the event log.", examples=[1200])
 
 
-@routes.get("/livez", OPEN, response_model=Liveness)
+@liveness.get("/livez", OPEN, response_model=Liveness)
 async def check_liveness(request: Request) -> Response:
     """The process answers."""
     return Response(200, Liveness.model_construct(status="ok"), headers=_NEVER_STORED)

@@ -11,6 +11,7 @@ from api.media.category import responses
 from api.media.event.requests import PlaybackQuery
 from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, storage_urls
 from api.media.event.video import Video
+from domain.configuration.points import WatchedPoint
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.kernel.stream_time import requested_stream_time
@@ -21,23 +22,30 @@ from domain.media_event.playback import (
     PlayableEvent,
     PlaybackRequest,
     PlayerAddresses,
+    PublishingPointUrl,
     StreamSource,
     channel_configuration,
     flow_configuration,
 )
 from domain.media_event.row import EventRow
+from domain.media_event.values import STREAMING
 from domain.records.kinds.category import Category
 from domain.records.kinds.custom_property import CategoryProperty
 from domain.records.kinds.flow import Flow
+from domain.records.row import RecordRow
 from projections.kernel.page import Page
+from projections.publishing_points.points import ChannelPointsReader
+from projections.publishing_points.queries import PointState, PointStates, state_of
 from projections.records.history import RecordHistory
 
 
 class EventPresenter:
     """Presents Events as of the present or as of any position of the log."""
 
-    def __init__(self, history: RecordHistory) -> None:
+    def __init__(self, history: RecordHistory, *, channels: ChannelPointsReader, points: PointStates) -> None:
         self._history = history
+        self._channels = channels
+        self._points = points
 
     async def written(self, request: Request, outcome: Outcome[MediaEvent]) -> Response:
         """The response to a write: the Event as a GET shows it."""
@@ -81,9 +89,9 @@ class EventPresenter:
 
     async def _video(self, row: EventRow, requested: PlaybackRequest) -> Video:
         details = row.details
-        channel_json = await self._configuration("channel", details.channel_id)
-        flow_json = await self._configuration("flow", playback.current_flow(details))
-        channel = channel_configuration(channel_json) if channel_json else None
+        channel_record = await self._record("channel", details.channel_id)
+        flow_record = await self._record("flow", playback.current_flow(details))
+        channel = channel_configuration(channel_record.details.configuration_json) if channel_record else None
         video = playback.video(
             PlayableEvent(
                 id=row.id,
@@ -96,15 +104,28 @@ class EventPresenter:
                 min_bitrate=details.min_bitrate,
             ),
             channel=channel,
-            flow=flow_configuration(flow_json) if flow_json else None,
+            flow=flow_configuration(flow_record.details.configuration_json) if flow_record else None,
             request=requested,
             player=PlayerAddresses(channel.player_address if channel else ""),
+            points=await self._publishing_points(channel_record, live=details.state in STREAMING) if channel_record else (),
         )
         return Video.of(video)
 
-    async def _configuration(self, kind: str, key: UUID | None) -> str | None:
-        record = await self._history.at(None).find(kind, key) if key is not None else None
-        return record.details.configuration_json if record is not None else None
+    async def _publishing_points(self, channel: RecordRow, *, live: bool) -> Sequence[PublishingPointUrl]:
+        """Only those of a live Event are sampled; nothing is asked here."""
+        key = UUID(channel.id)
+        read = (await self._channels.of({key: channel.version})).get(key)
+        states = await self._points.of_points(key) if live and read is not None and read.points else {}
+        return [_point_url(point, state_of(point, states)) for point in read.points] if read is not None else ()
+
+    async def _record(self, kind: str, key: UUID | None) -> RecordRow | None:
+        return await self._history.at(None).find(kind, key) if key is not None else None
+
+
+def _point_url(point: WatchedPoint, state: PointState | None) -> PublishingPointUrl:
+    if state is None:
+        return PublishingPointUrl(point.shown)
+    return PublishingPointUrl(point.shown, state.state, state.has_started, state.last_updated, state.receiving)
 
 
 def playback_request(query: PlaybackQuery) -> PlaybackRequest:

@@ -13,7 +13,8 @@ from api.kernel.pages import FreshQuery, PageQuery
 from api.kernel.parsing import parse_json
 from api.kernel.wire import Between, Flag, Instant, Integer, Label, Listed, Name, NamedInt, Text, Wire
 from domain.kernel.errors import FieldError, Malformed
-from domain.media_event.values import EventState, Mp4State, ProvisionState
+from domain.media_event.values import EventState, Mp4State
+from domain.provision.values import ProvisionState
 from projections.media_event.filters import ORDER_COLUMNS
 
 State = Annotated[EventState, NamedInt(EventState)]
@@ -94,7 +95,7 @@ class EventFields(Wire):
     )
     additional_streaming_options: Text | None = Field(
         default=None,
-        description='Options for a streaming server; stored, not read. null or "" clears them.',
+        description='Options for the encoders of the channel; those that no encoder knows are left out. null or "" clears them.',
     )
     task_engine_json: JsonText | None = Field(
         default=None,
@@ -111,13 +112,14 @@ class EventFields(Wire):
     category_id: UUID | None = Field(default=None, description="The category, which must exist. null removes it.")
     channel_id: UUID | None = Field(
         default=None,
-        description="The channel, which must exist. null removes it. Not changed in the states 1, 2 and 24.",
+        description="The channel, which must exist. null removes it. Not changed in the states 1, 2, 24 and while PROVISIONING.",
     )
     flow_id: UUID | None = Field(default=None, description="The flow for playback on demand, which must exist. null removes it.")
     remixflow_id: UUID | None = Field(default=None, description="The flow for remixes, which must exist. null removes it.")
     infrastructure_profile_id: UUID | None = Field(
         default=None,
-        description="The infrastructure profile, which must exist. null removes it. Not changed in the states 1, 2 and 24.",
+        description="The infrastructure profile, which must exist. null removes it. Not changed in the states 1, 2, 24 and while "
+        "PROVISIONING.",
     )
     archiverflow_id: UUID | None = Field(
         default=None,
@@ -155,11 +157,11 @@ class EventFields(Wire):
     archiver_end: Instant | None = Field(default=None, description="End of the recording. null clears it.")
     auto_start: Flag | None = Field(
         default=None,
-        description="Whether the Event starts at `scheduledStart`; stored, not acted on. null means false; default false.",
+        description="Whether the Event starts at `scheduledStart`. null means false; default false.",
     )
     auto_end: Flag | None = Field(
         default=None,
-        description="Whether the Event stops at `scheduledEnd`; stored, not acted on. null means false; default false.",
+        description="Whether the Event stops at `scheduledEnd`. null means false; default false.",
     )
     auto_provision_infrastructure: Flag | None = Field(
         default=None,
@@ -176,7 +178,7 @@ class EventFields(Wire):
     )
     auto_publish: Flag | None = Field(
         default=None,
-        description="Whether the Event is public from its start; stored, not acted on. null means false; default false.",
+        description="Whether the Event is public when it starts at `scheduledStart`. null means false; default false.",
     )
     auto_start_publications: Flag | None = Field(
         default=None,
@@ -185,7 +187,7 @@ class EventFields(Wire):
     auto_expire_publishing_points: Flag | None = Field(
         default=None,
         description=(
-            "Whether the Event is restarted when all publishing points fail; stored, not shown. null means false; default false."
+            "Whether the encoders start again when all publishing points fail; not shown. null means false; default false."
         ),
     )
     vod_enable_drm: Flag | None = Field(
@@ -309,7 +311,7 @@ class EventListQuery(PageQuery):
     )
     provision_state: Annotated[tuple[Provision, ...], Listed] = Field(
         default=(),
-        description="Events in any of these provisioning states, by number or name, comma separated; no Event has one.",
+        description="Events in any of these provisioning states, by number or name, comma separated.",
     )
     tags: Annotated[tuple[str, ...], Listed] = Field(
         default=(),

@@ -14,6 +14,7 @@ from api.kernel.wire import Instant, Wire
 from api.media.category.responses import Category, CategoryProperty
 from api.media.event.requests import Mp4, State
 from api.media.event.video import Video
+from api.media.provision.responses import ProvisionSummary
 from domain.media_event.playback import flow_configuration, thumbnail_url
 from domain.media_event.row import EventRow
 from domain.records.row import RecordRow
@@ -156,7 +157,9 @@ class Event(Wire):
     )
     category: str | None = Field(description="The label of the first of `categories`; null without one.")
     category_id: UUID | None = Field(description="The first of `categories`; null without one.")
-    provision_info: dict[str, Any] | None = Field(description="Always null.")
+    provision_info: ProvisionSummary | None = Field(
+        description="The infrastructure of the Event, without `resourcesJson`; null when it was never provisioned."
+    )
     archiver_capture_id: str = Field(description='Always "".')
     archiver_profile_id: str = Field(description='Always "".')
     video: Video | None = Field(description="The addresses for playback; null unless `processVideo` is true.")
@@ -244,7 +247,7 @@ class Event(Wire):
                 "categories": categories,
                 "category": categories[0].label if categories else None,
                 "category_id": details.category_ids[0] if details.category_ids else None,
-                "provision_info": None,
+                "provision_info": None if details.provision is None else ProvisionSummary.of(row.id, details.provision),
                 "archiver_capture_id": "",
                 "archiver_profile_id": "",
                 "video": video,

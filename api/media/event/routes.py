@@ -28,6 +28,7 @@ from api.media.event.responses import Event, EventCollection, ExternalIdCheck
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.media_event.aggregate import MediaEvent
+from domain.media_event.deletion import EventDeletion
 from domain.media_event.handlers import EventHandlers
 from projections.media_event.filters import EventFilter
 from projections.media_event.queries import EventQueries
@@ -101,9 +102,9 @@ async def change_event_protection(
 
 
 @routes.delete("/{id}", WRITE, response_model=Event, respond=event_written)
-async def delete_event(request: Request, id: UUID, handlers: EventHandlers) -> Outcome[MediaEvent]:
-    """Delete an Event. It keeps its history and can be restored."""
-    return await handlers.delete_event(id, invocation=request.invocation)
+async def delete_event(request: Request, id: UUID, deletion: EventDeletion) -> Outcome[MediaEvent]:
+    """Delete an Event. It keeps its history and can be restored. Its infrastructure is terminated."""
+    return await deletion.delete(id, invocation=request.invocation)
 
 
 @routes.put("/restore/{id}", WRITE, response_model=Event, respond=event_written)

@@ -72,13 +72,13 @@ class RequestedStreamTime(Wire):
 
 
 class PublishingPointUrl(Wire):
-    """A publishing point of the channel."""
+    """A publishing point of the channel, and what its server said in the last seconds, while the Event is live."""
 
-    url: str = Field(description="The address to which an encoder sends its stream.")
-    state: str = Field(description='Always "": nothing is probed.')
-    has_started: bool = Field(description="Always false: nothing is probed.")
-    last_updated: Instant | None = Field(description="Always null: nothing is probed.")
-    receiving_data: bool = Field(description="Always false: nothing is probed.")
+    url: str = Field(description="The address to which an encoder sends its stream, without user info, query and secrets.")
+    state: str = Field(description="What the server calls its state, such as `started`; `unknown`: it was not heard of.")
+    has_started: bool = Field(description="Whether the state is `started`.")
+    last_updated: Instant | None = Field(description="The last time that the server told; null if it told none.")
+    receiving_data: bool = Field(description="Whether data came in the last seconds.")
 
     @classmethod
     def of(cls, point: playback.PublishingPointUrl) -> PublishingPointUrl:

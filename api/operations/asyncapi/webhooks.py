@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from domain.media_event.values import EventState, Mp4State, ProvisionState
+from domain.media_event.values import EventState, Mp4State
+from domain.provision.values import ProvisionState
 from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
 from workers.webhooks.policy import Action
 
