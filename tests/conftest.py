@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+
+gc.disable()  # until all is imported and collected: `pytest_collection`
+
 import os
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator

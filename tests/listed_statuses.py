@@ -26,7 +26,7 @@ class ListedStatuses:
     def __init__(self, log: RequestLog) -> None:
         self._log = log
 
-    def wants(self, method: str, status: int) -> bool:
+    def wants(self, method: str, status: int, *, routine: bool) -> bool:
         return True
 
     def add(self, request: Request, *, status: int, seconds: float) -> None:
@@ -34,7 +34,7 @@ class ListedStatuses:
         listed = LISTED.get((method, request.path.replace("{+", "{")))
         if listed is not None and status not in {*listed, *_NOBODYS}:
             raise UnlistedStatus(f"{method} {request.path} gives {status} and lists {sorted(listed)}")
-        if self._log.wants(request.method, status):
+        if self._log.wants(request.method, status, routine=False):
             self._log.add(request, status=status, seconds=seconds)
 
     def flush(self) -> None:

@@ -16,6 +16,8 @@ _PACKAGES: Final = {
     "chromium": "chromium",
 }
 """Of Debian and Ubuntu, by program."""
+_REMEDIES: Final = {"terraform": "from developer.hashicorp.com, or OpenTofu as a link of this name"}
+"""Of programs that are in no package."""
 _MISSING: Final = "not found: "
 
 
@@ -23,7 +25,7 @@ def program(name: str) -> str:
     """Its path. Ends the test where it is not installed."""
     found = which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin") or which(name)
     if found is None:
-        not_run(name, f"apt-get install {_PACKAGES.get(name, name)}")
+        not_run(name, _REMEDIES.get(name) or f"apt-get install {_PACKAGES.get(name, name)}")
     return found
 
 

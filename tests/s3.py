@@ -6,6 +6,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from shutil import which
 from time import monotonic, sleep
@@ -80,10 +81,16 @@ def new_bucket(endpoint: str, *, prefix: str = "media/root") -> BucketAddress:
 
 
 def client(address: BucketAddress):  # type: ignore[no-untyped-def]
+    return _client(address.endpoint, address.region)
+
+
+@cache
+def _client(endpoint: str | None, region: str):  # type: ignore[no-untyped-def]
+    """To make one takes longer than a test: it reads the description of the service."""
     return boto3.session.Session().client(
         "s3",
-        endpoint_url=address.endpoint,
-        region_name=address.region,
+        endpoint_url=endpoint,
+        region_name=region,
         aws_access_key_id=KEY,
         aws_secret_access_key=SECRET,
     )

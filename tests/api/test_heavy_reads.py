@@ -13,6 +13,7 @@ import pytest
 from api.wiring.core import Core
 from projections.kernel.database import Database
 from tests.api.asking import add
+from tests.conftest import introduce
 
 READERS = 9
 WAITING = "SELECT count(*) >= %s FROM pg_stat_activity WHERE application_name = 'medialedger' AND wait_event_type = 'Lock'"
@@ -45,14 +46,16 @@ async def test_nine_heavy_reads_take_no_connection_of_others(
     http: httpx.AsyncClient, inner: Core, database_url: str, path: str, table: str
 ) -> None:
     key = (await add(http))["id"]
+    other = {"API-KEY": await introduce(inner, "other", "viewer")}
     async with locked(database_url, table):
         readers = [asyncio.create_task(http.get(path)) for _ in range(READERS)]
-        await stuck(database_url, 4)
+        await stuck(database_url, 2)  # half of the connections for lists
         inner.directory.invalidate()  # the next request authenticates from the database
         added = await http.post("/api/event/", json={"title": "beside them"})
         assert added.status_code == 200
         assert (await http.get(f"/api/event/{key}")).status_code == 200
         assert (await http.get("/readyz")).status_code == 200
+        assert (await http.get("/api/event/", headers=other)).json()["totalCount"] == 2, "another client's list does not wait"
     answers = await asyncio.gather(*readers)
     assert {answer.status_code for answer in answers} <= {200, 204}
 

@@ -213,7 +213,7 @@ async def test_ten_megabytes_are_413_to_every_write(http: httpx.AsyncClient, inn
             yield b" " * 500_000
 
     for name, declaration in DECLARATIONS.items():
-        if declaration.method != "GET":
+        if declaration.method != "GET" and not declaration.path.startswith("/origin/"):  # which takes segments of any size
             answer = await send(http, declaration, address(declaration, ids), huge)
             refused(answer, name)
             assert answer.status_code == 413, name

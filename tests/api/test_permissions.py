@@ -129,6 +129,13 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/infrastructureprofile/{id}": READ,
     "GET /api/infrastructureprofile/reference/": READ,
     "GET /api/infrastructureprofile/resources/{id}": READ,
+    "POST /api/provision/{eventId}": WRITE,
+    "GET /api/provision/{eventId}": READ,
+    "GET /api/provision/resources/{eventId}": READ,
+    "DELETE /api/provision/{eventId}": WRITE,
+    "DELETE /api/provision/reset/{eventId}": WRITE,
+    "GET /api/health/live/dynamic/stream/notprovisioned/": READ,
+    "GET /api/health/live/dynamic/stream/notterminated/": READ,
     "GET /api/provision/compare/": READ,
     "GET /api/provision/compare/{channelId}": READ,
     "POST /api/webhook/": WRITE,
@@ -173,6 +180,11 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/log/usermanagement/": AUDIT,
     "GET /api/log/{id}": READ,
     "GET /api/health/live/stream/notlive2vod/": READ,
+    "GET /api/health/live/stream/notstarted/": READ,
+    "GET /api/health/live/stream/notstopped/": READ,
+    "GET /api/health/live/stream/": READ,
+    "GET /api/health/live/stream/{channelId}": READ,
+    "GET /api/health/live/stream/event/{eventId}": READ,
     "GET /api/health/": READ,
     "GET /api/health/version": READ,
     "GET /api/audit/events/": AUDIT,
@@ -203,6 +215,12 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /readyz": OPEN,
     "GET /media/{contentId}/{+file}": OPEN,
     "OPTIONS /media/{contentId}/{+file}": OPEN,
+    "GET /origin/live/{name}/{+file}": OPEN,
+    "OPTIONS /origin/live/{name}/{+file}": OPEN,
+    "PUT /origin/live/{name}/{+file}": OPEN,
+    "POST /origin/live/{name}/{+file}": OPEN,
+    "DELETE /origin/live/{name}/{+file}": OPEN,
+    "DELETE /origin/live/{name}": OPEN,
     "GET /metrics": OPEN,
     "GET /asyncapi.json": OPEN,
 }
@@ -249,12 +267,12 @@ async def ask(caller: httpx.AsyncClient, name: str, headers: dict[str, str]) -> 
 
 
 def answered(answer: httpx.Response, name: str) -> None:
-    """Whatever the key is; where a job or a file is named, it is an unknown one."""
+    """Whatever the key is; where a job, a file or a live stream is named, it is an unknown one."""
     if "{job_id}" in name:
         assert engine_error(answer, 400)
     elif name.startswith("OPTIONS "):
         assert answer.status_code == 204, name
-    elif "{+file}" in name:
+    elif "{+file}" in name or " /origin/" in name:
         assert_problem(answer, 404)
     else:
         assert answer.status_code == 200, name

@@ -62,7 +62,9 @@ def test_every_task_is_started_where_its_end_is_reported() -> None:
         *("api/cli/database.py: _start", "api/cli/serving.py: _stop", "api/cli/load_sample.py: all"),
         *("api/cli/supervisor.py: start", "api/cli/supervisor.py: stop"),
         *("api/http/streaming.py: send", "workers/adapters/kafka/relay.py: _fill"),
+        "workers/adapters/encoders/fetched.py: head",
         *("workers/jobs/workflows/capture/recorder.py: record", "workers/jobs/workflows/capture/fetcher.py: run"),
+        *("api/http/incoming.py: __aiter__", "api/http/incoming.py: _next"),
     }
     starting = ("create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe")
 

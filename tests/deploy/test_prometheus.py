@@ -73,6 +73,10 @@ CASES: Final = {
     "MedialedgerDeliveriesLate": one("medialedger_deliveries_oldest_seconds", "1000x60", "100x60"),
     "MedialedgerReceiverDown": one('medialedger_delivery_endpoints{phase="resting"}', "1x60", "0x60"),
     "MedialedgerDeliveriesFailed": one('medialedger_delivery_attempts_total{outcome="failed",answer="5xx"}', "0+1x60", "5x60"),
+    "MedialedgerEventsLate": one('medialedger_events_due{action="start"}', "3x60", "0x60"),
+    "MedialedgerSessionsDown": one('medialedger_sessions{kind="encoder",state="waiting"}', "1x60", "0x60"),
+    "MedialedgerSessionsSilent": one('medialedger_session_silent_seconds{kind="encoder"}', "90x60", "2x60"),
+    "MedialedgerSessionsGivenUp": one('medialedger_sessions_given_up_total{kind="encoder"}', "0+1x60", "5x60"),
     "MedialedgerJobsWait": one("medialedger_jobs_oldest_queued_seconds", "7200x60", "60x60"),
     "MedialedgerNoStepWorkers": one(
         "medialedger_step_workers", "0x60", "1x60", **{'medialedger_steps{queue="work",state="ready"}': "2x60"}
@@ -91,6 +95,8 @@ CASES: Final = {
     "MedialedgerLoopBlocked": _slow("medialedger_event_loop_delay_seconds"),
     "MedialedgerRestarts": one("medialedger_process_restarts_total", "0+1x60", "4x60"),
     "MedialedgerTaskFaults": one('medialedger_task_faults_total{task="webhooks"}', "0+1x60", "5x60"),
+    "MedialedgerPointsOffAir": one('medialedger_points{state="unknown"}', "1x60", "0x60"),
+    "MedialedgerProberLate": _slow("medialedger_point_sample_late_seconds"),
 }
 
 

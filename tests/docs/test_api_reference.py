@@ -15,7 +15,8 @@ from api.http.openapi import describe
 from api.wiring.services import ROUTES
 from domain.drm.systems import DrmSystem
 from domain.job.values import JobState, Severity
-from domain.media_event.values import EventDetails, EventState, Mp4State, ProvisionState
+from domain.media_event.values import EventDetails, EventState, Mp4State
+from domain.provision.values import ProvisionState
 from domain.records.kinds.setting import EngineSettings
 from tests.platform.waiting import ROOT
 from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
@@ -37,7 +38,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "Channels": ("channels",),
     "Flows": ("flows",),
     "Infrastructure Profiles": ("infrastructure-profiles",),
-    "Provisioning": ("infrastructure-profiles",),
+    "Provisioning": ("provisioning", "infrastructure-profiles"),
     "Archiver streams": ("archiver-streams",),
     "Webhooks": ("webhooks",),
     "Logs": ("logs",),

@@ -129,6 +129,11 @@ _EXPECTED = (
     rf"{_INSTANT}  INFO   worker  task 1  The task probe is completed: .*",
     rf"{_INSTANT}  INFO   worker  The job is completed",
     r"\d+  probe_media  completed  False",
+    "News  LIVE_PUBLISHED  News",
+    r"watch http://127\.0\.0\.1:\d+/origin/live/news/master\.m3u8 or http://\S+/manifest\.mpd",
+    "STOPPED",
+    "News  VOD_PUBLIC  AVAILABLE",
+    r"200  application/vnd\.apple\.mpegurl",
     r"True  \d+  None",
 )
 """The tour's first lines, down to the sample."""

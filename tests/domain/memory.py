@@ -258,6 +258,9 @@ class MemoryEvents:
         found = [row for row in self._rows() if row.details.ref_id == reference_id]
         return max(found, key=lambda row: (row.date_created, row.id), default=None)
 
+    async def on_air(self, channel_id: UUID) -> EventRow | None:
+        return next((row for row in self._rows() if row.details.on_air_channel_id == channel_id), None)
+
 
 class MemoryVault:
     """The twin of the vault. It really encrypts."""
@@ -365,6 +368,9 @@ class Memory:
     @property
     def topics(self) -> list[str]:
         return [one.event.TOPIC for one in self.log.entries[self._seen :]]
+
+    async def load(self, stream: str) -> AggregateRoot | None:
+        return self.log.load(stream)
 
     def meanwhile(self, *commands: Command[Any]) -> None:
         """Somebody else's commands, between the next decision and its append."""

@@ -32,6 +32,8 @@ from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-these-tests"
 CLIENTS = 8
+_PAUSE = 0.04
+"""Seconds between the requests of a client. Without it the processor decides how much is written during a restart."""
 
 
 class Kills(NamedTuple):
@@ -102,6 +104,7 @@ class Load:
             event = await self._carried_through(write)
             self.acknowledged[title] = event
             self.latest[event] = title
+            await asyncio.sleep(_PAUSE)
 
     async def _carried_through(self, write: Write) -> str:
         while True:
@@ -118,7 +121,7 @@ class Load:
                 return str(answer.json()["id"])
             assert answer is None or answer.status_code == 503, answer.text
             self.repeated += 1
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(_PAUSE)
 
 
 class Witness:

@@ -9,7 +9,7 @@ import uvloop
 
 from api.cli.serving import Server, server_config
 from api.cli.sockets import ACCEPTED_AT_ONCE
-from api.http.connections import ConnectionLimits, Connections
+from api.http.connection_limits import ConnectionLimits, Connections
 from tests.api.http.toy import Toy
 
 WAITING = 100

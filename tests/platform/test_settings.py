@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from api.wiring.settings import MASK, VARIABLES, Settings, SettingsError
+from api.wiring.settings import VARIABLES, Settings, SettingsError
+from api.wiring.settings_listing import MASK
 from workers.ports import BucketAddress
 
 ADMIN_KEY = "a-very-secret-admin-key"
@@ -183,5 +184,5 @@ def test_half_of_a_key_is_refused() -> None:
 
 def test_media_are_served_where_that_is_said_or_the_product_is_complete() -> None:
     assert Settings.from_env({}).media_serve is None
-    assert Settings.from_env({}).serving_media().media_serve is True
-    assert Settings.from_env({"MEDIALEDGER_MEDIA_SERVE": "off"}).serving_media().media_serve is False
+    assert Settings.from_env({}).complete().media_serve is True
+    assert Settings.from_env({"MEDIALEDGER_MEDIA_SERVE": "off"}).complete().media_serve is False

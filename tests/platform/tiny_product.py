@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from api.cli.database import start_database
 from api.cli.home import create_home, lock_home
 from api.cli.serving import serve
-from api.http.connections import Connections
+from api.http.connection_limits import Connections
 from api.http.response import Response
 from api.http.streaming import EVENT_STREAM, OpenStreams
 from api.kernel.request import Request

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 
@@ -16,9 +16,19 @@ ROOT = Path(__file__).parents[2]
 def until(condition: Callable[[], object], *, seconds: float = 120) -> None:
     deadline = monotonic() + seconds
     pause = threading.Event()
-    while not condition():
+    for length in pauses():
+        if condition():
+            return
         assert monotonic() < deadline, f"not within {seconds} s"
-        pause.wait(0.01)
+        pause.wait(length)
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between looks at a condition: more and more, for each look takes the processor from what is waited for."""
+    length = 0.005
+    while True:
+        yield length
+        length = min(1.2 * length, 0.05)
 
 
 def python(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:

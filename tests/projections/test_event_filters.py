@@ -11,7 +11,8 @@ import pytest
 
 from api.wiring.core import Core
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent, RestoreEvent
-from domain.media_event.values import EventState, ProvisionState
+from domain.media_event.values import EventState
+from domain.provision.values import ProvisionState
 from domain.records.kinds.category import Category
 from domain.records.kinds.channel import Channel
 from domain.records.kinds.event_type import EventType

@@ -52,6 +52,9 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
         "tag_ids": (UUID(int=3),),
         "scheduled_start": LATER,
         "scheduled_end": LATER + timedelta(hours=2),
+        "auto_end": True,
+        "scheduled_provision_at": NOON,
+        "scheduled_terminate_at": LATER,
         **links,
     }
     for kind, number in ((Room, 10), (EventType, 11), (Tag, 3)):
@@ -84,6 +87,14 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
         "date_modified": LATER,
         "shown_version": 2,
         "vod_due_at": LATER + timedelta(hours=2),
+        "start_due_at": None,
+        "provision_state": None,
+        "provision_due_at": NOON,
+        "termination_due_at": None,
+        "auto_start_at": None,
+        "auto_end_at": LATER + timedelta(hours=2),
+        "on_air_channel_id": None,
+        "on_air_version": None,
         "search_text": f"grüße\x1fr/1\x1fx\x1f{key}\x1flong",
     }
     details = EventDetails.model_validate_json(document)

@@ -23,18 +23,26 @@ from domain.media_event.commands import (
     ChangeEventProtection,
     ChangeEventState,
     DeleteEvent,
+    EndEventOnSchedule,
     EndVodJob,
     Expectation,
     ForceNotification,
     ForceStopEvent,
     MoveVodJob,
+    RecordAudioInputs,
+    RecordEncoderFailure,
+    RecordEncoderStart,
+    RecordEncoderStop,
+    ReleaseChannel,
     Replacement,
     RestoreEvent,
     ResumeVodJob,
+    StartEventOnSchedule,
     StartVodJob,
     SyncVodMetadata,
+    TakeChannel,
 )
-from domain.media_event.values import EventState, Mp4State, Particulars, VodFile, VodJobEnd, VodResult, VodWorkflow
+from domain.media_event.values import AudioInput, EventState, Mp4State, Particulars, VodFile, VodJobEnd, VodResult, VodWorkflow
 from domain.records.configured import ConfiguredRecord, SentConfiguration
 from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 
@@ -86,6 +94,20 @@ def _vod_job_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
     )
 
 
+def _encoding_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
+    """Any order, and any report of a session."""
+    sessions, versions = st.integers(1, 3), st.integers(1, 9)
+    inputs = st.lists(st.builds(AudioInput, id=texts), max_size=2)
+    return st.one_of(
+        st.builds(TakeChannel, st.just(key), keys, versions),
+        st.builds(ReleaseChannel, st.just(key), keys),
+        st.builds(RecordEncoderStart, st.just(key), sessions),
+        st.builds(RecordEncoderStop, st.just(key), sessions, texts),
+        st.builds(RecordEncoderFailure, st.just(key), versions, st.none() | sessions, texts),
+        st.builds(RecordAudioInputs, st.just(key), inputs),
+    )
+
+
 @cache
 def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
     """Anything that may be asked of one Event."""
@@ -99,7 +121,10 @@ def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
         st.builds(ForceNotification, st.just(key)),
         st.builds(DeleteEvent, st.just(key)),
         st.builds(RestoreEvent, st.just(key)),
+        st.builds(StartEventOnSchedule, st.just(key), moments, st.none() | moments),
+        st.builds(EndEventOnSchedule, st.just(key), moments),
         _vod_job_commands(key),
+        _encoding_commands(key),
     )
 
 

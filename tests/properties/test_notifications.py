@@ -38,8 +38,9 @@ FLAG_OF = {
     "mp4_state": "mp4StateChanged",
     "thumbnail": "thumbnailChanged",
     "capturing_live2_vod": "capturingLive2VodFlagChanged",
+    "audio_inputs": "audioChanged",
 }
-NOT_SHOWN = {"vod_job", "vod_file"}
+NOT_SHOWN = {"vod_job", "vod_file", "encoding"}
 OF_STATES = {"actual_live_start", "actual_live_end"}
 OF_PUBLICATION = {"published_start", "published_end"}
 FLAGS = [

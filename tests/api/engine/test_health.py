@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import Core
 from domain.job.values import JobState
-from projections.consumers.leases import ShardLeases
+from projections.consumers.leases import MemberState, ShardLeases
 from projections.job.counts import JobCounts
 from projections.kernel.database import Database
 from tests.api.asking import engine_error
@@ -45,6 +45,7 @@ async def test_without_jobs_all_counts_are_zero(engine: httpx.AsyncClient) -> No
         "queues": dict.fromkeys(("work", "windows_capture", "scheduler", "controller", "callback"), NOTHING),
         "tasks": {"failed": 0, "pending": 0, "processed": 0},
         "jobs": {**dict.fromkeys(states, 0), "max_jobs": 2, "priority_slots": 0},
+        "warnings": [],
     }
 
 
@@ -77,8 +78,8 @@ async def test_queues_count_workers_and_waiting_work(engine: httpx.AsyncClient, 
         " FROM generate_series(0, 9) AS n"
     )
     for name, busy in (("work", 2), ("work", 1), ("controller", 0)):
-        await ShardLeases(inner.database, name, shards=0, member=uuid4()).hold(busy=busy)
-    await ShardLeases(inner.database, "scheduler", shards=0, member=uuid4()).hold(busy=1)
+        await ShardLeases(inner.database, name, shards=0, member=uuid4()).hold(MemberState(busy))
+    await ShardLeases(inner.database, "scheduler", shards=0, member=uuid4()).hold(MemberState(1))
     await inner.database.execute("UPDATE consumer_members SET seen_at = now() - interval '1 minute' WHERE consumer = 'scheduler'")
     assert (await health(engine))["queues"] == {
         "work": {"workers": 2, "working": 3, "pending": 1},
@@ -104,6 +105,20 @@ async def test_an_unforeseen_fault_is_500_with_an_error(inner: Core, database_ur
     elsewhere = Database(make_conninfo(database_url, dbname="postgres"), size=1)
     async with elsewhere, serving(inner, database_url, lambda _: {JobCounts: JobCounts(elsewhere)}) as http:
         assert engine_error(await http.get("/engine/health", headers={"client": "other"}), 500)
+
+
+async def test_it_says_what_is_less_safe_on_the_machines_of_workers(engine: httpx.AsyncClient, inner: Core) -> None:
+    for host, queue, warning in (
+        ("b", "work", "open"),
+        ("b", "windows_capture", "open"),
+        ("a", "work", None),
+        ("c", "relay", "other"),
+    ):
+        member = ShardLeases(inner.database, queue, shards=0, member=uuid4(), host=host)
+        await member.hold(MemberState(warning=warning))
+    assert (await health(engine))["warnings"] == ["b: open"]
+    await inner.database.execute("UPDATE consumer_members SET seen_at = now() - interval '1 minute'")
+    assert (await health(engine))["warnings"] == []
 
 
 async def test_health_needs_a_key_with_the_role(engine: httpx.AsyncClient, inner: Core) -> None:

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from api.http.connections import ConnectionLimits, Connections, LimitedConfig, LimitedConnection, LimitedServer
+from api.http.connection_limits import ConnectionLimits, Connections
+from api.http.connections import LimitedConfig, LimitedConnection, LimitedServer
 from api.http.hosts import Hosts
 from api.http.proxies import Proxies
 from tests.api.http.toy import ID, SECRET, Toy

@@ -9,7 +9,8 @@ import httpx
 import pytest
 from prometheus_client import generate_latest
 
-from api.kernel.log import JsonFormatter
+from api.kernel.log import JsonFormatter, RequestLog
+from domain.kernel.clock import system_clock
 from tests.api.http.toy import ID, SECRET, Toy
 
 
@@ -95,3 +96,10 @@ def test_the_formatter_writes_one_json_line_with_extras() -> None:
         "t",
     )
     assert "ValueError: broken" in fields["exception"]
+
+
+def test_calls_that_come_several_times_a_second_are_logged_when_they_fail(toy: Toy) -> None:
+    """Segments of live streams, for example."""
+    assert [toy.log.wants("PUT", status, routine=True) for status in (201, 204, 304, 401, 507)] == [False, False, False, True, True]
+    assert toy.log.wants("PUT", 201, routine=False)
+    assert RequestLog(toy.stream, clock=system_clock, reads=True).wants("PUT", 201, routine=True)

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from api.http.connections import ConnectionLimits
+from api.http.connection_limits import ConnectionLimits
 from api.http.proxies import Proxies
 from tests.api.http.test_connections import GET, KEY, Listening, _answer
 from tests.api.http.toy import Toy

@@ -10,7 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from api.http.auth import OPEN
-from api.http.connections import ConnectionLimits, LimitedConnection, drop_unsent
+from api.http.connection_limits import ConnectionLimits
+from api.http.connections import LimitedConnection, drop_unsent
 from api.http.response import Response
 from api.http.router import Router
 from api.http.unsent import EXTENSION, PIECE, NoRoom, UnsentBodies

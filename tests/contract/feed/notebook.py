@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 
 from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
-from projections.consumers.leases import Assignment, Fault, ShardLeases
+from projections.consumers.leases import IDLE, Assignment, MemberState, ShardLeases
 from projections.log.reader import LoggedEvent
 from tests.contract.feed.transports import KINDS, Transport
 from workers.kernel.consumer import Consumer
@@ -69,7 +69,7 @@ class Notebook:
 class _Frozen(ShardLeases):
     """Of a process that is frozen as a whole: nothing of it renews the leases."""
 
-    async def renew(self, *, busy: int = 0, fault: Fault | None = None) -> Assignment:
+    async def renew(self, state: MemberState = IDLE) -> Assignment:
         return await asyncio.Future()
 
 

@@ -21,8 +21,9 @@ from projections.log.reader import head
 from tests.contract.feed.transports import Transport
 from tests.workers.outcomes.owned_jobs import OUTPUT, accept, complete, names, owned, rename
 from workers.kernel.consumer import Consumer
+from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
-from workers.outcomes.order_worker import OrderWorker
+from workers.outcomes.owner_commands import OwnerCommands
 from workers.outcomes.policy import CONSUMER, OutcomeOrders
 
 JOBS = range(1, 13)
@@ -47,7 +48,8 @@ async def running(inner: Core, transport: Transport, *, kind: type[OutcomeOrders
     handler = kind(inner.streams, mapper=EventMapper(inner.catalogue), wake=waker.wake)
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4(), lease=1.0)
     consumer = Consumer(inner.database, leases, feed=transport.feed(kinds={Job.KIND}, limit=7), handler=handler)
-    worker = OrderWorker(Orders(inner.database, CONSUMER), inner.executor, owners={Room.KIND: rename}, waker=waker)
+    commands = OwnerCommands(inner.executor, owners={Room.KIND: rename})
+    worker = OrderWorker(Orders(inner.database, CONSUMER), commands.carry_out, waker=waker)
     await consumer.start()
     await worker.start()
     try:

@@ -12,6 +12,7 @@ from domain.kernel.event import DomainEvent
 from domain.media_event import events
 from domain.media_event.commands import AmendEvent, Expectation, Replacement
 from domain.media_event.values import EventDetails, EventState, Mp4State, Particulars, Trigger
+from domain.provision.values import ProvisionState, ProvisionSummary
 from tests.domain.media_event.events_given import HALL, KEY, NIL, PLAZA, an_event, deleted, in_state, nothing
 from tests.domain.scenario import NOW, THEN, fact
 
@@ -215,11 +216,14 @@ def test_channel_and_profile_change_in_every_other_state(state: EventState) -> N
     in_state(state).when(sets(**HELD)).then(*changed)
 
 
-def test_channel_and_profile_do_not_change_while_provisioning() -> None:
-    root = an_event().root
+@pytest.mark.parametrize("state", ProvisionState)
+def test_channel_and_profile_do_not_change_while_provisioning(state: ProvisionState) -> None:
+    provision = ProvisionSummary(state=state, infrastructure_key="k", provisioned_at=NOW)
+    root = an_event(fact(events.ProvisionStateChanged, provision=provision)).root
     assert root is not None
-    root.amend({**HELD, "title": "Semi-final"}, at=NOW, provisioning=True)
-    assert [event.facts() for event in root.collect_events() if isinstance(event, DomainEvent)] == [{"title": "Semi-final"}]
+    root.amend({**HELD, "title": "Semi-final"}, at=NOW)
+    changed = {name for event in root.collect_events() if isinstance(event, DomainEvent) for name in event.facts()}
+    assert changed == ({"title"} if state is ProvisionState.PROVISIONING else {"title", *HELD})
 
 
 def test_a_channel_can_be_cleared_only_after_the_stream() -> None:

@@ -15,6 +15,7 @@ from domain.kernel.ports import Invocation
 from domain.media_event import events as facts
 from domain.media_event.changes import EventChanges, PatchStep, TagName
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.media_event.deletion import EventDeletion
 from domain.media_event.handlers import EventHandlers
 from domain.media_event.values import EventState, Mp4State, Trigger
 from domain.records.configured import SentConfiguration
@@ -24,7 +25,7 @@ from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
 from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.domain.memory import Memory
-from tests.domain.scenario import fact
+from tests.domain.scenario import NOW, fact
 
 KEY, HALL, SKI, NEWS, FREE = (UUID(int=number) for number in range(1, 6))
 ME = Invocation.by("me")
@@ -320,7 +321,7 @@ class TestOtherUseCases:
         await handlers.change_event_state(KEY, EventState.VOD_PRIVATE, invocation=ME)
         await handlers.change_event_protection(KEY, EventState.VOD_PUBLIC, invocation=ME)
         await handlers.force_notification(KEY, invocation=ME)
-        await handlers.delete_event(KEY, invocation=ME)
+        await EventDeletion(memory.executor, memory.load, clock=lambda: NOW).delete(KEY, invocation=ME)
         await handlers.restore_event(KEY, invocation=ME)
         assert memory.topics == [
             "event.state_changed",

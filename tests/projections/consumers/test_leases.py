@@ -9,7 +9,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from api.wiring.core import Core
-from projections.consumers.leases import Fault, LeaseLost, ShardLease, ShardLeases, shard_of
+from projections.consumers.leases import Fault, LeaseLost, MemberState, ShardLease, ShardLeases, shard_of
 from projections.consumers.timeline import begin_epoch
 from tests.projections.log.helpers import rows
 
@@ -96,7 +96,7 @@ async def test_a_member_that_leaves_releases_all_and_is_not_counted(inner: Core,
     await first.start()
     await first.hold()
     await first.leave()
-    assert len((await second.hold(busy=3)).leases) == 4
+    assert len((await second.hold(MemberState(3))).leases) == 4
     assert rows(database_url, "SELECT host, busy FROM consumer_members") == [("host-2", 3)]
 
 
@@ -114,7 +114,7 @@ async def test_a_renewal_keeps_what_is_held_and_takes_nothing(inner: Core, datab
     one, other = member(inner, 1, shards=2), member(inner, 2, shards=2)
     await one.start()
     held = await one.hold()
-    renewed = await one.renew(fault=Fault(time.monotonic() - 5, "away"))
+    renewed = await one.renew(MemberState(fault=Fault(time.monotonic() - 5, "away")))
     assert (renewed.leases, renewed.until >= held.until) == (held.leases, True)
     assert (await other.renew()).leases == {}
     assert rows(database_url, "SELECT count(*) FROM consumer_members WHERE fault = 'away' AND failing_since < now()") == [(1,)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -63,18 +64,33 @@ async def wire(database_url: str) -> AsyncIterator[Wire]:
         yield between
 
 
+@contextmanager
+def small_partitions(postgres: str, *, template: str) -> Iterator[str]:
+    """The address of a new database, whose log has one partition of 7 positions."""
+    with new_database(postgres, "partitions", template=template) as url:
+        as_superuser(url, f"SELECT log_make_partitions({SIZE}, {SIZE})")
+        yield url
+
+
+@asynccontextmanager
+async def process_on(small: str) -> AsyncIterator[Core]:
+    wired = core(small, role="medialedger_app", limits=LogLimits(partition=SIZE))
+    await wired.start()
+    try:
+        yield wired
+    finally:
+        await wired.stop()
+
+
 @pytest.fixture
 def small(postgres: str, migrated_template: str) -> Iterator[str]:
     """The address of a database of its own, whose log has one partition of 7 positions."""
-    with new_database(postgres, "partitions", template=migrated_template) as url:
-        as_superuser(url, f"SELECT log_make_partitions({SIZE}, {SIZE})")
+    with small_partitions(postgres, template=migrated_template) as url:
         yield url
 
 
 @pytest.fixture
 async def wired(small: str) -> AsyncIterator[Core]:
     """A process on it."""
-    wired = core(small, role="medialedger_app", limits=LogLimits(partition=SIZE))
-    await wired.start()
-    yield wired
-    await wired.stop()
+    async with process_on(small) as made:
+        yield made

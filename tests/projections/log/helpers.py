@@ -25,6 +25,7 @@ from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.statement import EventRow, WriteSet
 from projections.records.references import Links
+from tests.platform.waiting import pauses
 from tests.postgres import asked
 
 SOCKET = ".s.PGSQL.5432"
@@ -42,8 +43,10 @@ def one(stream: str, version: int = 1, *, claims: Sequence[Claim] = (), releases
 async def until(condition: Callable[[], object], *, seconds: float = 60) -> None:
     """The limit is for a machine that is busy with other work; it costs nothing where the condition comes true."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is watched is another process, or a part that has no event
-            await asyncio.sleep(0.005)
+        for pause in pauses():
+            if condition():
+                return
+            await asyncio.sleep(pause)
 
 
 def rows(conninfo: str, question: str, *parameters: object) -> list[TupleRow]:

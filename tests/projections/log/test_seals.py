@@ -21,6 +21,7 @@ from projections.audit.stored_log import StoredLog
 from projections.audit.verify import Verification, verify
 from projections.log.statement import WriteSet
 from tests.projections.feeding import as_superuser
+from tests.projections.log.conftest import process_on, small_partitions
 from tests.projections.log.helpers import event, rows
 
 
@@ -52,15 +53,32 @@ def lines_of(path: Path) -> Lines:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-@pytest.fixture
-async def log(wired: Core, small: str) -> str:
-    """The address of a log of partitions of 7 positions. Its commits have the events 1, 2 to 4, 5 to 9, 10 to 13, 14 and 15 to 16:
-    one reaches over two partitions, and one ends with its partition."""
+async def fill(wired: Core) -> None:
+    """Commits have the events 1, 2 to 4, 5 to 9, 10 to 13, 14 and 15 to 16: one reaches over two partitions of 7 positions, and one
+    ends with its partition."""
     for stream, count in (("a", 1), ("b", 3), ("c", 5), ("d", 4), ("e", 1), ("f", 2)):
         state = b"\xff\x00" if stream == "b" else b'{"title":"\xc3\xbc"}'
         await wired.appender.append(WriteSet([event(f"test:{stream}", version, state=state) for version in range(1, count + 1)]))
         await wired.partitions.make()
+
+
+@pytest.fixture
+async def log(wired: Core, small: str) -> str:
+    """The address of a log that is filled so."""
+    await fill(wired)
     return small
+
+
+@pytest.fixture(scope="module")
+async def file(postgres: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Its first partition, exported."""
+    path = tmp_path_factory.mktemp("exported") / "0.gz"
+    with small_partitions(postgres, template=migrated_template) as url:
+        async with process_on(url) as wired:
+            await fill(wired)
+        sealed(url)
+        exported(url, path, number=0)
+    return path.read_bytes()
 
 
 def test_full_partitions_are_sealed_once_the_oldest_first(log: str) -> None:
@@ -211,10 +229,9 @@ FORGERIES: dict[str, tuple[type[Exception], Callable[[Lines], Lines]]] = {
 
 
 @pytest.mark.parametrize(("kind", "forge"), FORGERIES.values(), ids=FORGERIES.keys())
-def test_a_forged_file_is_found(log: str, tmp_path: Path, kind: type[Exception], forge: Callable[[Lines], Lines]) -> None:
-    sealed(log)
+def test_a_forged_file_is_found(file: bytes, tmp_path: Path, kind: type[Exception], forge: Callable[[Lines], Lines]) -> None:
     path = tmp_path / "0.gz"
-    exported(log, path, number=0)
+    path.write_bytes(file)
     lines = lines_of(path)
     path.write_bytes(gzip.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines)))
     verify_file(path, seen=_ignore)
@@ -233,10 +250,8 @@ def test_a_forged_file_is_found(log: str, tmp_path: Path, kind: type[Exception],
         lambda all: all[:99] + b"x" + all[100:],
     ],
 )
-def test_a_damaged_file_is_found(log: str, tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
-    sealed(log)
+def test_a_damaged_file_is_found(file: bytes, tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "0.gz"
-    exported(log, path, number=0)
-    path.write_bytes(spoil(path.read_bytes()))
+    path.write_bytes(spoil(file))
     with pytest.raises((FileDamaged, LogDamaged)):
         verify_file(path, seen=_ignore)

@@ -29,6 +29,7 @@ from projections.deliveries.keys import CHANNEL, Source, shard_of
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.conftest import HandClock
+from tests.platform.waiting import pauses
 from workers.adapters.outbound_http import GuardedClient
 from workers.deliveries.sender import Sender
 
@@ -94,13 +95,13 @@ class Receiver:
 
 async def until(condition: Callable[[], Any], *, what: str = "") -> None:
     async with asyncio.timeout(PATIENCE):
-        while True:
+        for pause in pauses():
             found = condition()
             if asyncio.iscoroutine(found):
                 found = await found
             if found:
                 return
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause)
 
 
 @dataclass

@@ -8,7 +8,8 @@ from tests.workers.deliveries.world import WEBHOOKS, Row, World
 from workers.deliveries.retries import DELAYS
 from workers.deliveries.timer import SPARE
 
-HOURS, STEP, EVENTS = 6, 30, 5
+HOURS, STEP, EVENTS = 3, 30, 5
+"""The delay of two hours is over by then; the one after it, of five, would not be in six either."""
 
 
 def test_a_dead_receiver_costs_no_memory_for_deliveries_that_wait() -> None:

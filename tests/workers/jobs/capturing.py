@@ -16,6 +16,7 @@ from tests.workers.jobs.streamed import Streamed
 from workers.jobs.media_paths import MediaPaths
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.forked import ForkServer
 
 
 @dataclass
@@ -70,9 +71,9 @@ class Studio:
 
 
 @pytest.fixture(scope="module")
-async def studio(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Studio]:
+async def studio(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> AsyncIterator[Studio]:
     folder = tmp_path_factory.mktemp("capture")
-    hosts = StepProcessPool(media_root=folder / "media", allow=[ip_network("127.0.0.1/32")])
+    hosts = StepProcessPool(media_root=folder / "media", allow=[ip_network("127.0.0.1/32")], fork_server=step_server)
     await hosts.start()
     yield Studio(hosts, folder / "media", Streamed(folder))
     await hosts.stop()

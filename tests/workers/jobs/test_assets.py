@@ -12,6 +12,7 @@ from tests.workers.jobs.counted import film, numbers, probed
 from tests.workers.jobs.hosting import Listener, order
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.forked import ForkServer
 
 TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4")
 H264 = ("-c:v", "libx264", "-g", "30", "-sc_threshold", "0", "-bf", "2", "-pix_fmt", "yuv420p")
@@ -47,8 +48,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
-    made = StepProcessPool(media_root=root, allow=[])
+async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
     await made.start()
     yield made
     await made.stop()

@@ -20,6 +20,8 @@ from tests.workers.jobs.hosting import TRIAL, Listener, order, plugin
 from workers.jobs.content_protection import ContentProtection
 from workers.jobs.protocol import Failed, Finished, Protection
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.step_processes import step_fork_server
+from workers.kernel.forked import ForkServer
 
 EVENT = uuid4()
 ADMIN = Invocation.by("admin")
@@ -34,8 +36,14 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-async def hosts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StepProcessPool]:
-    made = StepProcessPool(media_root=tmp_path_factory.mktemp("media"), allow=[])
+async def step_server(trial: None) -> AsyncIterator[ForkServer]:
+    async with step_fork_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def hosts(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=tmp_path_factory.mktemp("media"), allow=[], fork_server=step_server)
     await made.start()
     yield made
     await made.stop()
@@ -112,7 +120,9 @@ async def test_a_key_that_is_refused_fails_the_step_with_a_sentence(hosts: StepP
     assert ended == Failed("The content key cannot be had; the log of the worker says why.")
 
 
-async def test_a_step_is_cancelled_while_it_waits_for_a_key(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_a_step_is_cancelled_while_it_waits_for_a_key(
+    tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer
+) -> None:
     asked, never = asyncio.Event(), asyncio.Event()
 
     async def slow(client: str, content_id: str) -> Protection:
@@ -120,7 +130,7 @@ async def test_a_step_is_cancelled_while_it_waits_for_a_key(tmp_path_factory: py
         await never.wait()
         return GIVEN
 
-    hosts = StepProcessPool(media_root=tmp_path_factory.mktemp("media"), allow=[])
+    hosts = StepProcessPool(media_root=tmp_path_factory.mktemp("media"), allow=[], fork_server=step_server)
     await hosts.start()
     try:
         running = asyncio.create_task(hosts.run(order("asks_for_protection"), Listener(), protection=slow))

@@ -17,6 +17,7 @@ from tests.workers.jobs.hosting import Listener, order
 from workers.jobs.download_limits import DownloadLimitReached, DownloadWatch
 from workers.jobs.protocol import Failed
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.forked import ForkServer
 from workers.ports import DownloadLimits
 
 
@@ -120,9 +121,11 @@ async def endless() -> AsyncIterator[str]:
     ],
     ids=["size", "disk", "time"],
 )
-async def test_a_download_without_end_fails_and_leaves_no_file(tmp_path: Path, limits: DownloadLimits, ended: Failed) -> None:
+async def test_a_download_without_end_fails_and_leaves_no_file(
+    tmp_path: Path, limits: DownloadLimits, ended: Failed, step_server: ForkServer
+) -> None:
     """1.5 GB were on the disk of the database after six seconds; only the host could end it."""
-    pool = StepProcessPool(media_root=tmp_path, allow=[ip_network("127.0.0.1/32")], downloads=limits)
+    pool = StepProcessPool(media_root=tmp_path, allow=[ip_network("127.0.0.1/32")], downloads=limits, fork_server=step_server)
     await pool.start()
     async with endless() as url, asyncio.timeout(120):
         assert await pool.run(order("fetch", workflow="http_fetch_verify", url=url), Listener()) == ended

@@ -21,6 +21,7 @@ from tests.workers.jobs.hosting import Listener, order
 from workers.jobs.media_paths import MediaPaths
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.forked import ForkServer
 
 BODY = bytes(range(256)) * 4_000
 DIGEST = sha256(BODY).hexdigest()
@@ -33,8 +34,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
-    made = StepProcessPool(media_root=root, allow=[ip_network("127.0.0.1/32")])
+async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[ip_network("127.0.0.1/32")], fork_server=step_server)
     await made.start()
     yield made
     await made.stop()
@@ -223,9 +224,9 @@ async def test_a_partial_file_without_its_version_is_not_used(site: Site, damage
     assert "range" not in host.asked[-1]
 
 
-async def test_a_cancelled_download_leaves_its_part_for_the_next_run(site: Site) -> None:
+async def test_a_cancelled_download_leaves_its_part_for_the_next_run(site: Site, step_server: ForkServer) -> None:
     """The host of files sends a part, and then nothing."""
-    hosts = StepProcessPool(media_root=site.root, allow=[ip_network("127.0.0.1/32")])
+    hosts = StepProcessPool(media_root=site.root, allow=[ip_network("127.0.0.1/32")], fork_server=step_server)
     await hosts.start()
     silent = asyncio.Event()
     async with FileHost(BODY, pauses=silent) as host:

@@ -16,6 +16,7 @@ from tests.workers.test_ffmpeg import script
 from workers.jobs.host.tools import find
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.forked import ForkServer
 
 SOURCE = ["-f", "lavfi", "-i", "testsrc=size=64x36:rate=25:duration=0.2", "-c:v", "mpeg4"]
 
@@ -37,8 +38,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
-    made = StepProcessPool(media_root=root, allow=[])
+async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
     await made.start()
     yield made
     await made.stop()

@@ -26,6 +26,7 @@ from workers.jobs.protocol import Failed, Finished
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.jobs.workflows.capture.downloads import Downloads
 from workers.jobs.workflows.capture.segments import Resource, SourceFault
+from workers.kernel.forked import ForkServer
 from workers.ports import DownloadLimits
 
 __all__ = ["studio"]
@@ -114,9 +115,9 @@ async def test_a_later_run_goes_on_with_the_segments_that_it_has(studio: Studio)
     assert "Going on with 1 segments" in studio.told
 
 
-async def test_a_run_that_is_interrupted_leaves_its_segments_to_the_next_one(studio: Studio) -> None:
+async def test_a_run_that_is_interrupted_leaves_its_segments_to_the_next_one(studio: Studio, step_server: ForkServer) -> None:
     """Meanwhile they have left the origin."""
-    hosts = StepProcessPool(media_root=studio.root, allow=[ip_network("127.0.0.1/32")])
+    hosts = StepProcessPool(media_root=studio.root, allow=[ip_network("127.0.0.1/32")], fork_server=step_server)
     await hosts.start()
     interrupted = Studio(hosts, studio.root, studio.streamed)
     async with Origin(studio.files("ts") | {PLAYLIST: playlist(range(4), ended=False, target=TARGET)}) as origin:

@@ -21,6 +21,7 @@ from tests.workers.jobs.sources import BOTH, FRAMES, H264, RISKY, SOURCES, TONE,
 from workers.jobs.protocol import Failed
 from workers.jobs.registry import builtin
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.forked import ForkServer
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +49,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
-    made = StepProcessPool(media_root=root, allow=[ip_network("127.0.0.1/32")])
+async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[ip_network("127.0.0.1/32")], fork_server=step_server)
     await made.start()
     yield made
     await made.stop()
@@ -125,12 +126,12 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-async def test_a_full_disk_publishes_nothing(small: Path, root: Path) -> None:
+async def test_a_full_disk_publishes_nothing(small: Path, root: Path, step_server: ForkServer) -> None:
     """Whichever step it stops. And what does not fit now may fit later."""
     folder = small / "media/film"
     folder.mkdir(parents=True)
     (folder / "film.mp4").write_bytes((root / "in/front.mp4").read_bytes())
-    hosts = StepProcessPool(media_root=small / "media", allow=[])
+    hosts = StepProcessPool(media_root=small / "media", allow=[], fork_server=step_server)
     await hosts.start()
     reasons = []
     try:

@@ -25,6 +25,7 @@ from workers.jobs.step_process_pool import StepProcessPool
 from workers.jobs.workflows.vod.ladder import ladder
 from workers.jobs.workflows.vod.source import Picture
 from workers.jobs.workflows.vod.thumbnails import Sheets
+from workers.kernel.forked import ForkServer
 
 TONES = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4", "-f", "lavfi", "-i", "sine=frequency=880:duration=4")
 TRACKS = ("-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu")
@@ -58,8 +59,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def hosts(root: Path) -> AsyncIterator[StepProcessPool]:
-    made = StepProcessPool(media_root=root, allow=[])
+async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProcessPool]:
+    made = StepProcessPool(media_root=root, allow=[], fork_server=step_server)
     await made.start()
     yield made
     await made.stop()

@@ -22,8 +22,9 @@ from projections.log.reader import read
 from projections.log.transactions import writes
 from tests.projections.feeding import do
 from tests.workers.outcomes.owned_jobs import OTHER, OUTPUT, ROOM, accept, complete, names, owned, rename
+from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
-from workers.outcomes.order_worker import OrderWorker, OwnerCommand
+from workers.outcomes.owner_commands import OwnerCommand, OwnerCommands
 from workers.outcomes.policy import CONSUMER, OutcomeOrders
 
 MADE = f"completed 17 {OUTPUT.name} {OUTPUT.size}"
@@ -46,7 +47,8 @@ async def fed(inner: Core, orders: OutcomeOrders, *, writes_at_once: int = 1000)
 
 def worker(inner: Core, command: OwnerCommand = rename, *, executor: Executor | None = None, lease: float = 30.0) -> OrderWorker:
     orders = Orders(inner.database, CONSUMER, lease=lease)
-    return OrderWorker(orders, executor or inner.executor, owners={Room.KIND: command}, waker=Waker())
+    commands = OwnerCommands(executor or inner.executor, owners={Room.KIND: command})
+    return OrderWorker(orders, commands.carry_out, waker=Waker())
 
 
 async def carried_out(inner: Core, one: OrderWorker | None = None) -> int:
@@ -206,7 +208,8 @@ async def test_an_order_for_an_unknown_kind_waits_for_who_knows_it(inner: Core) 
     await owned(inner, 17)
     await complete(inner, 17)
     await fed(inner, handler(inner))
-    await OrderWorker(Orders(inner.database, CONSUMER), inner.executor, owners={}, waker=Waker()).carry_out()
+    nobody = OwnerCommands(inner.executor, owners={})
+    await OrderWorker(Orders(inner.database, CONSUMER), nobody.carry_out, waker=Waker()).carry_out()
     assert [attempts for _, attempts, _ in await left(inner)] == [1]
     await make_due(inner)
     await carried_out(inner)

@@ -13,10 +13,11 @@ from tests.projections.feeding import as_superuser, do, event
 from tests.workers.webhooks.feeding import ALL, ONE, amend, delete, fed, rows, webhook
 
 FIRST, OTHER = UUID(int=1), UUID(int=103)
-CALLBACKS = 400_000
+CALLBACKS = 4_000
+"""What is counted is what leaves the database. `test_many_callbacks` is beside a hundred times as many."""
 
 
-async def test_four_hundred_thousand_callbacks_cost_a_start_nothing(inner: Core, database_url: str) -> None:
+async def test_thousands_of_callbacks_cost_a_start_nothing(inner: Core, database_url: str) -> None:
     await webhook(inner, ALL)
     await webhook(inner, ONE, event=FIRST)
     await event(inner, 1)

@@ -12,6 +12,7 @@ from api.wiring.catalogue import AGGREGATES, catalogue, notified
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
 from domain.media_event.values import EventState, Mp4State, Trigger, VodFile, VodJob, VodWorkflow
+from domain.provision.values import ProvisionState, ProvisionSummary
 from workers.webhooks import policy
 from workers.webhooks.policy import NOTHING, Action, Change, Effect
 
@@ -19,6 +20,7 @@ AT = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 STARTED = {"state": EventState.LIVE_PUBLISHED, "previous": EventState.PRE_LIVE, "trigger": Trigger.OPERATOR}
 ADDED = Change.STATE | Change.METADATA
 NOTIFIED = notified()
+PROVISION = ProvisionSummary(state=ProvisionState.PROVISIONED, infrastructure_key="k", provisioned_at=AT)
 JOB = VodJob(number=7, workflow=VodWorkflow.CAPTURE)
 
 TABLE: list[tuple[str, dict[str, Any], Change]] = [
@@ -45,6 +47,7 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.flow_task_changed", {"task_engine_json": "{}"}, Change.METADATA),
     ("event.state_changed", STARTED, Change.STATE),
     ("event.state_changed", {**STARTED, "actual_live_start": AT, "published_start": AT}, Change.STATE),
+    ("event.state_changed", {**STARTED, "trigger": Trigger.SCHEDULE}, Change.STATE),
     ("event.force_stopped", {"previous": EventState.LIVE_PUBLISHED, "actual_live_end": AT}, Change.STATE),
     ("event.force_stopped", {"previous": EventState.STOPPED}, NOTHING),
     ("event.mp4_state_changed", {"mp4_state": Mp4State.AVAILABLE, "previous": Mp4State.NONE}, Change.MP4_STATE),
@@ -53,6 +56,13 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.vod_job_started", {"vod_job": JOB}, NOTHING),
     ("event.vod_job_ended", {"vod_job": JOB}, NOTHING),
     ("event.vod_file_changed", {"vod_file": VodFile()}, NOTHING),
+    ("event.channel_taken", {"channel_id": UUID(int=1), "order": 2}, NOTHING),
+    ("event.channel_released", {"channel_id": UUID(int=1)}, NOTHING),
+    ("event.encoder_started", {"session": 7}, NOTHING),
+    ("event.encoder_stopped", {"session": 7}, NOTHING),
+    ("event.encoder_failed", {"session": None, "reason": "a"}, NOTHING),
+    ("event.audio_inputs_changed", {"audio_inputs": ()}, Change.AUDIO),
+    ("event.provision_state_changed", {"provision": PROVISION}, Change.PROVISION_STATE),
     ("event.notification_forced", {}, Change.FORCED),
     ("event.deleted", {}, NOTHING),
     ("event.restored", {}, NOTHING),

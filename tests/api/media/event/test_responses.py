@@ -15,6 +15,7 @@ from api.http.response import encode
 from api.kernel.wire import Wire, wire_names
 from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, ExternalIdCheck
 from api.media.event.video import PublishingPointUrl, RequestedStreamTime, StreamUrl, Video
+from domain.media_event import playback
 from domain.media_event.playback import (
     ChannelConfiguration,
     Encoder,
@@ -22,7 +23,6 @@ from domain.media_event.playback import (
     PlaybackRequest,
     PlayerAddresses,
     PlayoutProfile,
-    PublishingPoint,
     RampServer,
     StreamAddresses,
     StreamPlace,
@@ -76,13 +76,14 @@ def names_of(model: type[Wire]) -> list[str]:
 def full_event() -> Event:
     """An Event with an entry in every list of its Video object."""
     streams = (StreamAddresses(StreamProtocol.HLS, {StreamPlace.CDN_PRIMARY: "https://cdn/live.m3u8"}),)
-    points = (PublishingPoint("http://origin/live.isml", "enc-1", 0, 0),)
+    points = (playback.PublishingPointUrl("http://origin/live.isml"),)
     channel = ChannelConfiguration(
-        (Encoder(0, "enc-1", streams, points),), (PlayoutProfile(UNKNOWN, "p", streams),), (RampServer({"serverAddress": "x"}),)
+        (Encoder(0, "enc-1", streams),), (PlayoutProfile(UNKNOWN, "p", streams),), (RampServer({"serverAddress": "x"}),)
     )
     row = EventRow(KEY, 1, EventDetails(scheduled_start=NOON), NOON, NOON)
     playable = PlayableEvent(KEY, str(KEY), EventState.LIVE_PUBLISHED)
-    made = video(playable, channel=channel, flow=None, request=PlaybackRequest(), player=PlayerAddresses("https://player"))
+    player = PlayerAddresses("https://player")
+    made = video(playable, channel=channel, flow=None, request=PlaybackRequest(), player=player, points=points)
     return Event.of(row, NO_LINKED_RECORDS, base_url="http://x", video=Video.of(made))
 
 

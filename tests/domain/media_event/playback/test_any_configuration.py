@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.configuration.points import watched_points
 from domain.kernel.stream_time import requested_stream_time
 from domain.media_event.playback import (
     PlayableEvent,
@@ -37,6 +38,7 @@ from tests.domain.media_event.playback.channel_and_flow_given import (
 def test_an_unreadable_configuration_is_empty(text: str) -> None:
     assert channel_configuration(text) == channel_configuration("{}")
     assert flow_configuration(text) == flow_configuration("{}")
+    assert watched_points(text) == ()
 
 
 def test_a_broken_encoder_keeps_its_index_and_hides_no_other() -> None:
@@ -96,4 +98,7 @@ def test_any_configuration_gives_a_video(channel: object, flow: object, state: i
         assert stream.url.startswith(stream.absolute_url_with_path_no_query)
         stream.url.encode("utf-8")
     assert [tag for tag, _ in Frame(answer.embed_code).tags] == ["iframe"]
+    for point in watched_points(json.dumps(channel)):
+        f"{point.name} {point.shown} {point.url} {point.key_place}".encode()
+        assert point.fingerprint.bit_length() < 64
     json.dumps([server.settings for server in answer.ramp_servers], allow_nan=False, ensure_ascii=False).encode("utf-8")

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from domain.media_event.playback import (
-    PublishingPointUrl,
-    channel_configuration,
-)
 from tests.domain.media_event.playback.channel_and_flow_given import (
-    CHANNEL,
     EVENT_ID,
     Frame,
     live_at,
@@ -85,18 +79,6 @@ def test_mp4_urls_need_an_available_file(mp4_state: int, there: bool) -> None:
     path = f"{EVENT_ID}/{EVENT_ID}.mp4"
     assert answer.public_mp4_url == (f"https://files.example/public/{path}" if there else "")
     assert answer.private_mp4_url == (f"http://nas/media/{path}?sig=1" if there else "")
-
-
-def test_publishing_points_are_shown_without_a_probe() -> None:
-    assert play(0).publishing_point_urls == (
-        PublishingPointUrl("http://o1/live.isml", "", False, None, False),
-        PublishingPointUrl("http://o2/live.isml", "", False, None, False),
-    )
-
-
-def test_publishing_points_have_an_index() -> None:
-    points = channel_configuration(json.dumps(CHANNEL)).encoders[0].publishing_points
-    assert [(point.encoder_name, point.encoder_index, point.index) for point in points] == [("enc-1", 0, 0), ("enc-1", 0, 1)]
 
 
 def test_ramp_servers_keep_their_members_without_secrets() -> None:
