@@ -34,7 +34,7 @@ bench: $(VENV)/.dev ## measure on this machine; ARGS chooses
 	@exec $(VENV)/bin/python -m bench $(ARGS)
 
 faults: $(VENV)/.dev ## kill, freeze and stop everything under load, and count what is lost; ARGS="--quick" chooses
-	@$(VENV)/bin/pytest --thorough tests/e2e/test_kill.py tests/contract/feed/test_kafka_killed.py tests/api/test_schemathesis.py tests/workers/jobs/test_vod_ingest.py
+	@$(VENV)/bin/pytest --thorough tests/e2e/test_kill.py tests/contract/feed/test_kafka_killed.py tests/api/test_schemathesis.py tests/workers/jobs/test_vod_ingest.py tests/workers/jobs/test_vod_playback.py
 	@exec $(VENV)/bin/python -m faults $(ARGS)
 
 kafka: ## run an Apache Kafka broker on this machine (Ctrl-C stops it); ARGS="--port 9192" chooses

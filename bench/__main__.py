@@ -19,10 +19,12 @@ from bench import (
     links,
     lists,
     media,
+    prober,
     reads,
     replays,
     size,
     speke,
+    timekeeper,
     writes,
 )
 from bench.ground import Effort, Ground, ground
@@ -47,9 +49,11 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "jobs": jobs.jobs,
     "job-starts": jobs.job_starts,
     "job-queue": jobs.job_queue,
+    "timekeeper": timekeeper.timekeeper,
     "framework": framework.framework,
     "cores": cores.cores,
     "media": media.media,
+    "prober": prober.prober,
     "size": size.size,
 }
 

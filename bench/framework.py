@@ -72,7 +72,7 @@ async def _authenticate(key: str) -> Caller:
 
 
 class _NoLog:
-    def wants(self, method: str, status: int) -> bool:
+    def wants(self, method: str, status: int, *, routine: bool) -> bool:
         return False
 
     def add(self, request: Request, *, status: int, seconds: float) -> None: ...

@@ -134,7 +134,7 @@ class Ground:
     def server(self, kind: str, url: str = "", *, environment: Mapping[str, str] = NO_MORE) -> Iterator[Served]:
         command = ["bench.serve", kind, "--home", str(self.home)]
         with self.process(kind, command, input_line=url, environment=environment) as port:
-            yield Served(int(port), KEY if kind in ("product", "working") else None)
+            yield Served(int(port), KEY if kind in ("product", "working", "probing") else None)
 
 
 def python_of(checkout: Path) -> Path:

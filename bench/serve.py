@@ -1,6 +1,7 @@
-"""One of the servers that are compared, in a process of its own: `python -m bench.serve product|working|trivial|twin`.
+"""One of the servers that are compared, in a process of its own: `python -m bench.serve KIND`.
 
-`working` is the product with all its workers in the same process, as `medialedger up` has it; webhooks may reach loopback.
+`working` is the product with all its workers in the same process, as `medialedger up` has it, `probing` with the prober alone; they
+may reach loopback.
 
 All run under the product's own settings of uvicorn and of the cycle collector: uvloop, httptools, no access log, one worker. The
 database's address comes on standard input: it holds a password.
@@ -19,7 +20,8 @@ from typing import Any
 import uvloop
 
 from api.cli.serving import BACKLOG, server_config, tune_garbage_collector
-from api.http.connections import Connections, LimitedServer
+from api.http.connection_limits import Connections
+from api.http.connections import LimitedServer
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.product import build
 from api.wiring.settings import Settings
@@ -29,6 +31,7 @@ KEY = "bench-admin-key-0123456789"
 MASTER_KEY = b"a master key for benchmarks only"
 PLUGINS = str(Path(__file__).parents[1] / "tests" / "plugins")
 """Workflows whose steps do nothing."""
+_ROLES = {"working": tuple(WORKER_ROLES), "probing": ("prober",)}
 
 
 @asynccontextmanager
@@ -41,7 +44,7 @@ async def _application(kind: str, *, url: str, home: Path) -> AsyncIterator[Any]
     else:
         given = {"HOME": str(home), "ADMIN_API_KEY": KEY, "OUTBOUND_ALLOW": "127.0.0.0/8", "SPEKE_RATE": "1000000"}
         settings = Settings.from_env({f"MEDIALEDGER_{name}": value for name, value in given.items()})
-        product = await build(settings, url, MASTER_KEY, roles=tuple(WORKER_ROLES) if kind == "working" else ())
+        product = await build(settings, url, MASTER_KEY, roles=_ROLES.get(kind, ()))
         try:
             await product.start()
             yield product.app
@@ -61,7 +64,7 @@ async def _serve(kind: str, *, url: str, home: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.serve", description=__doc__)
-    parser.add_argument("kind", choices=("product", "working", "trivial", "twin"))
+    parser.add_argument("kind", choices=("product", "working", "probing", "trivial", "twin"))
     parser.add_argument("--home", type=Path, default=Path())
     given = parser.parse_args()
     sys.path.append(PLUGINS)
