@@ -6,23 +6,18 @@ Event releases its channel in the same append.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from typing import Final
-
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 from domain.kernel.event import DomainEvent
-from domain.kernel.mapper import EventMapper
 from domain.media_event import events
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.on_air_handlers import ChannelOrder, OrderKind
 from domain.media_event.values import ENCODER_TRIGGERS, LIVE
 from domain.records.kinds.channel import Channel
-from projections.effects.orders import NewOrder, insert
+from projections.effects.orders import NewOrder
 from projections.log.reader import LoggedEvent
-from projections.log.streams import Streams
+from workers.kernel.order_handler import OrderHandler
 
 CONSUMER: Final = "encoding"
 _TOPICS: Final = frozenset({events.StateChanged.TOPIC, events.ForceStopped.TOPIC})
@@ -38,18 +33,11 @@ def order_kind(event: DomainEvent) -> OrderKind | None:
     return None
 
 
-class EncodingOrders:
-    """`wake` wakes the worker of this process that carries them out."""
+class EncodingOrders(OrderHandler):
+    """Events that go on the air, or are forced to stop."""
 
-    kinds: Final = frozenset({MediaEvent.KIND})
-
-    def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
-        self._streams = streams
-        self._mapper = mapper
-        self._wake = wake
-
-    async def begin(self, position: int) -> None:
-        """Nothing is kept in memory."""
+    CONSUMER: ClassVar[str] = CONSUMER
+    kinds: ClassVar[frozenset[str]] = frozenset({MediaEvent.KIND})
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
         found = [(record, kind) for record in records if record.topic in _TOPICS and (kind := order_kind(self._read(record)))]
@@ -63,15 +51,5 @@ class EncodingOrders:
             event = roots.get(record.stream)
             if isinstance(event, MediaEvent) and (channel_id := event.details.channel_id) is not None:
                 body = ChannelOrder(kind=kind, event_id=event.key, order=record.version).model_dump_json()
-                correlation = json.loads(record.metadata).get("correlation_id") or ""
-                orders.append(NewOrder(record.position, Channel.stream(channel_id), body, record.event_id, correlation))
+                orders.append(self._order(record, target=Channel.stream(channel_id), body=body))
         return orders or None
-
-    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
-        await insert(connection, effects, consumer=CONSUMER)
-
-    def wrote(self, effects: Sequence[NewOrder]) -> None:
-        self._wake()
-
-    def _read(self, record: LoggedEvent) -> DomainEvent:
-        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import getsizeof
-from typing import Final
+from typing import ClassVar, Final
 
 from cachetools import LRUCache
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
 from domain.job.aggregate import Job
 from domain.job.events import Accepted
 from domain.job.outcome import TOPICS, outcome
-from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
-from projections.effects.orders import NewOrder, insert
+from projections.effects.orders import NewOrder
 from projections.kernel.sizes import MIB
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
+from workers.kernel.order_handler import OrderHandler
 
 CONSUMER: Final = "outcomes"
 _WITHOUT_OWNER: Final = 8 * MIB
 
 
-class OutcomeOrders:
-    """`wake` wakes the worker of this process that carries them out. A job keeps the owner that it was accepted with, so which jobs
-    have none is true at every position of the log."""
+class OutcomeOrders(OrderHandler):
+    """A job keeps the owner that it was accepted with, so which jobs have none is true at every position of the log."""
 
-    kinds: Final = frozenset({Job.KIND})
+    CONSUMER: ClassVar[str] = CONSUMER
+    kinds: ClassVar[frozenset[str]] = frozenset({Job.KIND})
 
     def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None], most: int = _WITHOUT_OWNER) -> None:
-        self._streams = streams
-        self._mapper = mapper
-        self._wake = wake
+        super().__init__(streams, mapper=mapper, wake=wake)
         self._without_owner: LRUCache[str, str] = LRUCache(most, getsizeof=getsizeof)
 
     async def begin(self, position: int) -> None:
@@ -59,14 +55,5 @@ class OutcomeOrders:
                 orders.append(NewOrder(record.position, job.submission.owner, body, record.event_id, job.transaction_id))
         return orders or None
 
-    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
-        await insert(connection, effects, consumer=CONSUMER)
-
-    def wrote(self, effects: Sequence[NewOrder]) -> None:
-        self._wake()
-
     def _note_ownerless(self, stream: str) -> None:
         self._without_owner[stream] = stream
-
-    def _read(self, record: LoggedEvent) -> DomainEvent:
-        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)

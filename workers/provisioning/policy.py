@@ -6,16 +6,12 @@ then, so that one which is carried out late ends nothing that was requested sinc
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import ClassVar, Final
 from uuid import UUID
 
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 from pydantic import BaseModel
 
-from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
 from domain.kernel.stream_name import StreamName
 from domain.media_event import events
@@ -23,9 +19,9 @@ from domain.media_event.aggregate import MediaEvent
 from domain.media_event.values import EventState
 from domain.provision.aggregate import ProvisionInfo, provision_key
 from domain.provision.handlers import ProvisionHandlers
-from projections.effects.orders import NewOrder, Order, insert
+from projections.effects.orders import NewOrder, Order
 from projections.log.reader import LoggedEvent
-from projections.log.streams import Streams
+from workers.kernel.order_handler import OrderHandler
 
 CONSUMER: Final = "provisioning"
 _TOPICS: Final = frozenset({events.StateChanged.TOPIC, events.ForceStopped.TOPIC})
@@ -39,18 +35,11 @@ class EndingOrder(BaseModel):
     request: int
 
 
-class ProvisioningOrders:
-    """`wake` wakes the worker of this process that carries them out."""
+class ProvisioningOrders(OrderHandler):
+    """Events whose state selects resources that they no longer need."""
 
-    kinds: Final = frozenset({MediaEvent.KIND})
-
-    def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
-        self._streams = streams
-        self._mapper = mapper
-        self._wake = wake
-
-    async def begin(self, position: int) -> None:
-        """Nothing is kept in memory."""
+    CONSUMER: ClassVar[str] = CONSUMER
+    kinds: ClassVar[frozenset[str]] = frozenset({MediaEvent.KIND})
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
         entered = [(record, self._state(record)) for record in records if record.topic in _TOPICS]
@@ -63,18 +52,11 @@ class ProvisioningOrders:
             info = (await self._streams.as_of({_provision_of(record)}, record.position)).get(_provision_of(record))
             if isinstance(info, ProvisionInfo) and info.plan is not None and (select := info.plan.selected_in(state.name)):
                 order = EndingOrder(event_id=info.event_id, select=tuple(sorted(select)), request=info.request)
-                correlation = json.loads(record.metadata).get("correlation_id") or ""
-                orders.append(NewOrder(record.position, info.id, order.model_dump_json(), record.event_id, correlation))
+                orders.append(self._order(record, target=info.id, body=order.model_dump_json()))
         return orders or None
 
-    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
-        await insert(connection, effects, consumer=CONSUMER)
-
-    def wrote(self, effects: Sequence[NewOrder]) -> None:
-        self._wake()
-
     def _state(self, record: LoggedEvent) -> EventState:
-        event = self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
+        event = self._read(record)
         return event.state if isinstance(event, events.StateChanged) else EventState.STOPPED
 
 

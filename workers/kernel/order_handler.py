@@ -1,0 +1,47 @@
+"""The handler of a consumer whose effects are orders: what all of them have alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
+from projections.effects.orders import NewOrder, insert
+from projections.log.reader import LoggedEvent
+from projections.log.streams import Streams
+
+
+class OrderHandler:
+    """A subclass says in `prepare` which orders a page of the log gives. `wake` wakes the worker of this process that carries them
+    out."""
+
+    CONSUMER: ClassVar[str]
+    kinds: ClassVar[frozenset[str]]
+
+    def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
+        self._streams = streams
+        self._mapper = mapper
+        self._wake = wake
+
+    async def begin(self, position: int) -> None:
+        """Nothing is kept in memory."""
+
+    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
+        await insert(connection, effects, consumer=self.CONSUMER)
+
+    def wrote(self, effects: Sequence[NewOrder]) -> None:
+        self._wake()
+
+    def _read(self, record: LoggedEvent) -> DomainEvent:
+        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
+
+    @staticmethod
+    def _order(record: LoggedEvent, *, target: str, body: str) -> NewOrder:
+        """With the correlation of the event that gives it."""
+        correlation = json.loads(record.metadata).get("correlation_id") or ""
+        return NewOrder(record.position, target, body, record.event_id, correlation)
