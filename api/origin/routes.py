@@ -15,7 +15,7 @@ from api.origin.access import OriginAccess, missing
 from api.origin.surface import ORIGIN
 from api.published.file_response import SAFE, file_response
 from api.published.media_types import UNKNOWN
-from api.published.surface import CROSS_ORIGIN
+from api.published.surface import CROSS_ORIGIN, preflight
 from workers.origin import state_pages
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.playback import View
@@ -30,12 +30,6 @@ _LONG: Final = "public, max-age=86400"
 _ARCHIVE: Final = "archive"
 _PLAYLIST: Final = regex(r"tracks/([A-Za-z0-9._-]{1,96})\.m3u8")
 _FILE: Final = regex(r"([0-9]{1,19})/([A-Za-z0-9._-]{1,96})/(init\.mp4|[0-9]{1,20}\.(?:m4s|ts))")
-_PREFLIGHT: Final = (
-    ("access-control-allow-origin", "*"),
-    ("access-control-allow-methods", "GET, HEAD, OPTIONS"),
-    ("access-control-allow-headers", "x-transaction-id, range, if-range, if-none-match, if-modified-since"),
-    ("access-control-max-age", "86400"),
-)
 
 
 @routes.get(
@@ -65,7 +59,7 @@ async def read_live_file(request: Request, name: str, file: str, access: OriginA
 @routes.options("/live/{name}/{+file}", OPEN, absent=None, status=204, documented=False)
 async def allow_live_file(request: Request, name: str, file: str) -> Response:
     """What a page of another origin may send."""
-    return Response(204, headers=_PREFLIGHT)
+    return preflight()
 
 
 async def _page(origin: LiveOrigin, name: str, file: str) -> Response | None:

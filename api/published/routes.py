@@ -6,7 +6,6 @@ Needs no key for Events in a public state. Whatever a caller may not see is answ
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 
 from api.http.auth import OPEN
 from api.http.request import Request
@@ -15,16 +14,9 @@ from api.http.router import Router
 from api.published.file_response import file_response
 from api.published.files import PublishedFiles
 from api.published.media_types import UNKNOWN
-from api.published.surface import PUBLISHED_MEDIA
+from api.published.surface import PUBLISHED_MEDIA, preflight
 
 routes = Router(surface=PUBLISHED_MEDIA, tag="Published media")
-
-_PREFLIGHT: Final = (
-    ("access-control-allow-origin", "*"),
-    ("access-control-allow-methods", "GET, HEAD, OPTIONS"),
-    ("access-control-allow-headers", "api-key, x-auth-key, x-transaction-id, range, if-range, if-none-match, if-modified-since"),
-    ("access-control-max-age", "86400"),
-)
 
 
 @routes.get(
@@ -55,4 +47,4 @@ async def read_media_file(request: Request, content_id: str, file: str, files: P
 @routes.options("/{contentId}/{+file}", OPEN, absent=None, status=204, documented=False)
 async def allow_media_file(request: Request, content_id: str, file: str) -> Response:
     """What a page of another origin may send."""
-    return Response(204, headers=_PREFLIGHT)
+    return preflight("api-key", "x-auth-key")
