@@ -182,7 +182,10 @@ class EventFields(Wire):
     )
     auto_start_publications: Flag | None = Field(
         default=None,
-        description="Whether its publications start with the Event; stored, not acted on. null means false; default false.",
+        description=(
+            "Whether publications are to start when the Event goes live; kept for those who follow the log. null means false; "
+            "default false."
+        ),
     )
     auto_expire_publishing_points: Flag | None = Field(
         default=None,

@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import core
 from domain.kernel.ports import Invocation
+from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import ChangeEventState, DeleteEvent
 from domain.media_event.values import EventState
 from projections.kernel.database import Database
@@ -95,6 +96,23 @@ async def test_a_new_start_starts_again_an_event_that_is_pre_live_again(keeping:
         await keeping.change(1, scheduled_start=keeping.seconds(-1))
         await keeping.reached(UNPUBLISHED, 1, 2)
     assert keeping.scheduled() == [(1, UNPUBLISHED), (2, UNPUBLISHED), (1, UNPUBLISHED)]
+
+
+async def test_whether_publications_are_to_start_is_known_as_it_was_at_going_live(keeping: Keeping) -> None:
+    """Who follows the log reads the Event as of that event, also when the flags were changed before it came to it."""
+    await keeping.plan(1, start=-1, auto_start_publications=True)
+    await keeping.plan(2, start=-1)
+    async with keeping.timekeeper():
+        await keeping.reached(UNPUBLISHED, 1, 2)
+    await keeping.change(1, auto_start_publications=False)
+    await keeping.change(2, auto_start_publications=True)
+    found = rows(keeping.url, "SELECT originator_id, position FROM events WHERE topic = 'event.state_changed'")
+    said = {}
+    for stream, position in found:
+        [event] = (await keeping.core.streams.as_of({stream}, position)).values()
+        assert isinstance(event, MediaEvent)
+        said[UUID(event.key).int] = (event.details.state, event.details.auto_start_publications)
+    assert said == {1: (UNPUBLISHED, True), 2: (UNPUBLISHED, False)}
 
 
 class OnlyWoken(Waker):
