@@ -19,6 +19,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.configuration.channel import ChannelDocument, StatusCheckStrategy
 from domain.configuration.encoding import FFMPEG, HTTP, EncoderPlan, encoder_plans
+from domain.configuration.hosts import NO_HOSTS
 from domain.configuration.points import UNKNOWN, WatchedPoint
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError
@@ -26,6 +27,7 @@ from domain.kernel.json_document import readable
 from domain.media_event.values import EventDetails
 from domain.records.kinds.channel import Channel
 from domain.records.row import RecordRow
+from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.points import ChannelPointsReader
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
@@ -43,7 +45,7 @@ async def run(args: Namespace, settings: Settings) -> int:
         async with open_vault(settings) as (wired, vault):
             outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings.complete()))
             try:
-                found = await _tested(wired, vault, args.channel, statuses=point_status(outbound, wired.clock))
+                found = await _tested(wired, vault, args.channel, event=args.event, statuses=point_status(outbound, wired.clock))
             finally:
                 await outbound.close()
     except DomainError as refusal:
@@ -57,11 +59,15 @@ async def run(args: Namespace, settings: Settings) -> int:
     return 1 if silent or not found["points"] else 0
 
 
-async def _tested(wired: Core, vault: Vault, wanted: str, *, statuses: Mapping[StatusCheckStrategy, PointStatus]) -> dict[str, Any]:
+async def _tested(
+    wired: Core, vault: Vault, wanted: str, *, event: UUID | None, statuses: Mapping[StatusCheckStrategy, PointStatus]
+) -> dict[str, Any]:
+    """`event`: the one whose provisioned hosts fill the placeholders in addresses."""
     records = RecordQueries(wired.database, RECORDS)
     row = await _found(records, wanted)
     key = UUID(row.id)
-    read = (await ChannelPointsReader(wired.database, records).of({key: row.version}))[key]
+    hosts = NO_HOSTS if event is None else (await ProvisionQueries(wired.database).hosts_of([event])).get(event, NO_HOSTS)
+    read = (await ChannelPointsReader(wired.database, records).of({key: row.version}))[key].at(hosts)
     keys = await PointKeys(vault).of(key, read)
     looks = [look_at(point, statuses, key=keys.get(point.key_place), first=None) for point in read.points]
     looked = await asyncio.gather(*looks)
@@ -69,7 +75,7 @@ async def _tested(wired: Core, vault: Vault, wanted: str, *, statuses: Mapping[S
     return {
         "id": row.id,
         "name": row.details.name,
-        "encoders": [_encoder(plan) for plan in encoder_plans(document, EventDetails.blank())],
+        "encoders": [_encoder(plan) for plan in encoder_plans(document, EventDetails.blank(), hosts=hosts)],
         "points": [_point(point, seen) for point, seen in zip(read.points, looked, strict=True)],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from uuid import UUID
 
 from api.cli.argument_types import position, utf8
 from api.cli.arguments import Command
@@ -12,6 +13,12 @@ def _channel(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     test = actions.add_parser("test", help="ask its publishing points; exit code 1 when one tells no state")
     test.add_argument("channel", metavar="NAME_OR_ID", type=utf8)
+    test.add_argument(
+        "--event",
+        metavar="ID",
+        type=UUID,
+        help="with the hosts that are provisioned for this Event in addresses with placeholders",
+    )
     test.add_argument("--json", action="store_true", help="print JSON, and no table")
 
 

@@ -15,6 +15,7 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Instant, Wire
 from domain.configuration.channel import StatusCheckStrategy
+from domain.configuration.hosts import NO_HOSTS, Hosts, ProvisionedHosts
 from domain.configuration.points import UNKNOWN, WatchedPoint
 from domain.kernel.clock import iso
 from domain.kernel.errors import NotFound
@@ -83,9 +84,10 @@ class LiveStreamHealth(RootModel[dict[UUID, PublishingPoints]]):
 class LiveStreams:
     """Joins what channels configure and what the prober last heard."""
 
-    def __init__(self, states: PointStates, channels: ChannelPointsReader) -> None:
+    def __init__(self, states: PointStates, channels: ChannelPointsReader, *, hosts: ProvisionedHosts) -> None:
         self._states = states
         self._channels = channels
+        self._hosts = hosts
 
     async def all(self) -> tuple[dict[str, Any], bool]:
         """The answer, and whether it holds an error."""
@@ -100,10 +102,12 @@ class LiveStreams:
     async def _shown(self, events: Sequence[LiveEvent]) -> tuple[dict[str, Any], bool]:
         versions = {event.channel: event.version for event in events if event.channel is not None and event.version is not None}
         channels = await self._channels.of(versions)
+        channel_of = {event.id: found for event in events if event.channel and (found := channels.get(event.channel)) is not None}
+        hosts = await self._hosts.hosts_of([event for event, channel in channel_of.items() if channel.names_host])
         shown: dict[str, Any] = {}
         faulty = False
         for event in events:
-            points = () if event.channel is None else _points(channels.get(event.channel))
+            points = _points(channel_of.get(event.id), hosts.get(event.id, NO_HOSTS))
             urls = [_url(point, state_of(point, event.states)) for point in points]
             shown[str(event.id)] = {"urls": urls}
             faulty = faulty or any(map(_is_faulty, urls))
@@ -116,8 +120,10 @@ def _known(events: list[LiveEvent] | None, kind: str, key: UUID) -> list[LiveEve
     return events
 
 
-def _points(channel: ChannelPoints | None) -> Sequence[WatchedPoint]:
-    return () if channel is None else channel.points
+def _points(channel: ChannelPoints | None, hosts: Hosts) -> Sequence[WatchedPoint]:
+    if channel is None:
+        return ()
+    return channel.at(hosts).points if hosts else channel.points
 
 
 def _url(point: WatchedPoint, state: PointState | None) -> dict[str, Any]:

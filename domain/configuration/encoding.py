@@ -4,21 +4,16 @@ Pure plans from the channel's configuration and the Event's values. Reading is t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final, Protocol
 
 from domain.configuration.channel import ChannelDocument, Encoder
+from domain.configuration.hosts import NO_HOST, NO_HOSTS, Hosts, filled, is_open
 from domain.configuration.streaming_options import EncoderOptions, encoder_options
 
 FFMPEG: Final = "ffmpeg"
 HTTP: Final = "http"
-_PLACEHOLDER: Final = re.compile(r"\{(ipAddress|internalIpAddress|dns|internalDns)\}", re.IGNORECASE)
-_NAMES: Final = {name.casefold(): name for name in ("ipAddress", "internalIpAddress", "dns", "internalDns")}
-
-NO_HOSTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +58,8 @@ class StreamingValues(Protocol):
     def min_bitrate(self) -> int | None: ...
 
 
-def encoder_plans(
-    channel: ChannelDocument, values: StreamingValues, *, hosts: Mapping[str, Mapping[str, str]] = NO_HOSTS
-) -> Sequence[EncoderPlan]:
-    """One plan for each encoder. `hosts`: what provisioning knows of each resource, for placeholders in URLs."""
+def encoder_plans(channel: ChannelDocument, values: StreamingValues, *, hosts: Hosts = NO_HOSTS) -> Sequence[EncoderPlan]:
+    """One plan for each encoder. `hosts` fill the placeholders in URLs."""
     options = encoder_options(
         values.additional_streaming_options or "",
         dvr_length=values.dvr_length or None,
@@ -76,18 +69,22 @@ def encoder_plans(
     return [_plan(encoder, index, options=options, hosts=hosts) for index, encoder in enumerate(channel.encoders or ())]
 
 
-def _plan(encoder: Encoder, index: int, *, options: EncoderOptions, hosts: Mapping[str, Mapping[str, str]]) -> EncoderPlan:
-    points = [PointPlan(index, place, *found) for place, found in enumerate(_points(encoder)) if found[0]]
-    resolved = [(point, _resolved(point.url, hosts.get(point.resource, {}))) for point in points]
+def _plan(encoder: Encoder, index: int, *, options: EncoderOptions, hosts: Hosts) -> EncoderPlan:
+    points = [_point(index, place, found, hosts=hosts) for place, found in enumerate(_points(encoder)) if found[0]]
     return EncoderPlan(
         index,
         (encoder.name or "").strip(),
         (encoder.type or "").strip().casefold(),
         encoder.encoder_specific or {},
-        [PointPlan(index, point.index, url, point.resource, point.dvr_length) for point, url in resolved if url is not None],
+        [point for point in points if not is_open(point.url)],
         options,
-        [point.index for point, url in resolved if url is None],
+        [point.index for point in points if is_open(point.url)],
     )
+
+
+def _point(encoder: int, index: int, found: tuple[str, str, int | None], *, hosts: Hosts) -> PointPlan:
+    url, resource, dvr_length = found
+    return PointPlan(encoder, index, filled(url, hosts.get(resource, NO_HOST)), resource, dvr_length)
 
 
 def _points(encoder: Encoder) -> Sequence[tuple[str, str, int | None]]:
@@ -98,17 +95,3 @@ def _points(encoder: Encoder) -> Sequence[tuple[str, str, int | None]]:
         ((point.publishing_point_url or "").strip(), point.resource or "", point.dvr_window_length) if point else ("", "", None)
         for point in points
     ]
-
-
-def _resolved(url: str, host: Mapping[str, str]) -> str | None:
-    """None where a placeholder has no value."""
-    missing = False
-
-    def value(found: re.Match[str]) -> str:
-        nonlocal missing
-        known = host.get(_NAMES[found[1].casefold()], "")
-        missing = missing or not known
-        return known
-
-    filled = _PLACEHOLDER.sub(value, url)
-    return None if missing else filled

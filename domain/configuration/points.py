@@ -6,13 +6,13 @@ Read tolerantly, as playback reads the same text: a fault in one part hides this
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Final
 
 from domain.configuration.channel import ChannelDocument, Encoder, PublishingPoint, StatusCheckStrategy
+from domain.configuration.hosts import NO_HOST, Hosts, filled, is_open, names_host
 from domain.configuration.secrets import entry_steps, path_of
 from domain.configuration.streams import StreamProtocol
 from domain.kernel.json_document import readable
@@ -23,13 +23,13 @@ UNKNOWN: Final = "unknown"
 """The state of a point that nobody has heard of lately."""
 
 _MANIFESTS: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
-_UNRESOLVED: Final = re.compile(r"\{[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedPoint:
     """One publishing point. `shown` is its address without user info, query and secrets; `key_place` is where the configuration
-    has the key of `srva_api`; `manifests` are the addresses at which its origin plays the stream, where the channel says them."""
+    has the key of `srva_api`; `manifests` are the addresses at which its origin plays the stream, where the channel says them.
+    `resource` fills the placeholders of all of them, such as `{dns}`."""
 
     encoder: int
     index: int
@@ -41,18 +41,35 @@ class WatchedPoint:
     status_url: str = field(default="", repr=False)
     manifests: Sequence[str] = field(default=(), repr=False)
     key_place: str = ""
+    resource: str = ""
     fingerprint: int = field(init=False, repr=False)
     """A number that differs when another address is asked, or is asked in another way: what was heard before is void then."""
 
     def __post_init__(self) -> None:
-        asked = json.dumps([self.strategy, self.url, self.srva_api, self.status_url, *self.manifests])
+        asked = json.dumps([self.strategy, *self._addresses])
         digest = blake2b(asked.encode("utf-8", "replace"), digest_size=8).digest()
         object.__setattr__(self, "fingerprint", int.from_bytes(digest, "big", signed=True))
 
     @property
     def resolved(self) -> bool:
-        """Whether its address is complete. A placeholder such as `{dns}` stands for a host that is not there yet."""
-        return _UNRESOLVED.search(self.url) is None
+        """Whether its addresses are complete. A placeholder stands for a host that is not there yet."""
+        return not any(map(is_open, (self.url, self.srva_api, self.status_url)))
+
+    @property
+    def names_host(self) -> bool:
+        return any(map(names_host, self._addresses))
+
+    @property
+    def _addresses(self) -> Sequence[str]:
+        return (self.url, self.srva_api, self.status_url, *self.manifests)
+
+    def at(self, hosts: Hosts) -> WatchedPoint:
+        """With the placeholders filled as far as the host of its resource is known."""
+        host = hosts.get(self.resource, NO_HOST)
+        if not host or not self.names_host:
+            return self
+        url, srva_api, status_url, *manifests = (filled(address, host) for address in self._addresses)
+        return replace(self, shown=masked(url), url=url, srva_api=srva_api, status_url=status_url, manifests=tuple(manifests))
 
 
 def watched_points(text: str) -> tuple[WatchedPoint, ...]:
@@ -97,6 +114,7 @@ def _watched(
         status_url=_text(point.status_url),
         manifests=_manifests(encoder, index),
         key_place=path_of(key),
+        resource=point.resource or "",
     )
 
 
@@ -107,7 +125,7 @@ def _manifests(encoder: Encoder, index: int) -> tuple[str, ...]:
         for entry in reversed(encoder.output_urls or ())
         if entry.stream_protocol in _MANIFESTS
         and (url := _text(entry.live_origin_secondary_url if index else entry.live_origin_primary_url))
-        and _UNRESOLVED.search(url) is None
+        and (names_host(url) or not is_open(url))
     }
     return tuple(found[protocol] for protocol in _MANIFESTS if protocol in found)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from domain.configuration.hosts import Hosts, hosts_in
 from domain.provision.row import ProvisionRow
+from projections.kernel.arrays import uuids
 from projections.kernel.database import Database
 from projections.provision.view import ROW
 
 _OF_EVENT: Final = "SELECT document FROM provision_view WHERE event_id = %s"
 _OF_KEY: Final = "SELECT document FROM provision_view WHERE infrastructure_key = %s ORDER BY id"
+_RESOURCES: Final = "SELECT event_id, (document::json -> 'resources')::text FROM provision_view WHERE event_id = ANY(%s)"
 _WORK: Final = """
 SELECT infrastructure_key, string_agg(concat_ws(' ', event_id, run, state), ',' ORDER BY event_id)
 FROM provision_view p
@@ -34,6 +38,13 @@ class ProvisionQueries:
         """All Events that have, had or want infrastructure of this key."""
         rows = await self._database.rows(_OF_KEY, (infrastructure_key,))
         return [ROW.validate_json(document) for (document,) in rows]
+
+    async def hosts_of(self, events: Collection[UUID]) -> Mapping[UUID, Hosts]:
+        """Of the resources that are up."""
+        if not events:
+            return {}
+        rows = await self._database.rows(_RESOURCES, (uuids(list(events)),))
+        return {event: hosts_in(json.loads(resources)) for event, resources in rows}
 
     async def with_work(self) -> Mapping[str, str]:
         """The keys with work under way, the longest waiting first. With each a text that changes when its Events want something

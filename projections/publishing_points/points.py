@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
+from domain.configuration.hosts import Hosts
 from domain.configuration.points import WatchedPoint, watched_points
 from domain.kernel.encryption import SecretRef
 from domain.records.kinds.channel import Channel
@@ -29,6 +30,14 @@ class ChannelPoints:
     name: str
     points: Sequence[WatchedPoint]
     secrets: Mapping[str, SecretRef] = field(repr=False)
+
+    @property
+    def names_host(self) -> bool:
+        """Whether what is provisioned for an Event says where they are."""
+        return any(point.names_host for point in self.points)
+
+    def at(self, hosts: Hosts) -> ChannelPoints:
+        return replace(self, points=[point.at(hosts) for point in self.points])
 
 
 class ChannelPointsReader:

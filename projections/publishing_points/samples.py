@@ -56,10 +56,14 @@ ON CONFLICT (channel_id, encoder, point) DO UPDATE SET
 WHERE p.sampled_at < excluded.sampled_at
 """
 _LIVE_CHANNELS = f"""
-SELECT c.id::uuid, c.version FROM record_view c
-WHERE c.kind = 'channel' AND NOT c.deleted AND c.id = ANY(ARRAY(
-    SELECT DISTINCT channel_id::text FROM event_view WHERE NOT deleted AND state IN ({STREAMING_STATES}) AND channel_id IS NOT NULL
-))
+WITH live AS MATERIALIZED (
+    SELECT DISTINCT ON (channel_id) channel_id, id FROM event_view
+    WHERE NOT deleted AND state IN ({STREAMING_STATES}) AND channel_id IS NOT NULL
+    ORDER BY channel_id, on_air_channel_id IS DISTINCT FROM channel_id, id
+)
+SELECT c.id::uuid, c.version, p.event_id, p.version FROM live
+JOIN record_view c ON c.kind = 'channel' AND NOT c.deleted AND c.id = live.channel_id::text
+LEFT JOIN provision_view p ON p.event_id = live.id
 """
 _AGES = """
 SELECT channel_id, encoder, point, address, extract(epoch FROM clock_timestamp() - sampled_at)::float8
@@ -74,6 +78,15 @@ class PointKey(NamedTuple):
     channel: UUID
     encoder: int
     point: int
+
+
+class LiveChannel(NamedTuple):
+    """A channel of live Events in its present version, and the Event whose hosts count for its points, with the version of what is
+    provisioned for it: the one on the air, else any; None where nothing is."""
+
+    version: int
+    event: UUID | None = None
+    provision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +141,9 @@ class Samples:
             },
         )
 
-    async def live_channels(self) -> dict[UUID, int]:
-        """The channels of live Events, with their versions."""
-        return dict(await self._database.rows(_LIVE_CHANNELS))
+    async def live_channels(self) -> dict[UUID, LiveChannel]:
+        """The channels of live Events."""
+        return {channel: LiveChannel(*found) for channel, *found in await self._database.rows(_LIVE_CHANNELS)}
 
     async def ages(self, channels: Sequence[UUID]) -> dict[tuple[PointKey, int], float]:
         """How many seconds ago each point of these channels was sampled, by anybody, with the fingerprint of what was asked."""

@@ -12,7 +12,9 @@ import httpx
 import pytest
 
 from api.cli.main import main
+from api.wiring.core import Core
 from tests.api.asking import add_channel
+from tests.api.media.provision.provisions_given import Ends, document, event_with, provision
 from tests.conftest import NOON
 from tests.workers.prober.point_server import PointServer, answers, smil
 
@@ -107,6 +109,23 @@ async def test_the_own_origin_is_asked_though_it_is_not_public(
     monkeypatch.setenv("MEDIALEDGER_ORIGIN", "off")
     found = json.loads((await call(key, "--json"))[1])
     assert [point["state"] for point in found["points"]] == ["unknown", "unknown"]
+
+
+async def test_the_hosts_that_are_provisioned_for_an_event_fill_the_placeholders(
+    http: httpx.AsyncClient, inner: Core, call: Call, server: PointServer
+) -> None:
+    server.pages = {"/a/archive": answers(smil("idle"))}
+    points = [{"publishingPointUrl": f"http://{{ipAddress}}:{server.url.rpartition(':')[2]}/a", "resource": "origin-1"}]
+    key = await add_channel(http, configurationJson=configuration(*points))
+    event = await event_with(http, document())
+    await provision(http, event)
+    for words in ((), ("--event", event)):  # provisioning is under way
+        code, said, _ = await call(key, *words)
+        assert (code, "1 not resolved" in said, "has a placeholder that nothing has filled" in said) == (1, True, True)
+    await Ends(inner).tell(event, 1, {"name": "origin-1", "type": "origin", "ipAddress": "127.0.0.1"})
+    code, said, _ = await call(key, "--event", event, "--json")
+    found = json.loads(said)
+    assert (code, found["points"][0]["state"], found["encoders"][0]["unresolved"]) == (0, "idle", [])
 
 
 async def test_a_channel_must_be_there_once_and_have_a_point(http: httpx.AsyncClient, call: Call) -> None:

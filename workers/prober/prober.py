@@ -16,11 +16,12 @@ from typing import Final
 from uuid import UUID
 
 from domain.configuration.channel import StatusCheckStrategy
+from domain.configuration.hosts import ProvisionedHosts
 from domain.configuration.points import WatchedPoint
 from projections.consumers.leases import Assignment, ShardLeases, shard_of
 from projections.kernel.background_task import start_task
 from projections.publishing_points.points import ChannelPoints, ChannelPointsReader
-from projections.publishing_points.samples import PointKey, Sample, Samples
+from projections.publishing_points.samples import LiveChannel, PointKey, Sample, Samples
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.point_metrics import PointMetrics
 from workers.kernel.wakeups import Waker
@@ -60,6 +61,7 @@ class Prober(LeasedWorker):
         samples: Samples,
         channels: ChannelPointsReader,
         *,
+        hosts: ProvisionedHosts,
         keys: PointKeys,
         statuses: Mapping[StatusCheckStrategy, PointStatus],
         leases: ShardLeases,
@@ -70,10 +72,11 @@ class Prober(LeasedWorker):
         super().__init__(leases, waker)
         self._samples = samples
         self._channels = channels
+        self._hosts = hosts
         self._keys = keys
         self._statuses = statuses
         self._metrics = metrics
-        self._versions: dict[UUID, int] = {}
+        self._live: dict[UUID, LiveChannel] = {}
         self._watched: dict[PointKey, _Watched] = {}
         self._interval = interval
         self._rhythm = Rhythm(interval)
@@ -128,7 +131,7 @@ class Prober(LeasedWorker):
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
         await self._write()
-        self._versions.clear()
+        self._live.clear()
         self._watched.clear()
         self._rhythm = Rhythm(self._interval)
         self._metrics.watched(0)
@@ -137,20 +140,26 @@ class Prober(LeasedWorker):
         """Which points are to be sampled by this process. Of the channels only those are read that have changed."""
         self._read = monotonic()
         live = await self._samples.live_channels()
-        ours = {channel: version for channel, version in live.items() if self._shard(channel) in self._assignment.leases}
-        if ours == self._versions:
+        ours = {channel: found for channel, found in live.items() if self._shard(channel) in self._assignment.leases}
+        if ours == self._live:
             return
-        changed = {channel: version for channel, version in ours.items() if self._versions.get(channel) != version}
-        read = await self._channels.of(changed)
+        changed = {channel: found for channel, found in ours.items() if self._live.get(channel) != found}
+        read = await self._points_of(changed)
         watched = {key: one for key, one in self._watched.items() if key.channel in ours and key.channel not in changed}
         for channel, points in read.items():
             watched |= await self._of_channel(channel, points)
         ages = await self._samples.ages(list(changed))
         self._watched = watched
-        self._versions = ours
+        self._live = ours
         known = {key: ages.get((key, one.point.fingerprint)) for key, one in watched.items() if key.channel in changed}
         self._rhythm.set({key: known.get(key) for key in watched}, now=monotonic())
         self._metrics.watched(len(watched))
+
+    async def _points_of(self, live: Mapping[UUID, LiveChannel]) -> Mapping[UUID, ChannelPoints]:
+        read = await self._channels.of({channel: found.version for channel, found in live.items()})
+        events = {channel: event for channel, points in read.items() if points.names_host and (event := live[channel].event)}
+        hosts = await self._hosts.hosts_of(events.values()) if events else {}
+        return read | {channel: read[channel].at(hosts[event]) for channel, event in events.items() if event in hosts}
 
     async def _of_channel(self, channel: UUID, points: ChannelPoints) -> dict[PointKey, _Watched]:
         keys = await self._keys.of(channel, points)

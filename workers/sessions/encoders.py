@@ -9,6 +9,7 @@ from uuid import UUID
 
 from domain.configuration.channel import ChannelDocument
 from domain.configuration.encoding import EncoderPlan, encoder_plans
+from domain.configuration.hosts import NO_HOSTS, ProvisionedHosts
 from domain.configuration.secrets import opened
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
@@ -46,6 +47,7 @@ class EncoderSessions:
         events: EventLookup,
         records: RecordLookup,
         *,
+        hosts: ProvisionedHosts,
         vault: Vault,
         encoders: Mapping[str, Encoder],
         notes: ServiceNotes,
@@ -55,6 +57,7 @@ class EncoderSessions:
         self._executor = executor
         self._events = events
         self._records = records
+        self._hosts = hosts
         self._vault = vault
         self._encoders = encoders
         self._notes = notes
@@ -68,14 +71,18 @@ class EncoderSessions:
             raise StartFailed("there is no such Event or channel any more")
         secrets = await self._opened(wanted.key, channel.details.secrets)
         document = readable(ChannelDocument, opened(channel.details.configuration_json, secrets))
-        plans = encoder_plans(document, event.details)
+        hosts = (await self._hosts.hosts_of([event.id])).get(event.id, NO_HOSTS)
+        plans = encoder_plans(document, event.details, hosts=hosts)
         if not drawn.restarts:
             await self._note_left_out(plans, wanted.owner)
         known = [(plan, self._encoders[plan.type]) for plan in plans if plan.type in self._encoders]
         if not known:
             raise CannotRun("the channel has no encoder of a type that is known here")
+        placed = [(plan, encoder) for plan, encoder in known if plan.points or not plan.unresolved]
+        if not placed:
+            raise StartFailed("the hosts of its publishing points are not provisioned", waits=True)
         return await EncoderSession.started(
-            known,
+            placed,
             channel=wanted.key,
             drawn=drawn,
             may_send=may_send,

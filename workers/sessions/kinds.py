@@ -18,15 +18,21 @@ class CannotRun(Exception):
 
 
 class StartFailed(Exception):
-    """It could not be started, and is tried again. One sentence, as above."""
+    """It could not be started, and is tried again. One sentence, as above. `waits`: for something else, so nothing was tried."""
+
+    def __init__(self, sentence: str, *, waits: bool = False) -> None:
+        super().__init__(sentence)
+        self.waits = waits
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Why a session ended by itself. `forgiven`: however often that happens, it is started again, and soon."""
+    """Why a session ended by itself. `forgiven`: however often that happens, it is started again, and soon; `waits`: so too, and it
+    is not counted, because it has not begun."""
 
     reason: str
     forgiven: bool = False
+    waits: bool = False
 
 
 class RunningSession(Protocol):

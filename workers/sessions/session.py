@@ -124,8 +124,11 @@ class Session:
             end = await self._run_once(replace(drawn, failures=failures))
             if end is None:
                 return
-            failures = 1 if time.monotonic() - begun > self._retries.stable else failures + 1
-            if isinstance(end, CannotRun) or (failures >= self._retries.most and not end.forgiven):
+            if isinstance(end, CannotRun):
+                self._give_up(end, failures + 1)
+                return
+            failures = 1 if time.monotonic() - begun > self._retries.stable else failures + (not end.waits)
+            if failures >= self._retries.most and not (end.forgiven or end.waits):
                 self._give_up(end, failures)
                 return
             await self._wait(end, failures)
@@ -152,10 +155,11 @@ class Session:
         except CannotRun as nothing:
             return nothing
         except StartFailed as failure:
-            self._metrics.start_failed(kind)
-            return Ended(str(failure))
+            if not failure.waits:
+                self._metrics.start_failed(kind)
+            return Ended(str(failure), waits=failure.waits)
         except TRANSIENT:
-            return Ended("the database does not answer", forgiven=True)
+            return Ended("the database does not answer", waits=True)
         except Exception as fault:
             _log.exception("the session %d of %s was not started", number, self.wanted.key)
             self._metrics.start_failed(kind)
@@ -217,9 +221,10 @@ class Session:
 
     async def _wait(self, end: Ended, failures: int) -> None:
         self._metrics.restarted(self._store.kind)
-        seconds = self._retries.first if end.forgiven else self._retries.after(failures)
+        seconds = self._retries.first if end.forgiven or end.waits else self._retries.after(failures)
         key, number = self.wanted.key, self.number
-        _log.warning("the session %d of %s ended: %s; starting again in %.0f s", number, key, end.reason, seconds)
+        level = logging.INFO if end.waits else logging.WARNING
+        _log.log(level, "the session %d of %s ended: %s; starting again in %.0f s", number, key, end.reason, seconds)
         self._reports.add(
             partial(self._store.settle, key, number, state=SessionState.WAITING, reason=end.reason, failures=failures)
         )

@@ -11,6 +11,7 @@ from api.media.category import responses
 from api.media.event.requests import PlaybackQuery
 from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, storage_urls
 from api.media.event.video import Video
+from domain.configuration.hosts import NO_HOSTS, ProvisionedHosts
 from domain.configuration.points import WatchedPoint
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
@@ -42,10 +43,13 @@ from projections.records.history import RecordHistory
 class EventPresenter:
     """Presents Events as of the present or as of any position of the log."""
 
-    def __init__(self, history: RecordHistory, *, channels: ChannelPointsReader, points: PointStates) -> None:
+    def __init__(
+        self, history: RecordHistory, *, channels: ChannelPointsReader, points: PointStates, hosts: ProvisionedHosts
+    ) -> None:
         self._history = history
         self._channels = channels
         self._points = points
+        self._hosts = hosts
 
     async def written(self, request: Request, outcome: Outcome[MediaEvent]) -> Response:
         """The response to a write: the Event as a GET shows it."""
@@ -107,16 +111,20 @@ class EventPresenter:
             flow=flow_configuration(flow_record.details.configuration_json) if flow_record else None,
             request=requested,
             player=PlayerAddresses(channel.player_address if channel else ""),
-            points=await self._publishing_points(channel_record, live=details.state in STREAMING) if channel_record else (),
+            points=await self._publishing_points(row, channel_record) if channel_record else (),
         )
         return Video.of(video)
 
-    async def _publishing_points(self, channel: RecordRow, *, live: bool) -> Sequence[PublishingPointUrl]:
+    async def _publishing_points(self, event: EventRow, channel: RecordRow) -> Sequence[PublishingPointUrl]:
         """Only those of a live Event are sampled; nothing is asked here."""
         key = UUID(channel.id)
         read = (await self._channels.of({key: channel.version})).get(key)
-        states = await self._points.of_points(key) if live and read is not None and read.points else {}
-        return [_point_url(point, state_of(point, states)) for point in read.points] if read is not None else ()
+        if read is None or not read.points:
+            return ()
+        if read.names_host:
+            read = read.at((await self._hosts.hosts_of([event.id])).get(event.id, NO_HOSTS))
+        states = await self._points.of_points(key) if event.details.state in STREAMING else {}
+        return [_point_url(point, state_of(point, states)) for point in read.points]
 
     async def _record(self, kind: str, key: UUID | None) -> RecordRow | None:
         return await self._history.at(None).find(kind, key) if key is not None else None

@@ -23,6 +23,7 @@ from projections.log.streams import Streams
 from projections.logbook.logbook import Logbook
 from projections.media_event.queries import EventQueries
 from projections.media_event.view import EVENT_VIEW
+from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointStates
 from projections.records.history import RecordHistory
@@ -50,7 +51,9 @@ def _services(services: Services) -> Providers:
     get = services.get
     return {
         EventQueries: lambda: EventQueries(get(Database)),
-        EventPresenter: lambda: EventPresenter(get(RecordHistory), channels=get(ChannelPointsReader), points=get(PointStates)),
+        EventPresenter: lambda: EventPresenter(
+            get(RecordHistory), channels=get(ChannelPointsReader), points=get(PointStates), hosts=get(ProvisionQueries)
+        ),
         EventHandlers: lambda: EventHandlers(
             get(CommandExecutor), get(RecordQueries), events=get(EventQueries), notes=get(Logbook)
         ),

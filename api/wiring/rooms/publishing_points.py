@@ -10,6 +10,7 @@ from api.wiring.room import Room, WorkerRole
 from domain.kernel.ids import new_id
 from projections.kernel.database import Database
 from projections.kernel.migrate import Migration
+from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointStates
 from projections.publishing_points.samples import CONSUMER
@@ -33,7 +34,7 @@ def _services(services: Services) -> Providers:
     return {
         PointStates: lambda: PointStates(get(Database)),
         ChannelPointsReader: lambda: ChannelPointsReader(get(Database), get(RecordQueries)),
-        LiveStreams: lambda: LiveStreams(get(PointStates), get(ChannelPointsReader)),
+        LiveStreams: lambda: LiveStreams(get(PointStates), get(ChannelPointsReader), hosts=get(ProvisionQueries)),
     }
 
 
@@ -50,6 +51,7 @@ def _prober(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         Prober(
             Samples(context.database, member=member),
             ChannelPointsReader(context.database, context.records),
+            hosts=ProvisionQueries(context.database),
             keys=PointKeys(context.vault),
             statuses=point_status(context.outbound, context.clock),
             leases=ShardLeases(context.database, CONSUMER, shards=SHARDS, member=member, host=context.host, reads_log=False),

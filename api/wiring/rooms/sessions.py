@@ -11,6 +11,7 @@ from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
 from projections.kernel.migrate import Migration
 from projections.media_event.queries import EventQueries
+from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.queries import PointStates
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def _encoders(context: WorkerContext) -> EncoderSessions:
         context.executor,
         EventQueries(context.database),
         context.records,
+        hosts=ProvisionQueries(context.database),
         vault=context.vault,
         encoders=encoders(
             client,

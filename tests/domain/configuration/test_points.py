@@ -80,6 +80,19 @@ def test_a_placeholder_of_a_host_is_not_resolved() -> None:
     assert [point.resolved for point in watched_points(channel(encoder(at("http://{dns}/a"), at("http://a/b"))))] == [False, True]
 
 
+def test_the_resource_of_a_point_fills_its_placeholders() -> None:
+    outputs = [{"streamProtocol": "HLS", "liveOriginPrimaryUrl": "http://{DNS}/a.m3u8"}]
+    addresses = {"srvaApi": "http://{internalIpAddress}:8080/api", "statusUrl": "http://{internalDns}/status"}
+    point = only(channel(encoder(at("http://{dns}/a", resource="origin-1", **addresses), outputUrls=outputs)))
+    some = point.at({"origin-1": {"dns": "o.example"}, "origin-2": {"internalDns": "no"}})
+    assert (some.url, some.shown, some.resolved) == ("http://o.example/a", "http://o.example/a", False)
+    assert list(some.manifests) == ["http://o.example/a.m3u8"]
+    full = point.at({"origin-1": {"dns": "o.example", "internalIpAddress": "10.0.0.7", "internalDns": "o.internal"}})
+    assert (full.srva_api, full.status_url, full.resolved) == ("http://10.0.0.7:8080/api", "http://o.internal/status", True)
+    assert len({point.fingerprint, some.fingerprint, full.fingerprint}) == 3
+    assert (point.shown, point.at({"origin-2": {"dns": "o"}})) == ("http://{dns}/a", point)
+
+
 def test_the_fingerprint_is_that_of_what_is_asked() -> None:
     same = [channel(encoder(at("http://a")), name="x"), channel(encoder(at(" http://a "), name="other"))]
     others = [

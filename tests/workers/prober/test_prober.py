@@ -18,13 +18,16 @@ from api.wiring.core import Core
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import SecretCipher
 from projections.consumers.leases import ShardLeases
+from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.points import ChannelPointsReader
 from projections.publishing_points.queries import PointStates
 from projections.publishing_points.samples import CONSUMER, Samples
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.api.asking import add, add_channel
+from tests.api.media.provision.provisions_given import Ends, document, event_with, provision
 from tests.workers.prober.point_server import PointServer, answers, hangs, smil
+from tests.workers.sessions.memory import go_live
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import point_status
 from workers.kernel.point_metrics import PointMetrics
@@ -41,6 +44,7 @@ def prober(inner: Core, outbound: GuardedClient, *, registry: CollectorRegistry 
     return Prober(
         Samples(inner.database, member=member),
         ChannelPointsReader(inner.database, RecordQueries(inner.database, RECORDS)),
+        hosts=ProvisionQueries(inner.database),
         keys=PointKeys(Vault(inner.database, SecretCipher(bytes(32)))),
         statuses=point_status(outbound, system_clock),
         leases=ShardLeases(inner.database, CONSUMER, shards=SHARDS, member=member, reads_log=False),
@@ -223,3 +227,31 @@ def counts(server: PointServer) -> list[int]:
 
 async def every_one(server: PointServer, times: int) -> bool:
     return min(counts(server)) >= times
+
+
+async def test_the_host_of_a_point_is_that_which_is_provisioned_for_its_event(
+    inner: Core, http: httpx.AsyncClient, outbound: GuardedClient, server: PointServer
+) -> None:
+    """It moves while the Event is live. A second live Event on the channel has no hosts, so of its points nothing is known."""
+    counting(server, "/a/archive")
+    url = f"http://{{IPADDRESS}}:{server.url.rpartition(':')[2]}/a"
+    channel = await add_channel(http, configurationJson=configuration(url, resource="origin-1"))
+    key = await event_with(http, document(key="k"), channelId=channel)
+    other = str((await add(http, channelId=channel))["id"])
+    await go_live(inner, UUID(key), channel=UUID(channel))
+    await state(http, other, 2)
+    async with running(prober(inner, outbound)):
+        assert [point["url"] for point in await shown(http, key)] == [url]
+        await provision(http, key)
+        await Ends(inner).tell(key, 1, {"name": "origin-1", "type": "origin", "ipAddress": "127.0.0.1"})
+        await until(lambda: on_air(http, key, 0))
+        assert [point["url"] for point in await shown(http, key)] == [f"{server.url}/a"]
+        video = (await http.get(f"/api/event/{key}", params={"processVideo": "true"})).json()["video"]
+        assert [(point["url"], point["state"]) for point in video["publishingPointUrls"]] == [(f"{server.url}/a", "started")]
+        assert [(point["url"], point["state"]) for point in await shown(http, other)] == [(url, "unknown")]
+        asked = len(server.asked)
+        await provision(http, key, allowUpdates="true")
+        await Ends(inner).tell(key, 2, {"name": "origin-1", "type": "origin", "ipAddress": "localhost"})
+        assert [point["state"] for point in await shown(http, key)] == ["unknown"], "what was heard at another address is void"
+        await until(lambda: on_air(http, key, 0))
+        assert [path for path in server.asked[asked:] if not path.startswith("/a")] == []

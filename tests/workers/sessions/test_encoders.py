@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
+from domain.configuration.hosts import Hosts
 from domain.kernel.encryption import SecretCipher
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.values import AudioInput
@@ -44,6 +45,7 @@ class Stage:
     encoder: MemoryEncoder = field(default_factory=MemoryEncoder)
     failing: bool = False
     event: UUID = EVENT
+    hosts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     async def given(self, *encoders: dict[str, Any], **values: Any) -> None:
         await record(self.inner, Channel, CHANNEL.int, **configured("main", json.dumps({"encoders": encoders})))
@@ -58,6 +60,9 @@ class Stage:
     async def points_fail(self, channel: str) -> bool:
         return self.failing
 
+    async def hosts_of(self, events: Collection[UUID]) -> Mapping[UUID, Hosts]:
+        return {event: self.hosts for event in events if event == self.event}
+
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[SessionWorker]:
         inner = self.inner
@@ -65,6 +70,7 @@ class Stage:
             inner.executor,
             EventQueries(inner.database),
             RecordQueries(inner.database, RECORDS),
+            hosts=self,
             vault=Vault(inner.database, SecretCipher(bytes(32))),
             encoders={"ffmpeg": self.encoder},
             notes=Logbook(inner.database, inner.clock, machine="here"),
@@ -285,3 +291,27 @@ class TestAutoExpire:
             await stage.inner.database.rows("SELECT pg_sleep(1)")
             await until(stage.sends("a"))
         assert len(set(stage.point("a").pieces)) == 1
+
+
+async def test_points_on_hosts_that_are_provisioned_later_are_sent_to_then(stage: Stage) -> None:
+    """Waiting is no failure, however long it takes. Where one point is known the encoder does not wait for the other."""
+    await stage.given(provisioned("{dns}/live/a", "{internalDns}/live/b"))
+    async with stage.worker():
+        await stage.on_air()
+        [note] = await stage.noted(1)
+        assert "host is not known" in note
+        [row] = await SessionQueries(stage.inner.database).list()
+        while row.number < FAST.most + 3:
+            [row] = await SessionQueries(stage.inner.database).list()
+        assert (row.state, row.failures, stage.encoder.points) == ("waiting", 0, {})
+        stage.hosts = {"origin-1": {"dns": "origin.test"}}
+        await until(stage.sends("a"))
+    assert list(stage.encoder.points) == [url("a")]
+    assert "encoder_failed" not in await stage.history()
+
+
+def provisioned(*points: str) -> dict[str, Any]:
+    made = encoder("enc-1")
+    places = dict(zip(("primaryPublishingPoint", "secondaryPublishingPoint"), points, strict=False))
+    specific = {place: {"publishingPointUrl": f"http://{point}", "resource": "origin-1"} for place, point in places.items()}
+    return {**made, "streamingServer": {"streamingServerSpecific": specific}}

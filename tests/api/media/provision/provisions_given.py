@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import httpx
 
+from api.wiring.core import Core
+from domain.kernel.ports import Invocation
+from domain.provision.handlers import ProvisionHandlers
+from domain.provision.values import RunEnd
+from projections.media_event.queries import EventQueries
 from tests.api.asking import add
 
 RESOURCES: list[dict[str, Any]] = [{"name": "origin-1", "type": "origin"}, {"name": "encoder-1", "type": "Encoder"}]
@@ -59,6 +65,20 @@ async def reset(http: httpx.AsyncClient, event: str, *, status: int = 200) -> di
 
 async def info(http: httpx.AsyncClient, event: str, *, status: int = 200) -> dict[str, Any]:
     return await ask(http, "GET", event, status=status)
+
+
+class Ends:
+    """Tells how runs ended."""
+
+    def __init__(self, inner: Core) -> None:
+        no_records: Any = None
+        self._handlers = ProvisionHandlers(
+            inner.executor, no_records, events=EventQueries(inner.database), load=inner.streams.load, clock=inner.clock
+        )
+
+    async def tell(self, event: str, run: int, *up: dict[str, Any], left: bool = False) -> None:
+        end = RunEnd(resources=up, left=left, reason="no host" if left else "")
+        await self._handlers.end_run(UUID(event), run, end=end, invocation=Invocation.by("system"))
 
 
 async def resources(http: httpx.AsyncClient, event: str, *, status: int = 200) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -12,13 +12,11 @@ import pytest
 from api.wiring.core import Core
 from domain.kernel.clock import iso
 from domain.kernel.ids import hashed
-from domain.kernel.ports import Invocation
-from domain.provision.handlers import ProvisionHandlers
-from domain.provision.values import ProvisionState, RunEnd
-from projections.media_event.queries import EventQueries
+from domain.provision.values import ProvisionState
 from tests.api.asking import UNKNOWN, add, assert_problem, logged, topics
 from tests.api.media.provision.provisions_given import (
     RESOURCES,
+    Ends,
     add_profile,
     document,
     event_with,
@@ -33,20 +31,6 @@ from tests.conftest import NOON, HandClock
 
 UP = tuple({**resource, "ipAddress": f"198.51.100.{number}"} for number, resource in enumerate(RESOURCES, start=1))
 TIME = iso(NOON)
-
-
-class Ends:
-    """Tells how runs ended."""
-
-    def __init__(self, inner: Core) -> None:
-        no_records: Any = None
-        self._handlers = ProvisionHandlers(
-            inner.executor, no_records, events=EventQueries(inner.database), load=inner.streams.load, clock=inner.clock
-        )
-
-    async def tell(self, event: str, run: int, *up: dict[str, Any], left: bool = False) -> None:
-        end = RunEnd(resources=up, left=left, reason="no host" if left else "")
-        await self._handlers.end_run(UUID(event), run, end=end, invocation=Invocation.by("system"))
 
 
 @pytest.fixture

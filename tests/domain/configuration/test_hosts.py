@@ -1,0 +1,47 @@
+"""What provisioning tells of hosts, and how addresses are filled with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.configuration.hosts import filled, hosts_in, is_open
+
+
+def test_the_hosts_of_resources_are_found_in_any_case() -> None:
+    resources = [
+        {"Name": "origin-1", "ipaddress": " 192.0.2.7 ", "DNS": "o.example", "size": "large"},
+        {"name": "origin-2", "internalIpAddress": "2001:db8::7", "internalDns": "o-2"},
+        {"name": "origin-3"},
+    ]
+    assert hosts_in(resources) == {
+        "origin-1": {"ipAddress": "192.0.2.7", "dns": "o.example"},
+        "origin-2": {"internalIpAddress": "[2001:db8::7]", "internalDns": "o-2"},
+        "origin-3": {},
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("evil.example/", "evil.example:80", "u@evil.example", "a b", "a?", "a#", "a\\b", "{dns}", "fe80::1%eth0", ""),
+        *(7, None, ["a"], "x" * 254),
+    ],
+)
+def test_what_is_no_host_fills_nothing(value: object) -> None:
+    assert hosts_in([{"name": "o", "dns": value}]) == {"o": {}}
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://{dns}:8080/{DNS}/live", "http://o.example:8080/o.example/live"),
+        ("rtmp://{ipAddress}/app/key", "rtmp://[2001:db8::7]/app/key"),
+        ("rtmp://[{ipaddress}]/app/key", "rtmp://[2001:db8::7]/app/key"),
+        ("http://{internalDns}/{dns}", "http://{internalDns}/o.example"),
+        ("http://{contentId}/[[a]]", "http://{contentId}/[[a]]"),
+    ],
+)
+def test_addresses_are_filled_with_what_is_known(url: str, told: str) -> None:
+    [host] = hosts_in([{"name": "o", "dns": "o.example", "ipAddress": "2001:db8::7"}]).values()
+    assert filled(url, host) == told
+    assert is_open(told) == ("{" in told)
