@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from domain.provision.credentials import without_credentials
 from domain.provision.row import ProvisionRow
 from domain.provision.values import Deployment, RunEnd, Work, name_of
 
@@ -16,7 +17,8 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
     """`resources` are to be up, and no others; none: everything is to go. `work` are the Events that wait for the end of the run.
-    `refused` wait in vain: the infrastructure of the key is made in another way than their profiles say."""
+    `refused` wait in vain: the infrastructure of the key is made in another way than their profiles say. `number` grows from one
+    look at what is wanted to the next, of whichever process."""
 
     key: str
     deployment: Deployment
@@ -26,6 +28,7 @@ class Desired:
     allow_updates: bool
     work: Sequence[ProvisionRow] = field(repr=False)
     refused: Sequence[ProvisionRow] = field(repr=False)
+    number: int = 0
 
     @property
     def names(self) -> frozenset[str]:
@@ -50,7 +53,7 @@ class Provided:
     reason: str = ""
 
 
-def desired(rows: Iterable[ProvisionRow]) -> Desired | None:
+def desired(rows: Iterable[ProvisionRow], *, number: int = 0) -> Desired | None:
     """None without work. Of the Events that share a key the one that has had resources for longest says how they are made; of
     resources with the same name the last request counts."""
     holding = [row for row in rows if row.plan is not None and (row.needed or row.exists or row.work is not None)]
@@ -72,13 +75,15 @@ def desired(rows: Iterable[ProvisionRow]) -> Desired | None:
         allow_updates=any(row.allow_updates for row in work if row.work is Work.PROVISION),
         work=work,
         refused=[row for row in holding if row.work is not None and row not in alike],
+        number=number,
     )
 
 
 def end_for(row: ProvisionRow, provided: Provided) -> RunEnd:
-    """How the run ended for one Event: other Events may want more."""
+    """How the run ended for one Event: other Events may want more. What a provisioner tells under a name that hints at a credential
+    is left out."""
     needed = set(map(name_of, row.needed))
-    up = tuple(resource for resource in provided.resources if name_of(resource) in needed)
+    up = tuple(without_credentials(resource) for resource in provided.resources if name_of(resource) in needed)
     left = (provided.exists or bool(up)) if row.work is Work.PROVISION else provided.left
     return RunEnd(resources=up, left=left, reason=provided.reason)
 

@@ -10,6 +10,7 @@ from domain.configuration.profile import ProfileDocument, resources
 from domain.kernel.credentials import speaks_of_credential
 from domain.kernel.errors import Malformed, Refused
 from domain.kernel.json_document import checked
+from domain.provision.credentials import credentials
 from domain.provision.values import Deployment, Ending, ProvisionPlan, name_of
 
 LONGEST_KEY: Final = 255
@@ -88,20 +89,6 @@ def _check_settings(settings: dict[str, str], found: list[dict[str, Any]]) -> No
     """Credentials belong to the environment or the backend of the operator: a setting is stored and shown as it was sent."""
     named = [f"request.settings.{name}" for name in settings if speaks_of_credential(name)]
     for index, resource in enumerate(found):
-        named += [f"request.resources[{index}].{place}" for place in _credentials(resource)]
+        named += [f"request.resources[{index}].{place}" for place in credentials(resource)]
     if named:
         raise Refused(f"{named[0]} hints at a credential; credentials are set where the provisioner runs, not in a profile")
-
-
-def _credentials(node: object) -> list[str]:
-    """The places below, of names that hint at a credential and have a value."""
-    if isinstance(node, dict):
-        places = []
-        for name, value in node.items():
-            if speaks_of_credential(name) and value not in (None, ""):
-                places.append(name)
-            places += [f"{name}.{place}" for place in _credentials(value)]
-        return places
-    if isinstance(node, list):
-        return [f"{index}.{place}" for index, value in enumerate(node) for place in _credentials(value)]
-    return []

@@ -9,8 +9,10 @@ from uuid import UUID
 
 from domain.configuration.hosts import Hosts, hosts_in
 from domain.provision.row import ProvisionRow
+from projections.consumers.timeline import EPOCH
 from projections.kernel.arrays import uuids
 from projections.kernel.database import Database
+from projections.log.reader import HEAD
 from projections.provision.view import ROW
 
 _OF_EVENT: Final = "SELECT document FROM provision_view WHERE event_id = %s"
@@ -22,6 +24,7 @@ FROM provision_view p
 WHERE infrastructure_key IN (SELECT infrastructure_key FROM provision_view WHERE work IS NOT NULL)
 GROUP BY infrastructure_key ORDER BY min(date_modified)
 """
+_NUMBER: Final = f"SELECT ({EPOCH}) * {1 << 40} + ({HEAD})"
 
 
 class ProvisionQueries:
@@ -45,6 +48,11 @@ class ProvisionQueries:
             return {}
         rows = await self._database.rows(_RESOURCES, (uuids(list(events)),))
         return {event: hosts_in(json.loads(resources)) for event, resources in rows}
+
+    async def number(self) -> int:
+        """One that grows with the log, also where the log is restored. Asked before what is wanted, it is not too high for that."""
+        found = await self._database.row(_NUMBER)
+        return int(found[0]) if found else 0
 
     async def with_work(self) -> Mapping[str, str]:
         """The keys with work under way, the longest waiting first. With each a text that changes when its Events want something

@@ -121,7 +121,8 @@ class Reconciler(LeasedWorker):
 
     async def _reconcile(self, key: str, run: _Run) -> None:
         try:
-            run.desired = wanted = desired(await self._provisions.of_key(key))
+            number = await self._provisions.number()
+            run.desired = wanted = desired(await self._provisions.of_key(key), number=number)
             if wanted is not None:
                 await self._tell(wanted.refused, lambda row: refusal_of(row, key), key=key)
                 provided = await self._provide(wanted, run)

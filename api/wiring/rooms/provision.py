@@ -66,7 +66,10 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from domain.provision.values import Deployment
     from projections.consumers.leases import ShardLeases
+    from workers.adapters.provisioners.service import ServiceProvisioner
+    from workers.adapters.provisioners.service_file import ServiceFiles
     from workers.adapters.provisioners.static import StaticProvisioner
+    from workers.adapters.provisioners.templates import TemplateProvisioner
     from workers.adapters.provisioners.terraform import TerraformProvisioner
     from workers.kernel.wakeups import WakeupHub
     from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
@@ -74,11 +77,13 @@ def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Wor
     hub = WakeupHub(context.signal(frozenset({ProvisionInfo.KIND})))
     events, home = EventQueries(context.database), context.home
     handlers = _handlers(context.executor, context.records, events=events, streams=context.streams, clock=context.clock)
-    terraform = TerraformProvisioner(context.terraform, templates=home / "templates", root=home / "provision")
+    templates, root = home / "templates", home / "provision"
+    terraform = TerraformProvisioner(context.terraform, templates=templates, root=root)
+    service = ServiceProvisioner(context.outbound, ServiceFiles(templates, root=root))
     reconciler = Reconciler(
         ProvisionQueries(context.database),
         handlers,
-        provisioners={Deployment.STATIC: StaticProvisioner(), Deployment.TEMPLATE: terraform},
+        provisioners={Deployment.STATIC: StaticProvisioner(), Deployment.TEMPLATE: TemplateProvisioner(terraform, service)},
         logbook=context.logbook,
         leases=ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False),
         waker=hub.waker(),

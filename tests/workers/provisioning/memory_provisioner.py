@@ -14,13 +14,14 @@ from workers.ports import ProvisionProgress
 
 class MemoryProvisioner:
     """What is up for each key. `broken` are names of resources that do not come up, or do not go. While `gate` is closed, runs
-    wait. `overlaps` counts runs for the same key at the same time."""
+    wait, and so they do before a resource whose name is in `held`. `overlaps` counts runs for the same key at the same time."""
 
     def __init__(self) -> None:
         self.up: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self.broken: set[str] = set()
         self.gate = asyncio.Event()
         self.gate.set()
+        self.held: dict[str, asyncio.Event] = {}
         self.runs: Counter[str] = Counter()
         self.halted = 0
         self.overlaps = 0
@@ -41,8 +42,8 @@ class MemoryProvisioner:
         up, failed = self.up[desired.key], []
         for resource in desired.resources:
             name = name_of(resource)
-            if not await self._go_on(halt):
-                return Provided(resources=self._shown(desired), exists=bool(up), reason="interrupted")
+            if not await self._go_on(halt, name):
+                return Provided(resources=self._shown(desired), exists=bool(up), reason="it was interrupted")
             if name in self.broken:
                 failed.append(name)
             elif name not in up:
@@ -53,7 +54,7 @@ class MemoryProvisioner:
                 up[name] = dict(resource)
                 self.changed[desired.key, name] += 1
         for name in sorted(up.keys() - desired.names):
-            if not await self._go_on(halt):
+            if not await self._go_on(halt, name):
                 break
             if name in self.broken:
                 failed.append(name)
@@ -63,10 +64,12 @@ class MemoryProvisioner:
         reason = f"{', '.join(failed)} failed" if failed else ""
         return Provided(resources=self._shown(desired), left=left, exists=bool(up), reason=reason)
 
-    async def _go_on(self, halt: asyncio.Event) -> bool:
+    async def _go_on(self, halt: asyncio.Event, name: str) -> bool:
         await asyncio.sleep(0)
-        if not self.gate.is_set():
-            waits = [asyncio.ensure_future(self.gate.wait()), asyncio.ensure_future(halt.wait())]
+        for gate in (self.gate, self.held.get(name, self.gate)):
+            if gate.is_set():
+                continue
+            waits = [asyncio.ensure_future(gate.wait()), asyncio.ensure_future(halt.wait())]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from domain.provision.desired import Desired, Provided
-from workers.adapters.provisioners.terraform_json import Change, State, Told, changes
-from workers.adapters.provisioners.workdir import BUSY, Workdir
+from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
+from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, Workdir
 from workers.ports import ProvisionProgress
 
-_TEMPLATE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 _PREFIX: Final = "TF_VAR_"
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -40,10 +39,11 @@ class _Failed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerraformLimits:
-    """Seconds: of one program, and from an interruption until it is killed."""
+    """Seconds: of one program, from an interruption until it is killed, and for the lock of the state."""
 
     run: float = 3600.0
     grace: float = 300.0
+    lock: int = 60
 
 
 class TerraformProvisioner:
@@ -79,7 +79,7 @@ class TerraformProvisioner:
 
     def template(self, name: str) -> Path | None:
         """Its directory; None where it is not installed."""
-        if not _TEMPLATE.fullmatch(name):
+        if not TEMPLATE.fullmatch(name):
             return None
         path = self._templates / name
         return path if path.is_dir() else None
@@ -122,6 +122,7 @@ class _Run:
         known = self._workdir.path.exists()
         if template is None and not (destroy and known):
             return Provided(exists=known, left=known, reason=f"the template {desired.template!r} is not installed")
+        known = known or (template is not None and (template / BACKEND).is_file())
         if destroy and not known:
             return Provided()
         if not await self._alone():
@@ -142,6 +143,10 @@ class _Run:
         making = [change for change in planned if "create" in change.actions]
         up = state.up(desired.resources, missing=making, complete=complete)
         return Provided(resources=up, left=left, exists=bool(state.objects), reason=reason)
+
+    @property
+    def _lock_timeout(self) -> str:
+        return f"-lock-timeout={self._terraform.limits.lock}s"
 
     @property
     def _purpose(self) -> str:
@@ -168,7 +173,10 @@ class _Run:
 
     async def _planned(self, destroy: bool) -> Sequence[Change]:
         """The changes of the plan that lies in the workdir then; none: there is nothing to do."""
-        await self._call("init", "-input=false", "-no-color")
+        config = [f"-backend-config={BACKEND}"] if (self._workdir.path / BACKEND).is_file() else []
+        await self._call("init", "-input=false", "-no-color", *config)
+        if self._workdir.shares_state():
+            raise _Failed(f"the template keeps all states in one place: its backend must be told {{key}} in {BACKEND}")
         options = ["-destroy"] if destroy else []
         found = await self._plan(options)
         refused = [change for change in found if not self._may(change, destroy)]
@@ -187,13 +195,13 @@ class _Run:
         return self._desired.allow_updates or change.is_allowed(self._desired.names, destroy=destroy)
 
     async def _plan(self, options: Sequence[str]) -> list[Change]:
-        await self._call("plan", "-input=false", "-no-color", "-json", "-lock-timeout=60s", "-out=.plan", *options)
+        await self._call("plan", "-input=false", "-no-color", "-json", self._lock_timeout, "-out=.plan", *options)
         return changes(json.loads(await self._call("show", "-json", ".plan")))
 
     async def _apply(self) -> str:
         """Why it failed; empty if it did not."""
         try:
-            await self._call("apply", "-input=false", "-no-color", "-json", "-lock-timeout=60s", ".plan", on_line=self._line)
+            await self._call("apply", "-input=false", "-no-color", "-json", self._lock_timeout, ".plan", on_line=self._line)
         except _Failed as failure:
             return str(failure)
         return ""
@@ -233,7 +241,13 @@ class _Run:
             for line in output.splitlines():
                 told.line(line)
         errors = told.errors or [(self._workdir.path / f".{name}.err").read_text(errors="replace").strip() or output.strip()]
+        if (lock := lock_in("\n".join(errors))) is not None:
+            raise _Failed(self._plain(f"{lock}; if no Terraform works there any more: {self._unlocking(lock)}"))
         raise _Failed(self._plain(f"terraform {name} failed: {'; '.join(errors)}"))
+
+    def _unlocking(self, lock: Lock) -> str:
+        """The command of the operator, who alone knows it. We never unlock by force."""
+        return f"terraform -chdir=HOME/provision/{self._workdir.path.name} force-unlock {lock.id}"
 
     def _plain(self, text: str) -> str:
         """Without the operator's credentials."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.provision.values import name_of
 
+_LOCK: Final = re.compile(r"Error acquiring the state lock")
+_LOCK_INFO: Final = re.compile(r"^\s*(ID|Who|Created):\s*(\S.*?)\s*$", re.MULTILINE)
+_LOCKED_BY: Final = re.compile(r"already locked: ID=(\S+)")
 _TAINTED: Final = "replace_because_tainted"
 
 
@@ -31,6 +35,28 @@ class Change:
         if self.actions == ("create",) or (self.reason == _TAINTED and "create" in self.actions):
             return True
         return self.actions == ("delete",) and (destroy or (isinstance(self.index, str) and self.index not in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The lock of a state that another Terraform holds, or has left. `holder`: by whom and since when, where that is told."""
+
+    id: str
+    holder: str
+
+    def __str__(self) -> str:
+        return f"the state is locked{self.holder} (lock {self.id})"
+
+
+def lock_in(errors: str) -> Lock | None:
+    """What the errors of Terraform say of a lock; None where that is not what is wrong."""
+    if (found := _LOCK.search(errors)) is None:
+        return None
+    text = errors[found.end() :]
+    if (other := _LOCKED_BY.search(text)) is not None:  # what follows is then the lock that was asked for
+        return Lock(other.group(1), "")
+    told = dict(_LOCK_INFO.findall(text))
+    return Lock(told.get("ID", ""), f" by {told.get('Who', 'somebody')} since {told.get('Created', 'an unknown time')}")
 
 
 def changes(plan: Mapping[str, Any]) -> list[Change]:
@@ -109,8 +135,10 @@ class Told:
         match kind:
             case "apply_start":
                 self.under_way[address] = None
-            case "apply_complete" | "apply_errored":
+            case "apply_complete":
                 self.under_way.pop(address, None)
+                return str(told.get("@message", ""))
+            case "apply_errored":  # what is there of it is in the state at the end of the program
                 return str(told.get("@message", ""))
             case "diagnostic" if told.get("@level") == "error":
                 found = told.get("diagnostic") or {}

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -21,6 +22,10 @@ from projections.kernel.background_task import start_task
 _LAUNCH: Final = Path(__file__).with_name("launch.py")
 _FLOCK: Final = "hhqqi"
 _POLL: Final = 0.1
+BACKEND: Final = "backend.tfbackend"
+"""Says where a remote backend keeps the state. `{key}` in it stands for the name of the workdir."""
+TEMPLATE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+"""Names of templates."""
 BUSY: Final = 75
 """The exit status where another process holds the lock."""
 OnLine = Callable[[str], Awaitable[None]]
@@ -49,6 +54,9 @@ class Workdir:
                 shutil.copytree(path, self.path / path.name, dirs_exist_ok=True)
             else:
                 shutil.copy2(path, self.path / path.name)
+        backend = self.path / BACKEND
+        if backend.is_file():
+            backend.write_text(backend.read_text().replace("{key}", self.path.name))
         (self.path / ".copied").write_text(json.dumps(sorted(path.name for path in template.iterdir() if path.is_file())))
 
     def _copied(self) -> set[str]:
@@ -56,6 +64,17 @@ class Workdir:
             return set(json.loads((self.path / ".copied").read_text()))
         except (FileNotFoundError, ValueError):
             return set()
+
+    def shares_state(self) -> bool:
+        """Whether the backend, as it was initialized, keeps the state in a place that is not this key's own."""
+        try:
+            backend = json.loads((self.path / ".terraform" / "terraform.tfstate").read_text())["backend"]
+            kind, config = backend["type"], backend["config"] or {}
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return False  # the state lies in the workdir
+        if kind == "local":
+            return not (self.path / (config.get("path") or "")).resolve().is_relative_to(self.path.resolve())
+        return self.path.name not in json.dumps(config)
 
     @property
     def purpose(self) -> str:

@@ -1,0 +1,312 @@
+"""The provisioner of somebody else's service, over HTTP: docs/reference/provisioning-service.md.
+
+The service is told what is to be there, and asked until it is: only the answers to that question count. Each request has a number
+that grows. So a repeated one changes nothing, and one that a frozen worker sends late is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import Field, StrictInt, StrictStr
+
+from domain.kernel.errors import Malformed
+from domain.kernel.json_document import Section, checked
+from domain.provision.desired import Desired, Provided
+from domain.provision.values import name_of
+from projections.kernel.background_task import start_task
+from workers.adapters.provisioners.service_file import Service, ServiceFiles, ServiceUnusable
+from workers.ports import Outbound, OutboundFailed, OutboundRefused, ProvisionProgress, Reply
+
+MOST: Final = 4 << 20
+"""Bytes of an answer."""
+NUMBER: Final = "X-Run"
+_GONE: Final = (404, 410)
+_OUTDATED: Final = 409
+_LATER: Final = (408, 425, 429)
+_LONGEST: Final = 500
+_MOST_TOLD: Final = 200
+_UNSENT: Final = ("dns", "connect", "tls", "local")
+_INTERRUPTED: Final = "it was interrupted"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLimits:
+    """Seconds: of one request, between two questions, for which faults are put up with, between two tries at most, and of a run."""
+
+    request: float = 15.0
+    poll: float = 2.0
+    patience: float = 120.0
+    pause: float = 15.0
+    run: float = 3600.0
+
+
+class Answer(Section):
+    """How far the service is. `resources` are all that there are, those that do not work included."""
+
+    run: StrictInt
+    status: Literal["working", "ended"]
+    resources: Annotated[tuple[dict[str, Any], ...], Field(repr=False)] = ()
+    message: StrictStr = ""
+    reason: StrictStr = ""
+
+
+class _Failed(Exception):
+    """It will not be done. One sentence without secrets. `unsent`: the service knows nothing of it."""
+
+    def __init__(self, sentence: str, *, unsent: bool = False) -> None:
+        super().__init__(sentence)
+        self.unsent = unsent
+
+
+class _Trouble(Exception):
+    """A fault that may pass."""
+
+    def __init__(self, sentence: str, *, unsent: bool = False) -> None:
+        super().__init__(sentence)
+        self.unsent = unsent
+
+
+class _Halted(Exception):
+    """Something else is wanted meanwhile."""
+
+
+class ServiceProvisioner:
+    """`files` say which service a template is, and with which key it is asked."""
+
+    def __init__(self, outbound: Outbound, files: ServiceFiles, *, limits: ServiceLimits | None = None) -> None:
+        self._outbound = outbound
+        self._files = files
+        self._limits = limits or ServiceLimits()
+
+    def serves(self, desired: Desired) -> bool:
+        """Whether the template of this is a service, or was one when it was made."""
+        return self._files.is_service(desired.template) or self._files.was_asked(desired.key)
+
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+        asked_before = self._files.was_asked(desired.key)
+        if not desired.resources and not asked_before and not self._files.is_service(desired.template):
+            return Provided()
+        try:
+            service = self._files.service(desired.template)
+            self._files.note(desired.key)
+            run = _Run(desired, _Remote(self._outbound, service, limits=self._limits), progress=progress, halt=halt)
+            provided = await run.provide(self._limits)
+        except (_Failed, ServiceUnusable) as failure:
+            nothing = not asked_before and (isinstance(failure, ServiceUnusable) or failure.unsent)
+            provided = Provided(left=not nothing, exists=not nothing, reason=str(failure))
+        except OSError as fault:
+            provided = Provided(
+                left=True, exists=True, reason=f"the workdir cannot be used: {fault.strerror or type(fault).__name__}"
+            )
+        if not provided.exists:
+            with suppress(OSError):
+                self._files.forget(desired.key)
+        return provided
+
+
+class _Run:
+    """One call for one key."""
+
+    def __init__(self, desired: Desired, remote: _Remote, *, progress: ProvisionProgress, halt: asyncio.Event) -> None:
+        self._desired = desired
+        self._remote = remote
+        self._progress = progress
+        self._halt = halt
+        self._path = f"/{sha256(desired.key.encode()).hexdigest()[:32]}"
+        self._last: Answer | None = None
+        self._told: dict[str, None] = {}
+        self._ordered = False
+
+    async def provide(self, limits: ServiceLimits) -> Provided:
+        """After every fault, and after a halt, with what the service told last."""
+        until = time.monotonic() + limits.run
+        try:
+            await self._order()
+            while (answer := await self._status()) is None or answer.status == "working":
+                if time.monotonic() > until:
+                    raise _Failed(f"the service {self._remote.name!r} did not end within {limits.run:g} s")
+                if answer is None:
+                    await self._order()
+                await self._rest(limits.poll)
+        except _Halted:
+            return self._provided(_INTERRUPTED)
+        except _Failed as failure:
+            if self._last is None:
+                raise _Failed(str(failure), unsent=failure.unsent and not self._ordered) from None
+            return self._provided(str(failure))
+        return self._provided(self._remote.plain(answer.reason))
+
+    async def _order(self) -> None:
+        """Say what is to be there. A repeated one changes nothing."""
+        desired = self._desired
+        if not desired.resources:
+            await self._asked("DELETE", fine=_GONE)
+            return
+        body = {
+            "infrastructureKey": desired.key,
+            "run": desired.number,
+            "allowUpdates": desired.allow_updates,
+            "settings": dict(desired.settings),
+            "resources": list(desired.resources),
+            **self._remote.callback,
+        }
+        await self._asked("PUT", body=json.dumps(body).encode())
+
+    async def _status(self) -> Answer | None:
+        """How far it is; None where the service does not know what it was told."""
+        reply, answer = await self._until_halted(self._patiently(self._answered))
+        if reply.status in _GONE:
+            self._last = Answer(run=self._desired.number, status="ended")
+            return self._last if not self._desired.resources else None
+        if answer.run > self._desired.number:
+            raise _Failed(f"the service {self._remote.name!r} works for a later request")
+        self._last = answer
+        await self._tell(answer.message)
+        return answer if answer.run == self._desired.number else None
+
+    async def _answered(self) -> tuple[Reply, Answer]:
+        reply = await self._remote.asked("GET", self._path, number=self._desired.number, fine=_GONE)
+        nothing = Answer(run=self._desired.number, status="ended")
+        return reply, nothing if reply.status in _GONE else self._remote.answer(reply)
+
+    async def _asked(self, method: str, *, body: bytes = b"", fine: tuple[int, ...] = ()) -> None:
+        async def ask() -> Reply:
+            return await self._remote.asked(method, self._path, number=self._desired.number, body=body, fine=fine)
+
+        await self._until_halted(self._patiently(ask))
+        self._ordered = True
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Tries again what may pass."""
+        limits, since, pause = self._remote.limits, time.monotonic(), self._remote.limits.poll
+        unsent = True
+        while True:
+            try:
+                return await ask()
+            except _Trouble as trouble:
+                unsent = unsent and trouble.unsent
+                seconds = time.monotonic() - since
+                if seconds >= limits.patience:
+                    raise _Failed(f"{trouble}; it was tried for {seconds:.0f} s", unsent=unsent) from None
+                await self._tell(f"{trouble}; trying again")
+                await asyncio.sleep(min(pause, limits.pause, limits.patience - seconds))
+                pause *= 2
+
+    async def _rest(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._halt.wait()
+
+    async def _until_halted(self, work: Awaitable[T]) -> T:
+        """A halt ends the request under way."""
+        asking = asyncio.ensure_future(work)
+        halted = start_task(self._halt.wait(), what="halt of provisioning")
+        try:
+            await asyncio.wait({asking, halted}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done() or self._halt.is_set():
+                raise _Halted
+            return asking.result()
+        finally:
+            for task in (asking, halted):
+                task.cancel()
+            await asyncio.gather(asking, halted, return_exceptions=True)
+
+    async def _tell(self, message: str) -> None:
+        """Once, and not without end."""
+        text = self._remote.plain(message)
+        if text and text not in self._told and len(self._told) < _MOST_TOLD:
+            self._told[text] = None
+            await self._progress.info(text)
+
+    def _provided(self, reason: str) -> Provided:
+        """By what the service told last. While it works anything may be there."""
+        if self._last is None:
+            return Provided(left=True, exists=True, reason=reason)
+        settled = self._last.status == "ended" and self._last.run == self._desired.number
+        there = {name_of(resource): resource for resource in self._last.resources}
+        up = [
+            {**wanted, **{name: value for name, value in there[name_of(wanted)].items() if name != "up"}}
+            for wanted in self._desired.resources
+            if name_of(wanted) in there and there[name_of(wanted)].get("up", True) is True
+        ]
+        lacking = len(self._desired.resources) - len(up)
+        left = not settled or bool(there.keys() - self._desired.names)
+        why = reason or (f"{lacking} of {len(self._desired.resources)} resources are not up" if lacking else "")
+        return Provided(
+            resources=up, left=left, exists=not settled or bool(there), reason=why or ("resources are left" if left else "")
+        )
+
+
+class _Remote:
+    """The address and the key of the service."""
+
+    def __init__(self, outbound: Outbound, service: Service, *, limits: ServiceLimits) -> None:
+        self._outbound = outbound
+        self._service = service
+        self.limits = limits
+        self.name = service.name
+
+    @property
+    def callback(self) -> Mapping[str, str]:
+        return {"callbackUrl": self._service.callback_url} if self._service.callback_url else {}
+
+    async def asked(self, method: str, path: str, *, number: int, body: bytes = b"", fine: tuple[int, ...] = ()) -> Reply:
+        """Raises `_Trouble` and `_Failed`."""
+        headers = {"Accept": "application/json", NUMBER: str(number), "Idempotency-Key": f"{path[1:]}/{number}"}
+        if self._service.key:
+            headers["Authorization"] = f"Bearer {self._service.key}"
+        if body:
+            headers["Content-Type"] = "application/json"
+        url, seconds = self._service.url.rstrip("/") + path, self.limits.request
+        try:
+            reply = await self._outbound.request(method, url, headers=headers, body=body, seconds=seconds, most=MOST + 1)
+        except OutboundRefused as refusal:
+            raise _Failed(self._said(f"cannot be asked: {refusal}"), unsent=True) from None
+        except OutboundFailed as fault:
+            raise _Trouble(self._said(f"cannot be asked: {fault}"), unsent=fault.kind in _UNSENT) from None
+        if 200 <= reply.status < 300 or reply.status in fine:
+            return reply
+        raise self._refusal(method, reply)
+
+    def answer(self, reply: Reply) -> Answer:
+        if len(reply.body) > MOST:
+            raise _Trouble(self._said(f"answers with more than {MOST >> 20} MiB"))
+        try:
+            return checked(Answer, reply.body.decode(), field="answer")
+        except UnicodeDecodeError:
+            raise _Trouble(self._said("answers with what is no text")) from None
+        except Malformed as wrong:
+            raise _Trouble(self._said(f"does not answer as it should: {wrong}")) from None
+
+    def plain(self, text: str) -> str:
+        """What it says, on one line and without its key."""
+        shown = self._service.masked("".join(one if one.isprintable() else " " for one in text[: _LONGEST * 2]))
+        return " ".join(shown.split())[:_LONGEST]
+
+    def _refusal(self, method: str, reply: Reply) -> _Failed | _Trouble:
+        if reply.status == _OUTDATED and method != "GET":
+            return _Failed(self._said("has a later request"))
+        if 300 <= reply.status < 400:
+            return _Failed(self._said(f"answers with status {reply.status}: it redirects, which is not followed"), unsent=True)
+        said = ""
+        with suppress(ValueError, RecursionError):
+            found = json.loads(reply.body)
+            said = found.get("reason", "") if isinstance(found, dict) else ""
+        told = f": {said.rstrip('.')}" if isinstance(said, str) and said else ""
+        sentence = self._said(f"answers with status {reply.status}{told}")
+        if reply.status >= 500 or reply.status in _LATER:
+            return _Trouble(sentence)
+        return _Failed(sentence, unsent=True)
+
+    def _said(self, text: str) -> str:
+        return self.plain(f"the service {self.name!r} {text}").rstrip(".")

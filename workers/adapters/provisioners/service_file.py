@@ -1,0 +1,83 @@
+"""The file `service.json` of a template that is a service of somebody else: its address and keys, which only the operator sets."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field, StrictStr
+
+from domain.kernel.errors import Malformed
+from domain.kernel.json_document import Section, checked
+from workers.adapters.provisioners.workdir import TEMPLATE
+
+NAME: Final = "service.json"
+_SHORTEST: Final = 4
+
+
+class ServiceUnusable(Exception):
+    """The file is not installed, or not valid. One sentence without secrets."""
+
+
+class Service(Section):
+    """`key` is sent to it. It signs its callbacks with `callbackSecret`."""
+
+    name: str = ""
+    url: StrictStr
+    key: StrictStr = Field("", repr=False)
+    callback_url: StrictStr = ""
+    callback_secret: StrictStr = Field("", repr=False)
+
+    def masked(self, text: str) -> str:
+        for secret in (self.key, self.callback_secret):
+            if len(secret) >= _SHORTEST:
+                text = text.replace(secret, "****")
+        return text
+
+    @property
+    def signing_key(self) -> bytes:
+        """Empty without one."""
+        try:
+            return b64decode(self.callback_secret.removeprefix("whsec_"), validate=True)
+        except ValueError:
+            return b""
+
+
+class ServiceFiles:
+    """`templates` are the operator's. Below `root` it is noted which keys a service was asked for: where its file is taken away,
+    nobody can say any more that nothing is left there."""
+
+    def __init__(self, templates: Path, *, root: Path) -> None:
+        self._templates = templates
+        self._root = root
+
+    def is_service(self, template: str) -> bool:
+        return TEMPLATE.fullmatch(template) is not None and (self._templates / template / NAME).is_file()
+
+    def service(self, template: str) -> Service:
+        """As the file is now. Raises `ServiceUnusable`."""
+        if not self.is_service(template):
+            raise ServiceUnusable(f"the service {template!r} is not installed")
+        try:
+            service = checked(Service, (self._templates / template / NAME).read_text(), field=NAME)
+        except (Malformed, UnicodeDecodeError) as wrong:
+            said = str(wrong) if isinstance(wrong, Malformed) else "it is no text"
+            raise ServiceUnusable(f"the file of the service {template!r} is not valid: {said}") from None
+        return service.model_copy(update={"name": template})
+
+    def was_asked(self, key: str) -> bool:
+        return self._note(key).exists()
+
+    def note(self, key: str) -> None:
+        if not self.was_asked(key):
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._note(key).write_text(json.dumps({"infrastructureKey": key}))
+
+    def forget(self, key: str) -> None:
+        self._note(key).unlink(missing_ok=True)
+
+    def _note(self, key: str) -> Path:
+        return self._root / f"{sha256(key.encode()).hexdigest()[:32]}.service"
