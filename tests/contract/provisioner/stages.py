@@ -70,6 +70,8 @@ class Stage:
 
 
 class InMemory:
+    """What a twin has made, and what the service has that works with one."""
+
     def __init__(self, infrastructure: MemoryProvisioner) -> None:
         self._infrastructure = infrastructure
 

@@ -21,7 +21,6 @@ from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, checked
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import name_of
-from projections.kernel.background_task import start_task
 from workers.adapters.provisioners.service_file import Service, ServiceFiles, ServiceUnusable
 from workers.ports import Outbound, OutboundFailed, OutboundRefused, ProvisionProgress, Reply
 
@@ -164,7 +163,7 @@ class _Run:
 
     async def _status(self) -> Answer | None:
         """How far it is; None where the service does not know what it was told."""
-        reply, answer = await self._until_halted(self._patiently(self._answered))
+        reply, answer = await self._patiently(self._answered)
         if reply.status in _GONE:
             self._last = Answer(run=self._desired.number, status="ended")
             return self._last if not self._desired.resources else None
@@ -183,14 +182,14 @@ class _Run:
         async def ask() -> Reply:
             return await self._remote.asked(method, self._path, number=self._desired.number, body=body, fine=fine)
 
-        await self._until_halted(self._patiently(ask))
+        await self._patiently(ask)
         self._ordered = True
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Tries again what may pass."""
+        """Tries again what may pass. A halt is followed between two requests, each of which has its limit."""
         limits, since, pause = self._remote.limits, time.monotonic(), self._remote.limits.poll
         unsent = True
-        while True:
+        while not self._halt.is_set():
             try:
                 return await ask()
             except _Trouble as trouble:
@@ -199,27 +198,14 @@ class _Run:
                 if seconds >= limits.patience:
                     raise _Failed(f"{trouble}; it was tried for {seconds:.0f} s", unsent=unsent) from None
                 await self._tell(f"{trouble}; trying again")
-                await asyncio.sleep(min(pause, limits.pause, limits.patience - seconds))
+                await self._rest(min(pause, limits.pause, limits.patience - seconds))
                 pause *= 2
+        raise _Halted
 
     async def _rest(self, seconds: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._halt.wait()
-
-    async def _until_halted(self, work: Awaitable[T]) -> T:
-        """A halt ends the request under way."""
-        asking = asyncio.ensure_future(work)
-        halted = start_task(self._halt.wait(), what="halt of provisioning")
-        try:
-            await asyncio.wait({asking, halted}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done() or self._halt.is_set():
-                raise _Halted
-            return asking.result()
-        finally:
-            for task in (asking, halted):
-                task.cancel()
-            await asyncio.gather(asking, halted, return_exceptions=True)
 
     async def _tell(self, message: str) -> None:
         """Once, and not without end."""

@@ -11,6 +11,8 @@ from workers.ports import ProvisionProgress
 
 
 class TemplateProvisioner:
+    """Chooses by what is installed at the time of the run, and by who was asked for the key before."""
+
     def __init__(self, terraform: TerraformProvisioner, service: ServiceProvisioner) -> None:
         self._terraform = terraform
         self._service = service
