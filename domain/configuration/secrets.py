@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
+from domain.kernel.credentials import hints_at_credential, speaks_of_credential
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import MEMBER, json_object
 from domain.kernel.strict_json import path_inside
@@ -33,6 +34,39 @@ _NAMING: Final = ("name", "id", "serverAddress")
 _LONGEST_NAME: Final = 200
 _LONGEST_PATH: Final = 600  # a path must fit an index entry of PostgreSQL, in any script
 _ROOT: Final = "[]"
+_FLAT: Final = re.compile(r'(?P<object>\{(?:[^{}\[\]"]|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+\})|"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+"""Finds the objects of a text that hold no other objects and no arrays, and passes over strings."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretMembers:
+    """Which members of a configuration are write-only: `spellings` has the spelling of each, by its name in lower case.
+
+    `wide`: also members whose names speak of a credential, unless they are `public` (names in lower case), and the values of
+    headers whose names do. Then a secret belongs to the addresses of all objects around it, and a key comes once in an object."""
+
+    spellings: Mapping[str, str]
+    public: frozenset[str] = frozenset()
+    wide: bool = False
+
+    def spelling(self, key: str) -> str | None:
+        """How a write-only member is spelled; None for another member."""
+        folded = key.casefold()
+        if folded in self.spellings:
+            return self.spellings[folded]
+        return key if self.wide and folded not in self.public and speaks_of_credential(key) else None
+
+    def must_be_text(self, key: str, value: object) -> bool:
+        """A member that is only named as a credential may be a flag, or an object that is looked through."""
+        return key.casefold() in self.spellings or not isinstance(value, bool | dict)
+
+    def is_header(self, node: Mapping[str, object]) -> bool:
+        name = node.get("name")
+        return self.wide and "value" in node and isinstance(name, str) and hints_at_credential(name)
+
+
+CONFIGURATION: Final = SecretMembers(_SPELLINGS)
+"""Of channels and flows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +83,20 @@ class Split:
     holders: Holders
 
 
-def split(text: str, *, field: str = "configurationJson") -> Split:
+def split(text: str, *, field: str = "configurationJson", members: SecretMembers = CONFIGURATION) -> Split:
     """Separate a text from its secrets. Apart from these it stays as it is, character for character. If a key is repeated, the last
-    one counts."""
+    one counts, or it is refused."""
     json_object(text, field=field)
-    found = _Finder()
-    found.visit(json.loads(text, object_pairs_hook=_members), _ROOT, field)
-    return Split(_masked(text, field), found.sent, frozenset(found.nulls), found.holders)
+    found = _Finder(members)
+    found.visit(json.loads(text, object_pairs_hook=_reader(members, field)), _ROOT, field)
+    return Split(_masked(text, field, members), found.sent, frozenset(found.nulls), found.holders)
 
 
-def opened(text: str, stored: Mapping[str, str]) -> object:
+def opened(text: str, stored: Mapping[str, str], *, members: SecretMembers = CONFIGURATION) -> object:
     """The parsed text with its secrets in their places, for what uses them; None if it is no JSON. A secret without its place is
     left out."""
     try:
-        document = json.loads(text, object_pairs_hook=_members)
+        document = json.loads(text, object_pairs_hook=_reader(members))
     except (ValueError, RecursionError):
         return None
     for path, secret in stored.items():
@@ -145,24 +179,32 @@ def _unique_name(pairs: Iterable[tuple[str, str]], shared: Mapping[tuple[str, st
 class _Finder:
     """Collects secrets from a parsed text. The path of what lies too deep is None: it would be too long to be stored."""
 
-    def __init__(self) -> None:
+    def __init__(self, members: SecretMembers) -> None:
+        self._members = members
         self.sent: dict[str, str] = {}
         self.nulls: set[str] = set()
         self.holders: dict[str, Origins] = {}
 
-    def visit(self, node: object, path: str | None, place: str) -> None:
+    def visit(self, node: object, path: str | None, place: str, *, above: Origins = frozenset()) -> None:
         if isinstance(node, dict):
+            origins = _origins(node, self._members) | above
             if path is not None:
-                self.holders[path] = _origins(node)
+                self.holders[path] = origins
+            is_header = self._members.is_header(node)
             for key, value in node.items():
                 below, inside = _below(path, key), path_inside(place, [key])
-                if key.casefold() in WRITE_ONLY:
+                if (is_header and key == "value") or self._is_secret(key, value):
                     self._take(value, below, inside)
+                elif is_header and isinstance(value, dict | list):
+                    raise Malformed.at(inside, "must be a string")
                 else:
-                    self.visit(value, below, inside)
+                    self.visit(value, below, inside, above=origins if self._members.wide else frozenset())
         elif isinstance(node, list):
             for index, (step, value) in enumerate(zip(entry_steps(node), node, strict=True)):
-                self.visit(value, _below(path, step), path_inside(place, [index]))
+                self.visit(value, _below(path, step), path_inside(place, [index]), above=above)
+
+    def _is_secret(self, key: str, value: object) -> bool:
+        return self._members.spelling(key) is not None and self._members.must_be_text(key, value)
 
     def _take(self, value: object, path: str | None, place: str) -> None:
         if value is None:
@@ -175,30 +217,53 @@ class _Finder:
         self.sent[path] = value
 
 
-def _origins(holder: Mapping[str, object]) -> Origins:
+def _origins(holder: Mapping[str, object], members: SecretMembers) -> Origins:
     """Of the addresses that are members of an object: whole URLs, and what is named as an address."""
     return frozenset(
         f"{key}={origin(str(value))}"
         for key, value in holder.items()
-        if isinstance(value, str | int) and ("://" in str(value) or (_ADDRESS.fullmatch(key) and key.casefold() not in WRITE_ONLY))
+        if isinstance(value, str | int) and members.spelling(key) is None and ("://" in str(value) or _ADDRESS.fullmatch(key))
     )
 
 
-def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reader(members: SecretMembers, field: str = "") -> Callable[[list[tuple[str, object]]], dict[str, object]]:
     """Two spellings of a write-only key are one key."""
-    return {_SPELLINGS.get(key.casefold(), key): value for key, value in pairs}
+
+    def read(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = {members.spelling(key) or key: value for key, value in pairs}
+        if members.wide and len(found) < len(pairs):
+            raise Malformed.at(field, "has an object with the same key twice")
+        return found
+
+    return read
 
 
-def _masked(text: str, field: str) -> str:
+def _masked(text: str, field: str, members: SecretMembers) -> str:
     def mask(found: re.Match[str]) -> str:
-        key = found["key"]
-        if key is None or json.loads(key).casefold() not in WRITE_ONLY:
+        key = json.loads(found["key"]) if found["key"] is not None else ""
+        spelling = members.spelling(key) if key else None
+        if spelling is None:
             return found[0]
-        if found["value"] is None:  # of a repeated key, or below one: the parsed text does not have it
-            raise Malformed.at(field, f"must have a string wherever it has {_SPELLINGS[json.loads(key).casefold()]}")
-        return f"{key}{found['colon']}null"
+        if found["value"] is not None:
+            return f"{found['key']}{found['colon']}null"
+        if members.wide:  # a key comes once, so the parsed text has what this is
+            return found[0]
+        # of a repeated key, or below one: the parsed text does not have it
+        raise Malformed.at(field, f"must have a string wherever it has {spelling}")
 
-    return MEMBER.sub(mask, text)
+    masked = MEMBER.sub(mask, text)
+    return _FLAT.sub(lambda found: _header_masked(found, members), masked) if members.wide else masked
+
+
+def _header_masked(found: re.Match[str], members: SecretMembers) -> str:
+    if found["object"] is None or not members.is_header(json.loads(found["object"])):
+        return found[0]
+    return MEMBER.sub(
+        lambda member: (
+            f"{member['key']}{member['colon']}null" if member["value"] and json.loads(member["key"]) == "value" else member[0]
+        ),
+        found[0],
+    )
 
 
 def _below(path: str | None, step: Step) -> str | None:
