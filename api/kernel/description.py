@@ -31,6 +31,8 @@ _TAGS: Final = {
     "Chapter point custom properties": "Custom properties of chapter points: a category and a key with a value.",
     "Playlists": "Playlists: Events in an order of time.",
     "Assets": "Assets: the files of Events, and requests for pictures, GIFs and video clips.",
+    "Destinations": "Destinations: the platforms and servers that films and streams are published to.",
+    "Destination properties": "Custom properties of destinations: a category and a key with a value.",
     "Channels": "Channels: how the video of Events is delivered, and the settings of players.",
     "Flows": "Flows: what is done with the video of Events, and by which task engines.",
     "Infrastructure Profiles": "Infrastructure profiles: the servers that Events are provisioned with.",
@@ -52,6 +54,9 @@ _TAGS: Final = {
 
 _PATH_PARAMETERS: Final = {
     "/{client_name}": "The name of the client that the API key belongs to.",
+    "activate/{id}": "The id of the destination.",
+    "active/{id}": "The id of the destination.",
+    "all/{destinationId}": "The id of the destination.",
     "archiverstream/{id}": "The number of the archiver stream.",
     "asset/{id}": "The id of the asset.",
     "audit/{aggregate}": "The kind of aggregate, such as `event` or `room`.",
@@ -64,6 +69,9 @@ _PATH_PARAMETERS: Final = {
     "consumer/{name}": "The name of the consumer.",
     "customproperty/{id}": "The id of the custom property.",
     "deliveries/{deliveryId}": "The id of the delivery; the receiver got it as `webhook-id`.",
+    "destination/{id}": "The id of the destination.",
+    "id/{id}": "The id of the property.",
+    "destinationproperty/{destinationId}": "The id of the destination.",
     "dvrwindowlength/{id}": "The id of the Event.",
     "stream/{channelId}": "The id of the channel.",
     "event/{eventId}": "The id of the Event.",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from domain.destination.targets import Target
 from domain.kernel.clock import Clock
 from domain.kernel.media_files import MediaFiles
 from workers.ports import MediaSource, Outbound
+from workers.syndication.trial import no_targets
+from workers.target_ports import Targets
 
 if TYPE_CHECKING:
     from api.wiring.siblings import Siblings
@@ -32,6 +35,9 @@ class Surroundings:
     """What published media are read from; None: they are not served."""
     origin: LiveOrigin | None = None
     """The built-in origin; None: there is none in this process."""
+    targets: Targets = no_targets
+    refused_targets: Mapping[Target, str] = field(default_factory=dict)
+    """The publishing targets that this installation does not take, and why."""
 
 
 class Services:

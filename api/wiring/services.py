@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from socket import gethostname
 from typing import Any
@@ -20,6 +20,7 @@ from api.wiring.container import Services, Surroundings
 from api.wiring.core import Core
 from api.wiring.rooms import ROOMS
 from api.wiring.siblings import Alone, Siblings
+from domain.destination.targets import Target
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import Catalogue, EventMapper
 from domain.kernel.media_files import MediaFiles
@@ -32,6 +33,8 @@ from projections.records.queries import RecordQueries
 from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.origin.live_origin import LiveOrigin
 from workers.ports import MediaSource, Outbound
+from workers.syndication.trial import no_targets
+from workers.target_ports import Targets
 
 ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.routes())
 
@@ -46,9 +49,11 @@ def services(
     siblings: Siblings | None = None,
     media_served: MediaSource | None = None,
     origin: LiveOrigin | None = None,
+    targets: Targets = no_targets,
+    refused_targets: Mapping[Target, str] | None = None,
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
-    `origin` no live streams."""
+    `origin` no live streams, without `targets` it reaches no destination."""
     known = siblings or Alone(core.registry)
     surroundings = Surroundings(
         conninfo,
@@ -59,6 +64,8 @@ def services(
         siblings=known,
         media_served=media_served,
         origin=origin,
+        targets=targets,
+        refused_targets=refused_targets or {},
     )
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.configuration.profile import ProfileDocument
-from domain.configuration.secrets import split
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.ids import new_id
 from domain.kernel.json_document import checked
@@ -15,6 +14,19 @@ from domain.records.configured import ConfiguredRecord, SentConfiguration
 from domain.records.handlers import RecordHandlers
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
 from domain.records.record import AmendRecord, Record, RegisterRecord
+
+
+def without_secrets(
+    kind: type[ConfiguredRecord], values: Mapping[str, Any], *, stream: str, vault: Vault
+) -> tuple[Mapping[str, Any], Sequence[EncryptedSecret]]:
+    """The values with references in place of the secrets, and the encrypted secrets. Each is encrypted for the record's stream,
+    so a new record needs its key before."""
+    text = values["configuration_json"]
+    found = kind.split(text)
+    encrypted = {path: vault.encrypt(secret, owner=stream) for path, secret in found.sent.items() if secret}
+    sent = {path: encrypted[path].ref if path in encrypted else None for path in found.sent}
+    configuration = SentConfiguration(found.text, sent, found.holders, found.nulls, kind.required_secrets(text))
+    return {**values, "configuration_json": configuration}, list(encrypted.values())
 
 
 class ConfigurationHandlers:
@@ -45,17 +57,11 @@ class ConfigurationHandlers:
     def _without_secrets(
         self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: object
     ) -> tuple[Mapping[str, Any], Sequence[EncryptedSecret]]:
-        """The values with references in place of the secrets, and the encrypted secrets. Each is encrypted for the record's stream,
-        so a new record needs its key before."""
         text = values.get("configuration_json")
         if text is None:
             return values, ()
         checked(kind.SCHEMA, text)
-        found = split(text)
-        encrypted = {path: self._vault.encrypt(secret, owner=kind.stream(key)) for path, secret in found.sent.items() if secret}
-        sent = {path: encrypted[path].ref if path in encrypted else None for path in found.sent}
-        configuration = SentConfiguration(found.text, sent, found.holders, found.nulls, kind.required_secrets(text))
-        return {**values, "configuration_json": configuration}, list(encrypted.values())
+        return without_secrets(kind, values, stream=kind.stream(key), vault=self._vault)
 
 
 class ProfileHandlers:

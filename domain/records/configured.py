@@ -11,7 +11,17 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.configuration.secrets import Holders, after_renaming, entries_of, holder_of, settled, split
+from domain.configuration.secrets import (
+    CONFIGURATION,
+    Holders,
+    SecretMembers,
+    Split,
+    after_renaming,
+    entries_of,
+    holder_of,
+    settled,
+    split,
+)
 from domain.kernel.aggregate import NO_SECRETS
 from domain.kernel.encryption import SecretRef, kept_or_new
 from domain.kernel.errors import FieldError, Malformed
@@ -43,9 +53,18 @@ class SentConfiguration:
 
 
 class ConfiguredRecord(Record):
-    """In a write, a secret that is null or absent stays as it is, and "" clears it: the answer of a GET can be sent back."""
+    """In a write, a secret that is null or absent stays as it is, and "" clears it: the answer of a GET can be sent back.
+
+    `FIELD` is the name of the text in requests, and `MEMBERS` are its write-only members."""
 
     SCHEMA: ClassVar[type[Section]]
+    FIELD: ClassVar[str] = "configurationJson"
+    MEMBERS: ClassVar[SecretMembers] = CONFIGURATION
+
+    @classmethod
+    def split(cls, text: str) -> Split:
+        """Separate a text from its secrets."""
+        return split(text, field=cls.FIELD, members=cls.MEMBERS)
 
     @classmethod
     def required_secrets(cls, text: str) -> Sequence[str]:
@@ -58,14 +77,14 @@ class ConfiguredRecord(Record):
         if sent_text is None:
             return values
         assert isinstance(sent_text, SentConfiguration)
-        places = _places(stored, sent_text)
+        places = cls._places(stored, sent_text)
         stored_secrets = {place: stored.secrets[before] for place, before in places.items()}
         sent = {place: kept_or_new(stored_secrets.get(place), ref) for place, ref in sent_text.sent.items()}
         kept = settled(stored_secrets, sent, holders=sent_text.holders)
-        _check_origins({place: places[place] for place in kept if place not in sent}, sent_text, stored=stored)
+        cls._check_origins({place: places[place] for place in kept if place not in sent}, sent_text, stored=stored)
         missing = [place for place in sent_text.required if place not in kept and place not in sent]
         if missing:
-            _check_new(missing, sent_text, stored=stored)
+            cls._check_new(missing, sent_text, stored=stored)
         return {**values, "configuration_json": sent_text.text, "secrets": kept}
 
     def secrets(self) -> frozenset[UUID]:
@@ -73,45 +92,45 @@ class ConfiguredRecord(Record):
             return NO_SECRETS
         return frozenset(ref.reference for ref in self.details.secrets.values())
 
+    @classmethod
+    def _places(cls, stored: Any, sent_text: SentConfiguration) -> Mapping[str, str]:
+        """The places of the stored secrets, by those in the new text. A renamed entry keeps its secret if the text has null for
+        it, as a GET shows it; an entry without that member may be a different one and gets none."""
+        if stored is None:
+            return {}
+        if all(holder_of(place) in sent_text.holders for place in stored.secrets):
+            return {place: place for place in stored.secrets}
+        old, new = entries_of(cls.split(stored.configuration_json).holders), entries_of(sent_text.holders)
+        places = ((place, after_renaming(place, old=old, new=new)) for place in stored.secrets)
+        return {moved if moved in sent_text.nulls else place: place for place, moved in places}
 
-def _places(stored: Any, sent_text: SentConfiguration) -> Mapping[str, str]:
-    """The places of the stored secrets, by those in the new text. A renamed entry keeps its secret if the text has null for
-    it, as a GET shows it; an entry without that member may be a different one and gets none."""
-    if stored is None:
-        return {}
-    if all(holder_of(place) in sent_text.holders for place in stored.secrets):
-        return {place: place for place in stored.secrets}
-    old, new = entries_of(split(stored.configuration_json).holders), entries_of(sent_text.holders)
-    places = ((place, after_renaming(place, old=old, new=new)) for place in stored.secrets)
-    return {moved if moved in sent_text.nulls else place: place for place, moved in places}
+    @classmethod
+    def _check_origins(cls, kept: Mapping[str, str], sent_text: SentConfiguration, *, stored: Any) -> None:
+        """A stored secret goes only to the origin that it was given for. `kept`: old places by new ones."""
+        if not kept:
+            return
+        before = cls.split(stored.configuration_json).holders
+        moved = [new for new, old in kept.items() if sent_text.holders[holder_of(new)] != before.get(holder_of(old))]
+        if moved:
+            fields = (path_inside(cls.FIELD, _counted(place, sent_text.text)) for place in moved)
+            reason = "must be sent again, for an address beside it has another scheme, host or port"
+            raise Malformed(*(FieldError(field, reason) for field in fields))
 
+    @classmethod
+    def _check_new(cls, missing: Sequence[str], sent_text: SentConfiguration, *, stored: Any) -> None:
+        """A required secret must come with its object. One that was cleared later is not required again: otherwise the answer of a
+        GET could not be sent back."""
+        old_holders = cls.split(stored.configuration_json).holders if stored is not None else frozenset()
+        old, new = entries_of(old_holders), entries_of(sent_text.holders)
 
-def _check_origins(kept: Mapping[str, str], sent_text: SentConfiguration, *, stored: Any) -> None:
-    """A stored secret goes only to the origin that it was given for. `kept`: old places by new ones."""
-    if not kept:
-        return
-    before = split(stored.configuration_json).holders
-    moved = [new for new, old in kept.items() if sent_text.holders[holder_of(new)] != before.get(holder_of(old))]
-    if moved:
-        fields = (path_inside("configurationJson", _counted(place, sent_text.text)) for place in moved)
-        reason = "must be sent again, for an address beside it has another scheme, host or port"
-        raise Malformed(*(FieldError(field, reason) for field in fields))
+        def existed(place: str) -> bool:
+            holder = holder_of(place)
+            return holder in old_holders or (place in sent_text.nulls and after_renaming(holder, old=new, new=old) in old_holders)
 
-
-def _check_new(missing: Sequence[str], sent_text: SentConfiguration, *, stored: Any) -> None:
-    """A required secret must come with its object. One that was cleared later is not required again: otherwise the answer of a GET
-    could not be sent back."""
-    old_holders = split(stored.configuration_json).holders if stored is not None else frozenset()
-    old, new = entries_of(old_holders), entries_of(sent_text.holders)
-
-    def existed(place: str) -> bool:
-        holder = holder_of(place)
-        return holder in old_holders or (place in sent_text.nulls and after_renaming(holder, old=new, new=old) in old_holders)
-
-    unmet = [place for place in missing if not existed(place)]
-    if unmet:
-        fields = (path_inside("configurationJson", _counted(place, sent_text.text)) for place in unmet)
-        raise Malformed(*(FieldError(field, "is required") for field in fields))
+        unmet = [place for place in missing if not existed(place)]
+        if unmet:
+            fields = (path_inside(cls.FIELD, _counted(place, sent_text.text)) for place in unmet)
+            raise Malformed(*(FieldError(field, "is required") for field in fields))
 
 
 def _counted(place: str, text: str) -> Iterator[int | str]:

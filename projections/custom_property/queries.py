@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from domain.records.kinds.custom_property import PropertyDetails
+from domain.records.kinds.custom_property import DestinationPropertyDetails, PropertyDetails
 from domain.records.ports import PropertyFilter
 from domain.records.row import RecordRow
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database, Pool
 
 _SELECT = (
-    "SELECT kind, id, version, owner_id, category, key, value, date_created, date_modified "
+    "SELECT kind, id, version, owner_id, category, key, value, client, date_created, date_modified "
     "FROM custom_property_view WHERE kind = %s "
 )
 _ORDER = ' ORDER BY owner_id, category COLLATE "C", key COLLATE "C"'
@@ -82,6 +82,8 @@ class PropertyQueries:
 
 
 def _row(row: Sequence[Any]) -> RecordRow:
-    kind, key, version, owner, category, name, value, created, modified = row
+    kind, key, version, owner, category, name, value, client, created, modified = row
     details = PropertyDetails.model_construct(owner_id=UUID(owner), category=category, key=name, value=value)
+    if client is not None:
+        details = DestinationPropertyDetails.model_construct(**details.__dict__, client=client)
     return RecordRow(kind, key, version, details, created, modified)

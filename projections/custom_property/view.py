@@ -16,6 +16,7 @@ _COLUMNS = (
     Column("category", "text"),
     Column("key", "text"),
     Column("value", "text"),
+    Column("client", "text"),
     Column("date_created", "timestamptz"),
     Column("date_modified", "timestamptz"),
 )
@@ -32,6 +33,7 @@ def row(property: CustomProperty) -> tuple[Any, ...]:
         details.category,
         details.key,
         details.value,
+        getattr(details, "client", None),
         property.created_on,
         property.modified_on,
     )
@@ -39,7 +41,7 @@ def row(property: CustomProperty) -> tuple[Any, ...]:
 
 CUSTOM_PROPERTY_VIEW = View(
     name="custom_property_view",
-    version=1,
+    version=2,
     kinds=tuple(kind.KIND for kind in PROPERTIES),
     columns=_COLUMNS,
     row=row,

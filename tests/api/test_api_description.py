@@ -18,7 +18,7 @@ from api.wiring.services import ROUTES
 Operation = dict[str, Any]
 _CAMEL: Final = re.compile(r"[a-z][a-zA-Z0-9]*")
 _VERBS: Final = (
-    "add|amend|cancel|change|check|clone|compare|copy|count|create|delete|find|follow|force|get|give|issue|list|"
+    "activate|add|amend|cancel|change|check|clone|compare|copy|count|create|delete|find|follow|force|get|give|issue|list|"
     "move|notify|patch|probe|provision|put|read|recover|rename|replace|replay|request|rerun|resend|reset|restore|retry|"
     "revoke|rotate|search|send|set|show|stream|submit|switch|sync|terminate|test|update|verify|watch|write"
 )

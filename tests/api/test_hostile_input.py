@@ -31,7 +31,7 @@ from tests.api.asking import (
     replace,
 )
 from tests.api.media.webhook.callbacks_given import add_callback
-from tests.api.valid_bodies import CALLBACK, EVENT_WEBHOOK, VALID, things
+from tests.api.valid_bodies import CALLBACK, DESTINATION_PROPERTY, EVENT_WEBHOOK, VALID, things
 
 DECLARATIONS = {
     f"{one.method} {one.path}": one
@@ -109,6 +109,8 @@ def resource(declaration: RouteSpec) -> str:
         return CALLBACK
     if declaration.path.endswith("/webhook/{id}/event/"):
         return EVENT_WEBHOOK
+    if declaration.path.endswith("/destinationproperty/id/{id}"):
+        return DESTINATION_PROPERTY
     return declaration.path.partition("/{id}")[0].rpartition("/")[2]
 
 

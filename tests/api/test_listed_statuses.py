@@ -50,6 +50,7 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
     "POST /api/chapterpoint/": {"eventId": UNKNOWN, "startTime": "00:00:00"},
     "POST /api/category/customproperty/": {"id": UNKNOWN},
     "POST /api/chapterpoint/customproperty/": {"id": UNKNOWN},
+    "POST /api/media/destinationproperty/": {"id": UNKNOWN, "category": "a", "key": "b"},
     "POST /api/infrastructureprofile/": {**VALID["POST /api/infrastructureprofile/"], "id": UNKNOWN},
     "POST /api/asset/image/": {**VALID["POST /api/asset/image/"], "eventId": UNKNOWN},
     **{name: {**VALID[name], "clip": {**CLIP, "eventId": UNKNOWN}} for name in ("POST /api/asset/gif/", "POST /api/asset/video/")},
@@ -65,6 +66,9 @@ REQUIRED = {
     "referenceId": "unknown",
     "contentId": "unknown",
     "name": "x",
+    "category": "a",
+    "key": "b",
+    "active": "true",
     **dict.fromkeys(("channelId", "infrastructureProfileId"), UNKNOWN),
     **dict.fromkeys((name for of in OWNERS for name in (of.source_id, of.target_id)), UNKNOWN),
 }
@@ -92,7 +96,10 @@ def listing(status: int) -> set[str]:
 
 
 def nowhere() -> dict[str, str]:
-    return {**{name: str(uuid4()) for name in ("id", "contentId", "eventId", "channelId", "itemId", "deliveryId")}, **NOWHERE}
+    return {
+        **{name: str(uuid4()) for name in ("id", "contentId", "eventId", "channelId", "itemId", "deliveryId", "destinationId")},
+        **NOWHERE,
+    }
 
 
 def asked(spec: RouteSpec, ids: Mapping[str, str]) -> str:

@@ -21,10 +21,12 @@ from tests.api.asking import (
 )
 from tests.api.media.asset.assets_given import vod_file
 from tests.api.media.owners import OWNERS, add_category, add_point
+from tests.api.media.publishing import add_destination
 from tests.domain.configuration.texts_given import FLOW, PROFILE
 
 EVENT = "0f0e0d0c-0b0a-4908-8706-050403020100"
 PROPERTY = "0f0e0d0c-0b0a-4908-8706-050403020101"
+DESTINATION_PROPERTY = "the property of a destination"
 EVENT_WEBHOOK = "webhook of an Event"
 CALLBACK = "webhook of jobs"
 STREAM = {"profileId": "p", "captureId": "c", "startTime": "2031-01-02", "endTime": "2031-01-03", "ismUrl": "http://o/a.ism"}
@@ -62,6 +64,9 @@ VALID: dict[str, dict[str, Any]] = {
     "PUT /api/archiverstream/{id}": {"uploaded": True, "streamingFormats": ["HLS"]},
     "POST /api/log/": {"Message": "x", "Level": "Info"},
     "POST /api/log/loggable/": {"Id": "x", "Message": "x", "Level": 3, "Tag": ["a"]},
+    "POST /api/media/destination/": {"name": "x", "target": "TWITTER", "destinationJson": "{}", "active": False},
+    "PUT /api/media/destination/{id}": {"name": "x", "destinationJson": "{}"},
+    "POST /api/media/destinationproperty/": {"destinationId": PROPERTY, "category": "x", "key": "y", "value": "z"},
     "POST /api/channel/": {"name": "x", "configurationJson": "{}"},
     "PUT /api/channel/{id}": {"name": "x", "configurationJson": "{}"},
     "POST /api/flow/": {"name": "x", "configurationJson": json.dumps(FLOW)},
@@ -83,6 +88,8 @@ VALID: dict[str, dict[str, Any]] = {
     "PUT /engine/scheduler": {"schedule": "queue_scheduled_jobs", "active": False},
 }
 """A body that would be carried out; the attacks spoil it in one place each."""
+_AT_DESTINATION = ("POST /api/media/destinationproperty/",)
+"""Whose destination `things` names: the product gives it its id."""
 
 
 async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
@@ -96,6 +103,10 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     for of in OWNERS:
         await http.post(f"{of.path}/bulk/{category}", json=[{"id": PROPERTY, "category": "a", "key": "b"}])
     await http.post("/api/client/", json={"name": "studio", "roles": ["operator"]})
+    destination = await add_destination(http, "Hostile", target="TWITTER", destinationJson="{}")
+    for body in _AT_DESTINATION:
+        VALID[body]["destinationId"] = destination
+    owned = await http.post("/api/media/destinationproperty/", json={"destinationId": destination, "category": "a", "key": "b"})
     job = await http.post("/engine/job", json=VALID["POST /engine/job"], headers={"client": "admin"})
     return {
         "id": shown["id"],
@@ -109,6 +120,8 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
         "room": room,
         "channel": channel,
         "channelId": channel,
+        **dict.fromkeys(("destination", "active", "activate", "destinationId"), destination),
+        DESTINATION_PROPERTY: owned.json()["id"],
         "flow": await add_flow(http),
         "eventtype": await add_event_type(http),
         "playlist": playlist,

@@ -13,6 +13,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientKey, NewKey, RegisterClient, RevokeClientKey
+from domain.destination.targets import Target
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.media_event.aggregate import MediaEvent
@@ -153,6 +154,7 @@ _configurations = st.builds(
 
 
 _OF_KIND: dict[str, st.SearchStrategy[Any]] = {
+    "destination.target": st.sampled_from(Target),
     "setting.name": st.sampled_from(["max_jobs", "retry_delay", "mine", "api_key"]),
     "setting.setting": st.sampled_from([0, 1, 1.0, 2.5, True, "1", "text", 10**6]),
     "webhook.webhook_url": st.sampled_from(["https://hooks.test/a", "http://10.0.0.1:8080/b?c=d", "ftp://hooks.test"]),

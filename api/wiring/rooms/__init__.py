@@ -11,6 +11,7 @@ from api.wiring.rooms.audit import AUDIT
 from api.wiring.rooms.client import CLIENT
 from api.wiring.rooms.consumers import CONSUMERS
 from api.wiring.rooms.content_key import CONTENT_KEY
+from api.wiring.rooms.destination import DESTINATION
 from api.wiring.rooms.event import EVENT
 from api.wiring.rooms.health import HEALTH
 from api.wiring.rooms.job import JOB
@@ -37,6 +38,7 @@ ROOMS: tuple[Room, ...] = (
     RECORDS,
     PROVISION,
     ASSET,
+    DESTINATION,
     WEBHOOK,
     CLIENT,
     CONTENT_KEY,

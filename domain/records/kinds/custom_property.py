@@ -1,5 +1,5 @@
-"""Custom properties: further values of a category or chapter point. Category and key together are unique per owner; see
-docs/reference/api/custom-properties.md#unique-pairs."""
+"""Custom properties: further values of a category, a chapter point or a destination. Category and key together are unique per
+owner; see docs/reference/api/custom-properties.md#unique-pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from domain.records.record import Record
 
 
 class PropertyDetails(BaseModel):
-    """`owner_id` is the category or chapter point that has the property; `category` is a text, not a link."""
+    """`owner_id` is the category, chapter point or destination that has the property; `category` is a text, not a link."""
 
     owner_id: UUID
     category: str
@@ -42,9 +42,21 @@ class CategoryProperty(CustomProperty):
     LINKS: ClassVar[Mapping[str, str]] = {"owner_id": "category"}
 
 
+class DestinationPropertyDetails(PropertyDetails):
+    """`client` is the client that wrote it last."""
+
+    client: str = ""
+
+
 class ChapterPointProperty(CustomProperty):
     KIND: ClassVar[str] = "chapter_point_property"
     LINKS: ClassVar[Mapping[str, str]] = {"owner_id": "chapter_point"}
 
 
-PROPERTIES: tuple[type[CustomProperty], ...] = (CategoryProperty, ChapterPointProperty)
+class DestinationProperty(CustomProperty):
+    KIND: ClassVar[str] = "destination_property"
+    DETAILS: ClassVar[type[BaseModel]] = DestinationPropertyDetails
+    LINKS: ClassVar[Mapping[str, str]] = {"owner_id": "destination"}
+
+
+PROPERTIES: tuple[type[CustomProperty], ...] = (CategoryProperty, ChapterPointProperty, DestinationProperty)

@@ -1,0 +1,176 @@
+"""Destinations: docs/reference/api/destinations.md. Keys and passwords in their configuration are write-only."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ, WRITE
+from api.kernel.pages import NO_CACHE, FreshQuery
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.kernel.wire import Flag, Listed, Name, NamedInt, Text, Wire
+from api.media.resource import Resource
+from domain.destination.handlers import DestinationHandlers
+from domain.destination.targets import Target
+from domain.kernel.errors import Malformed
+from domain.kernel.ports import Outcome
+from domain.records.kinds.destination import Destination as DestinationKind
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.records.queries import RecordQueries
+
+routes = Router("/media/destination", tag="Destinations", surface=MEDIA)
+
+_CONFIGURATION: Final = (
+    "How the target is reached, as a text that holds a JSON object; its members are those of the target. Keys and passwords in "
+    'it are write-only: null or absent keeps them, "" clears them. null: {}.'
+)
+_EXAMPLE: Final = (
+    '{"endpoint":"https://s3.example","bucket":"films","prefix":"archive","accessKeyId":"id","secretAccessKey":"secret"}'
+)
+OneTarget = Annotated[Target, NamedInt(Target)]
+
+
+class UpdateDestinationRequest(Wire):
+    """What is absent stays as it is."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Archive two"}]})
+
+    name: Name | None = Field(None, description="The name; not blank, not unique. null leaves it as it is.")
+    target: OneTarget | None = Field(
+        None,
+        description="What the destination stands for. Another target needs a configuration of its own. null leaves it as it is.",
+    )
+    destination_json: Text | None = Field(None, description=_CONFIGURATION)
+    config_json: Text | None = Field(
+        None, description="Another name of destinationJson, as responses have it. Only one of them counts."
+    )
+    active: Flag | None = Field(None, description="false resets it. true is not taken over: an activation sets it.")
+
+
+class AddDestinationRequest(UpdateDestinationRequest):
+    """A new destination is not active."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Archive", "target": "S3", "destinationJson": _EXAMPLE}]})
+
+    name: Name = Field(description="The name; not blank, not unique.")
+    target: OneTarget = Field(description="What the destination stands for.")
+
+
+class Destination(Wire):
+    """A destination in a response."""
+
+    id: UUID = Field(description="The id of the destination; never changes.")
+    name: str = Field(description="The name; not unique.")
+    target: OneTarget = Field(description="What the destination stands for.")
+    config_json: str = Field(description="The configuration as it was sent, with null for each key and password.")
+    active: bool = Field(
+        description="Whether an activation has reached the target as it is configured now, or somebody has set it."
+    )
+
+    @classmethod
+    def of(cls, row: RecordRow) -> Destination:
+        details = row.details
+        return cls.model_construct(
+            id=UUID(row.id), name=details.name, target=details.target, config_json=details.configuration_json, active=details.active
+        )
+
+
+class Activation(Wire):
+    """What an activation has found."""
+
+    action_title: str = Field(description="Active, or Action required.")
+    action_description: str = Field(description="What is wrong and what is to be done, in one sentence without secrets.")
+    action_required: bool = Field(description="Whether somebody must do something. false: the destination is active now.")
+
+
+class ActiveQuery(Wire):
+    active: Flag = Field(description="Whether the destination is to count as active; required.")
+
+
+class DestinationsQuery(Wire):
+    """Which destinations are listed."""
+
+    target_filter: Annotated[list[OneTarget], Listed] = Field(
+        default_factory=list, description="Only of these targets: names or numbers, separated by commas."
+    )
+    only_active: Flag = Field(False, description="true: only active ones. Default false.")
+    no_cache: Flag = Field(False, description=NO_CACHE)
+
+
+DESTINATIONS = Resource(DestinationKind, "/api/media/destination", Destination.of)
+
+
+def _values(body: UpdateDestinationRequest) -> dict[str, Any]:
+    values = DESTINATIONS.values(body)
+    texts = [getattr(body, name) for name in ("destination_json", "config_json") if name in body.model_fields_set]
+    if len(set(texts)) > 1:
+        raise Malformed.at("configJson", "must be the same as destinationJson, or absent")
+    if texts:
+        values["configuration_json"] = texts[0] if texts[0] is not None else "{}"
+    return values
+
+
+@routes.post("/", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
+async def add_destination(request: Request, body: AddDestinationRequest, handlers: DestinationHandlers) -> Outcome[Record]:
+    """Add a destination. It is not active before an activation."""
+    return await handlers.add(_values(body), invocation=request.invocation)
+
+
+@routes.put("/active/{id}", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
+async def set_destination_active(request: Request, id: UUID, query: ActiveQuery, handlers: DestinationHandlers) -> Outcome[Record]:
+    """Repair or reset whether a destination counts as active. The target is not tried."""
+    return await handlers.set_active(id, query.active, invocation=request.invocation)
+
+
+async def destination_tried(request: Request, outcome: Outcome[Record]) -> Response:
+    fault = outcome.result["fault"]
+    description = fault or "The target was reached as it is configured; publications go there."
+    title = "Active" if fault is None else "Action required"
+    body = Activation.model_construct(action_title=title, action_description=description, action_required=fault is not None)
+    return Response(200, body)
+
+
+@routes.put("/activate/{id}", WRITE, response_model=Activation, absent=404, if_match=False, respond=destination_tried)
+async def activate_destination(request: Request, id: UUID, handlers: DestinationHandlers) -> Outcome[Record]:
+    """Try the target as it is configured: reach it, log in, write and remove what a publication would need.
+
+    If that succeeds the destination is active. If not, it stays as it is and the answer says what is wrong."""
+    return await handlers.activate(id, invocation=request.invocation)
+
+
+@routes.put("/{id}", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
+async def update_destination(
+    request: Request, id: UUID, body: UpdateDestinationRequest, handlers: DestinationHandlers
+) -> Outcome[Record]:
+    """Change a destination. A changed configuration or target is not active before another activation."""
+    return await handlers.change(id, _values(body), invocation=request.invocation)
+
+
+@routes.get("/", READ, response_model=list[Destination])
+async def list_destinations(request: Request, query: DestinationsQuery, records: RecordQueries) -> Response:
+    """Destinations, by name."""
+    rows = await records.all(DestinationKind.KIND)
+    wanted = [
+        row
+        for row in rows
+        if (not query.target_filter or row.details.target in query.target_filter) and (row.details.active or not query.only_active)
+    ]
+    return DESTINATIONS.listed(wanted)
+
+
+@routes.get("/{id}", READ, response_model=Destination, name="get_destination")
+async def destination_by_id(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+    """One destination."""
+    return DESTINATIONS.found(await records.find(DestinationKind.KIND, id), id)
+
+
+@routes.delete("/{id}", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
+async def delete_destination(request: Request, id: UUID, handlers: DestinationHandlers) -> Outcome[Record]:
+    """Delete a destination with its properties and publications. While one of these is running it stays: 409."""
+    return await handlers.delete(id, invocation=request.invocation)

@@ -1,0 +1,138 @@
+"""Custom properties of destinations: docs/reference/api/destinations.md#properties."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ, WRITE
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.kernel.wire import Text, Wire
+from api.media.custom_property import DeletedCount, PropertyEntry, PropertyName, change_of, respond_count
+from api.media.resource import Resource
+from domain.destination.handlers import DestinationPropertyHandlers
+from domain.kernel.ports import Outcome
+from domain.records.kinds.custom_property import DestinationProperty as PropertyKind
+from domain.records.ports import PropertyFilter
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.custom_property.queries import PropertyQueries
+
+routes = Router("/media/destinationproperty", tag="Destination properties", surface=MEDIA)
+
+
+class PutDestinationPropertyRequest(PropertyEntry):
+    """A property of a destination."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"destinationId": "3f2504e0-4f89-41d3-9a0c-0305e82c3301", "category": "web", "key": "slug", "value": "news"}
+            ]
+        }
+    )
+
+    id: UUID | None = Field(
+        None,
+        description="The property to change; unknown is 404. Absent or null: the property of the destination with this category "
+        "and key is changed, or a new one added.",
+    )
+    destination_id: UUID | None = Field(
+        None, description="The destination that owns the property; required for a new one, unknown is 404."
+    )
+
+
+class DestinationProperty(Wire):
+    """A property of a destination in a response."""
+
+    id: UUID = Field(description="The id of the property.")
+    destination_id: UUID = Field(description="The destination that owns it.")
+    category: str = Field(description="The first half of the pair that is used once per destination.")
+    key: str = Field(description="The second half of the pair that is used once per destination.")
+    value: str | None = Field(description="The value; null for none.")
+    client: str = Field(description="The client that wrote it last.")
+
+    @classmethod
+    def of(cls, row: RecordRow) -> DestinationProperty:
+        details = row.details
+        return cls.model_construct(
+            id=UUID(row.id),
+            destination_id=details.owner_id,
+            category=details.category,
+            key=details.key,
+            value=details.value,
+            client=details.client,
+        )
+
+
+class PairQuery(Wire):
+    """A property of a destination by its pair."""
+
+    category: PropertyName = Field(description="The category of the property; required.")
+    key: PropertyName = Field(description="The key of the property; required.")
+
+
+class FilterQuery(Wire):
+    """Filters by whole and exact values; an empty one finds only what is empty. Absent: all."""
+
+    category: Text | None = Field(None, description="Properties with exactly this category.")
+    key: Text | None = Field(None, description="Properties with exactly this key.")
+    value: Text | None = Field(None, description="Properties with exactly this value.")
+
+    def filter(self, destination: UUID) -> PropertyFilter:
+        return PropertyFilter(owner_id=str(destination), category=self.category, key=self.key, value=self.value)
+
+
+PROPERTIES = Resource(PropertyKind, "/api/media/destinationproperty", DestinationProperty.of)
+
+
+@routes.post("/", WRITE, response_model=DestinationProperty, absent=404, respond=PROPERTIES.respond)
+async def put_destination_property(
+    request: Request, body: PutDestinationPropertyRequest, handlers: DestinationPropertyHandlers
+) -> Outcome[Record]:
+    """Add a property, or change the one with this id or, without an id, with this category and key."""
+    return await handlers.put(change_of(body), destination=body.destination_id, invocation=request.invocation)
+
+
+@routes.get("/all/{destinationId}", READ, response_model=list[DestinationProperty], absent=None)
+async def list_destination_properties(
+    request: Request, destination_id: UUID, query: FilterQuery, properties: PropertyQueries
+) -> Response:
+    """The properties of a destination that match every filter."""
+    return PROPERTIES.listed(await properties.listed(PropertyKind.KIND, query.filter(destination_id)))
+
+
+@routes.get("/id/{id}", READ, response_model=DestinationProperty, name="get_destination_property")
+async def destination_property_by_id(request: Request, id: UUID, properties: PropertyQueries) -> Response:
+    """One property."""
+    return PROPERTIES.found(await properties.find(PropertyKind.KIND, id), id)
+
+
+@routes.get("/{destinationId}", READ, response_model=DestinationProperty, name="get_destination_property_by_pair")
+async def destination_property_by_pair(
+    request: Request, destination_id: UUID, query: PairQuery, properties: PropertyQueries
+) -> Response:
+    """The property of a destination with this category and key."""
+    wanted = PropertyFilter(owner_id=str(destination_id), category=query.category, key=query.key)
+    rows = await properties.listed(PropertyKind.KIND, wanted)
+    return PROPERTIES.found(rows[0] if rows else None, destination_id)
+
+
+@routes.delete("/{destinationId}", WRITE, response_model=DestinationProperty, respond=PROPERTIES.respond)
+async def delete_destination_property(
+    request: Request, destination_id: UUID, query: PairQuery, handlers: DestinationPropertyHandlers
+) -> Outcome[Record]:
+    """Delete the property of a destination with this category and key; the answer shows it as it last was."""
+    return await handlers.delete_pair(destination_id, category=query.category, key=query.key, invocation=request.invocation)
+
+
+@routes.delete("/all/{destinationId}", WRITE, response_model=DeletedCount, absent=404, if_match=False, respond=respond_count)
+async def delete_destination_properties(
+    request: Request, destination_id: UUID, query: FilterQuery, handlers: DestinationPropertyHandlers
+) -> Outcome[Record]:
+    """Delete the properties of a destination that match every filter; without a filter, all."""
+    return await handlers.delete_matching(query.filter(destination_id), invocation=request.invocation)

@@ -1,0 +1,65 @@
+"""Destinations: the platforms and servers that publications go to, and their custom properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room
+from domain.destination.handlers import DestinationHandlers, DestinationPropertyHandlers
+from domain.records.handlers import RecordHandlers
+from domain.records.kinds.destination import Destination
+from domain.records.property_handlers import PropertyHandlers
+from domain.records.record import Record
+from domain.records.row import RecordRow
+from projections.custom_property.queries import PropertyQueries
+from projections.log.executor import CommandExecutor
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.syndication.trial import TargetTrials
+
+if TYPE_CHECKING:
+    from api.audit.past_states import Moment, Renderer
+    from api.http.router import Router
+
+
+def _routes() -> Sequence[Router]:
+    from api.media import destination, destination_property
+
+    return (destination.routes, destination_property.routes)
+
+
+def _services(services: Services) -> Providers:
+    get, around = services.get, services.surroundings
+    return {
+        TargetTrials: lambda: TargetTrials(around.targets, refused=around.refused_targets),
+        DestinationHandlers: lambda: DestinationHandlers(
+            get(CommandExecutor), get(RecordQueries), vault=get(Vault), trial=get(TargetTrials), deletions=get(RecordHandlers)
+        ),
+        DestinationPropertyHandlers: lambda: DestinationPropertyHandlers(
+            get(CommandExecutor), get(RecordQueries), properties=get(PropertyQueries), handlers=get(PropertyHandlers)
+        ),
+    }
+
+
+def _past_states(services: Services) -> Mapping[str, Renderer]:
+    from api.media.destination import DESTINATIONS
+    from api.media.destination_property import PROPERTIES
+
+    def renderer(resource: Any) -> Renderer:
+        async def record(root: Record, moment: Moment) -> Any:
+            return resource.shape(RecordRow.of(root))
+
+        return record
+
+    return {resource.kind.KIND: renderer(resource) for resource in (DESTINATIONS, PROPERTIES)}
+
+
+DESTINATION = Room(
+    name="destination",
+    aggregates=(Destination,),
+    routes=_routes,
+    services=_services,
+    past_states=_past_states,
+)

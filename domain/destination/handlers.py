@@ -1,0 +1,150 @@
+"""Use cases of destinations and their custom properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+from domain.configuration.handlers import without_secrets
+from domain.configuration.secrets import opened, path_of
+from domain.destination.ports import TargetTrial
+from domain.destination.targets import Target, config_model, parse_config
+from domain.kernel.encryption import EncryptedSecret
+from domain.kernel.errors import Malformed, NotFound
+from domain.kernel.ids import new_id
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
+from domain.records.handlers import RecordHandlers
+from domain.records.kinds.custom_property import DestinationProperty
+from domain.records.kinds.destination import Destination, DestinationDetails
+from domain.records.ports import PropertyFilter, PropertyLookup, RecordLookup
+from domain.records.property_handlers import PropertyHandlers
+from domain.records.property_upserts import PropertyChange, stored_pair
+from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.records.row import RecordRow
+
+_OWNER: Final = "destinationId"
+
+
+class DestinationHandlers:
+    """Add, change, try and delete destinations. A configuration is checked as its target wants it; its secrets are encrypted and
+    stored apart."""
+
+    def __init__(
+        self, executor: Executor, records: RecordLookup, *, vault: Vault, trial: TargetTrial, deletions: RecordHandlers
+    ) -> None:
+        self._executor = executor
+        self._records = records
+        self._vault = vault
+        self._trial = trial
+        self._deletions = deletions
+
+    async def add(self, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
+        """A new destination is not active, whatever the values say."""
+        key = new_id()
+        stored, secrets = self._checked({"configuration_json": "{}", **_not_activated(values)}, values["target"], key=key)
+        return await self._executor.execute(
+            RegisterRecord(key, Destination, stored, new=True, sealed=secrets), invocation=invocation
+        )
+
+    async def change(self, key: UUID, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
+        """Change the fields that `values` names. `active` can only be reset."""
+
+        async def plan() -> Plan:
+            before = await self._known(key)
+            target = values.get("target", before.details.target)
+            stored, secrets = self._checked(_not_activated(values), target, key=key)
+            still = {"target": before.details.target}
+            return Plan([AmendRecord(key, Destination, stored, sealed=secrets, still=still)])
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def set_active(self, key: UUID, active: bool, *, invocation: Invocation) -> Outcome[Record]:
+        """Repair or reset the flag; nothing is tried."""
+        return await self._executor.execute(AmendRecord(key, Destination, {"active": active}), invocation=invocation)
+
+    async def activate(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
+        """Try the target. The destination is active if that succeeds, and stays as it is if not. The result has `fault`, None when
+        all is well. `Conflict` if the destination is changed meanwhile."""
+        tried = await self._known(key)
+        fault = await self._trial.fault(tried.details.target, await self.configuration(tried))
+
+        async def plan() -> Plan:
+            if fault is not None:
+                return Plan((), {"fault": fault})
+            still = {name: getattr(tried.details, name) for name in ("target", "configuration_json", "secrets")}
+            return Plan([AmendRecord(key, Destination, {"active": True}, still=still)], {"fault": None})
+
+        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+
+    async def configuration(self, row: RecordRow) -> dict[str, Any]:
+        """The configuration with its secrets."""
+        details: DestinationDetails = row.details
+        owner = Destination.stream(row.id)
+        read = {place: await self._vault.read(ref.reference, owner=owner) for place, ref in details.secrets.items()}
+        secrets = {place: secret for place, secret in read.items() if secret is not None}
+        document = opened(details.configuration_json, secrets, members=Destination.MEMBERS)
+        return document if isinstance(document, dict) else {}
+
+    async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
+        """The destination and its properties: the outcome has these first. Raises `InUse` where a publication is running."""
+        return await self._deletions.delete_with_properties(Destination, key, properties=DestinationProperty, invocation=invocation)
+
+    def _checked(
+        self, values: Mapping[str, Any], target: Target, *, key: UUID
+    ) -> tuple[Mapping[str, Any], Sequence[EncryptedSecret]]:
+        if (refusal := self._trial.refusal(target)) is not None:
+            raise Malformed.at("target", refusal)
+        text = values.get("configuration_json")
+        if text is None:
+            return values, ()
+        parse_config(target, text)
+        stored, secrets = without_secrets(Destination, values, stream=Destination.stream(key), vault=self._vault)
+        required = [path_of((name,)) for name in config_model(target).REQUIRED]
+        return {**stored, "configuration_json": replace(stored["configuration_json"], required=required)}, secrets
+
+    async def _known(self, key: UUID) -> RecordRow:
+        row = await self._records.find(Destination.KIND, key)
+        if row is None:
+            raise NotFound(Destination.KIND, str(key))
+        return row
+
+
+def _not_activated(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in values.items() if name != "active" or value is False}
+
+
+class DestinationPropertyHandlers:
+    """A property notes the client that wrote it last."""
+
+    def __init__(
+        self, executor: Executor, records: RecordLookup, *, properties: PropertyLookup, handlers: PropertyHandlers
+    ) -> None:
+        self._executor = executor
+        self._records = records
+        self._properties = properties
+        self._handlers = handlers
+
+    async def put(self, change: PropertyChange, *, destination: UUID | None, invocation: Invocation) -> Outcome[Record]:
+        written = replace(change, values={**change.values, "client": invocation.cause.actor})
+        return await self._handlers.add_or_change(
+            DestinationProperty, written, owner=destination, owner_field=_OWNER, invocation=invocation
+        )
+
+    async def delete_pair(self, destination: UUID, *, category: str, key: str, invocation: Invocation) -> Outcome[Record]:
+        wanted = PropertyFilter(owner_id=str(destination), category=category, key=key)
+
+        async def plan() -> Plan:
+            rows = await self._properties.matching(DestinationProperty.KIND, wanted)
+            if not rows:
+                raise NotFound(DestinationProperty.KIND, f"{category}/{key}")
+            return Plan([DeleteRecord(rows[0].id, DestinationProperty, still=stored_pair(rows[0]))])
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def delete_matching(self, wanted: PropertyFilter, *, invocation: Invocation) -> Outcome[Record]:
+        """Of one destination. An unknown destination is `NotFound`."""
+        if await self._records.find(Destination.KIND, wanted.owner_id) is None:
+            raise NotFound(Destination.KIND, str(wanted.owner_id))
+        return await self._handlers.delete_matching(DestinationProperty, wanted, owner_field=_OWNER, invocation=invocation)

@@ -1,0 +1,106 @@
+"""The port of publishing targets. Adapters do it; only the composition roots know which."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+TargetFault = Literal["retry", "destination", "media", "publication"]
+"""What is at fault: nothing for long, so that another try may succeed; the destination or its configuration; the file; what is
+asked for in the publication."""
+
+
+class TargetFailed(Exception):
+    """A target did not do it. One sentence that says what is wrong and, where it is known, what to do; never with a secret.
+    `after`: seconds that the target asks to be left alone."""
+
+    def __init__(self, kind: TargetFault, sentence: str, *, after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.kind: TargetFault = kind
+        self.after = after
+
+
+@dataclass(frozen=True, slots=True)
+class UploadSource:
+    """The file to publish, on this machine. It does not change while it is uploaded."""
+
+    path: Path
+    size: int
+    sha256: str
+    media_type: str = "video/mp4"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationOrder:
+    """What is to be published. `options` are the other members of the publication; they may hold secrets."""
+
+    id: UUID
+    content_id: str
+    title: str = ""
+    description: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UploadProgress:
+    """In bytes. `sent` has what an interrupted upload had sent, and never grows by a part that is sent again."""
+
+    sent: int
+    total: int
+
+
+UploadState = Mapping[str, Any]
+"""What an upload needs to go on where it was cut off, as a JSON object without secrets. Only the target that made it reads it."""
+Details = Mapping[str, Any]
+"""What is known of a published file, as a JSON object without secrets. It is shown."""
+
+
+class PublishingTarget(Protocol):
+    """One destination, with its configuration opened. Every method raises `TargetFailed`, and none waits for ever."""
+
+    capabilities: frozenset[str]
+    """Of upload, resume, query, publish, unpublish, update and delete."""
+
+    async def check(self) -> None:
+        """Really tries the destination, and leaves nothing there."""
+        ...
+
+    async def upload(
+        self,
+        source: UploadSource,
+        order: PublicationOrder,
+        *,
+        state: UploadState | None,
+        save: Callable[[UploadState], Awaitable[None]],
+        progress: Callable[[UploadProgress], None],
+    ) -> Details:
+        """The file is there, whole, when this returns. `state` is what the last `save` of the same publication got; it is saved
+        after each part, so that at most one part is sent twice. What `save` raises ends the upload."""
+        ...
+
+    async def query(self, order: PublicationOrder, details: Details) -> Details | None:
+        """What the destination says of it now; None: it is not there."""
+        ...
+
+    async def publish(self, order: PublicationOrder, details: Details) -> None: ...
+
+    async def unpublish(self, order: PublicationOrder, details: Details) -> None: ...
+
+    async def update(self, order: PublicationOrder, details: Details) -> None: ...
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        """The file, and what unfinished uploads of this publication left. Nothing there is no failure."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Targets(Protocol):
+    """Makes the target of a destination. `target` is the number of its kind, `config` has its secrets."""
+
+    def __call__(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
+        """Raises nothing: what is wrong with the configuration, the target says when it is used."""
+        ...
