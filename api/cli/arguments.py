@@ -220,7 +220,7 @@ WORKERS = Command(
     "run only the workers",
     "Runs all workers or the named roles, on the database of MEDIALEDGER_DATABASE_URL, or beside `medialedger up` of the same "
     "home: relay fills Kafka from the log, webhooks creates the deliveries of changes to Events, deliveries sends them; "
-    "timekeeper starts and stops Events by their schedule; "
+    "timekeeper starts and stops Events and their infrastructure by their schedule; "
     "encoding puts Events on the air on their channels, sessions runs the encoders of those; "
     "prober asks the publishing points of live Events for their state; "
     "scheduler queues jobs whose time has come, controller starts them, work and windows_capture run their steps; "

@@ -69,7 +69,7 @@ class Backlog:
         )
         self._events_due = Gauge(
             "medialedger_events_due",
-            f"Events that the schedule should have started or stopped by now, counted up to {MOST_EVENTS} each",
+            f"Events that the schedule should have started, stopped, provisioned or terminated, counted up to {MOST_EVENTS} each",
             ("action",),
             registry=registry,
         )

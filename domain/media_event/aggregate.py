@@ -184,6 +184,20 @@ class MediaEvent(EncodedEvent):
         if provision != self.details.provision:
             self._trigger(events.ProvisionStateChanged, at=at, provision=provision)
 
+    def reach_provision_time(self, scheduled_at: datetime, provision: ProvisionSummary | None, *, at: datetime) -> None:
+        """The schedule asks for infrastructure once for each time. `provision` is what the Event shows then, None: as before."""
+        if scheduled_at == self.details.auto_provision_at:
+            self._trigger(events.ProvisionTimeReached, at=at, provisioned_for=scheduled_at)
+            if provision is not None:
+                self.show_provisioning(provision, must_exist=True, at=at)
+
+    def reach_termination_time(self, scheduled_at: datetime, provision: ProvisionSummary | None, *, at: datetime) -> None:
+        """The same for its termination."""
+        if scheduled_at == self.details.auto_terminate_at:
+            self._trigger(events.TerminationTimeReached, at=at, terminated_for=scheduled_at)
+            if provision is not None:
+                self.show_provisioning(provision, must_exist=True, at=at)
+
     def force_notification(self, *, at: datetime) -> None:
         """Request a notification. Always recorded, because each request is a notification of its own."""
         self._must_exist()

@@ -312,6 +312,37 @@ class ShowProvisioning(_EventCommand):
 
 
 @dataclass(frozen=True)
+class _ReachTime(_EventCommand):
+    """`scheduled_at`, as it was seen then, has come. What this asks for is in the same append; the Event then shows `provision`,
+    None: as before."""
+
+    scheduled_at: datetime
+    provision: ProvisionSummary | None = None
+
+    def _check(self, root: MediaEvent, waits_for: datetime | None) -> None:
+        if self.scheduled_at != waits_for:
+            raise PlanOutdated(root.KIND, root.key)
+
+
+@dataclass(frozen=True)
+class ReachProvisionTime(_ReachTime):
+    """`scheduledProvisionAt` has come."""
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        self._check(root, root.details.auto_provision_at)
+        root.reach_provision_time(self.scheduled_at, self.provision, at=at)
+
+
+@dataclass(frozen=True)
+class ReachTerminationTime(_ReachTime):
+    """`scheduledTerminateAt` has come."""
+
+    def act(self, root: MediaEvent, *, at: datetime) -> None:
+        self._check(root, root.details.auto_terminate_at)
+        root.reach_termination_time(self.scheduled_at, self.provision, at=at)
+
+
+@dataclass(frozen=True)
 class DeleteEvent(_EventCommand):
     """DELETE /event/{id}. The termination of its infrastructure is in the same append: it was made from the Event that showed
     `before`, which then shows `after`."""

@@ -7,78 +7,78 @@ from typing import ClassVar
 from uuid import UUID
 
 from domain.kernel.event import DomainEvent, FirstEvent
-from domain.media_event import values
+from domain.media_event import facets
 from domain.media_event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJob
 from domain.provision.values import ProvisionSummary
 
 
-class Registered(FirstEvent, values.Particulars):
+class Registered(FirstEvent, facets.Particulars):
     """The Event was added, with the values that were given."""
 
     TOPIC: ClassVar[str] = "event.registered"
 
 
-class Described(DomainEvent, values.Description):
+class Described(DomainEvent, facets.Description):
     TOPIC: ClassVar[str] = "event.described"
 
 
-class ReferencesChanged(DomainEvent, values.References):
+class ReferencesChanged(DomainEvent, facets.References):
     TOPIC: ClassVar[str] = "event.references_changed"
 
 
-class Rescheduled(DomainEvent, values.Schedule):
+class Rescheduled(DomainEvent, facets.Schedule):
     TOPIC: ClassVar[str] = "event.rescheduled"
 
 
-class PublicationWindowChanged(DomainEvent, values.PublicationWindow):
+class PublicationWindowChanged(DomainEvent, facets.PublicationWindow):
     TOPIC: ClassVar[str] = "event.publication_window_changed"
 
 
-class InstantVodWindowChanged(DomainEvent, values.InstantVodWindow):
+class InstantVodWindowChanged(DomainEvent, facets.InstantVodWindow):
     TOPIC: ClassVar[str] = "event.instant_vod_window_changed"
 
 
-class ArchiverWindowChanged(DomainEvent, values.ArchiverWindow):
+class ArchiverWindowChanged(DomainEvent, facets.ArchiverWindow):
     TOPIC: ClassVar[str] = "event.archiver_window_changed"
 
 
-class AutomationChanged(DomainEvent, values.Automation):
+class AutomationChanged(DomainEvent, facets.Automation):
     TOPIC: ClassVar[str] = "event.automation_changed"
 
 
-class ProvisioningPlanChanged(DomainEvent, values.ProvisioningPlan):
+class ProvisioningPlanChanged(DomainEvent, facets.ProvisioningPlan):
     TOPIC: ClassVar[str] = "event.provisioning_plan_changed"
 
 
-class RoomAssigned(DomainEvent, values.RoomLink):
+class RoomAssigned(DomainEvent, facets.RoomLink):
     TOPIC: ClassVar[str] = "event.room_assigned"
 
 
-class Classified(DomainEvent, values.Classification):
+class Classified(DomainEvent, facets.Classification):
     TOPIC: ClassVar[str] = "event.classified"
 
 
-class Tagged(DomainEvent, values.Tagging):
+class Tagged(DomainEvent, facets.Tagging):
     TOPIC: ClassVar[str] = "event.tagged"
 
 
-class ChannelAssigned(DomainEvent, values.ChannelLink):
+class ChannelAssigned(DomainEvent, facets.ChannelLink):
     TOPIC: ClassVar[str] = "event.channel_assigned"
 
 
-class FlowsAssigned(DomainEvent, values.FlowLinks):
+class FlowsAssigned(DomainEvent, facets.FlowLinks):
     TOPIC: ClassVar[str] = "event.flows_assigned"
 
 
-class DrmConfigured(DomainEvent, values.Drm):
+class DrmConfigured(DomainEvent, facets.Drm):
     TOPIC: ClassVar[str] = "event.drm_configured"
 
 
-class StreamingConfigured(DomainEvent, values.Streaming):
+class StreamingConfigured(DomainEvent, facets.Streaming):
     TOPIC: ClassVar[str] = "event.streaming_configured"
 
 
-class FlowTaskChanged(DomainEvent, values.FlowTask):
+class FlowTaskChanged(DomainEvent, facets.FlowTask):
     TOPIC: ClassVar[str] = "event.flow_task_changed"
 
 
@@ -119,7 +119,7 @@ class Mp4StateChanged(DomainEvent):
     previous: Mp4State
 
 
-class CapturingChanged(DomainEvent, values.Capture):
+class CapturingChanged(DomainEvent, facets.Capture):
     """The capture of the live stream as video on demand began or ended, or has another range."""
 
     TOPIC: ClassVar[str] = "event.capturing_changed"
@@ -233,6 +233,30 @@ class ProvisionStateChanged(DomainEvent):
     provision: ProvisionSummary
 
 
+class ProvisionTimeReached(DomainEvent):
+    """The time of `scheduledProvisionAt` came. What this asked for, if anything, is in the same append."""
+
+    TOPIC: ClassVar[str] = "event.provision_time_reached"
+
+    provisioned_for: datetime
+
+    @property
+    def shown(self) -> bool:
+        return False
+
+
+class TerminationTimeReached(DomainEvent):
+    """The same for `scheduledTerminateAt`."""
+
+    TOPIC: ClassVar[str] = "event.termination_time_reached"
+
+    terminated_for: datetime
+
+    @property
+    def shown(self) -> bool:
+        return False
+
+
 class NotificationForced(DomainEvent):
     """An operator requested a notification to the webhooks. The Event did not change."""
 
@@ -287,6 +311,8 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     EncoderFailed,
     AudioInputsChanged,
     ProvisionStateChanged,
+    ProvisionTimeReached,
+    TerminationTimeReached,
     NotificationForced,
     Deleted,
     Restored,

@@ -1,8 +1,4 @@
-"""Values of a media Event: enumerations, and its fields grouped into facets.
-
-A facet is declared once and used three times: as the body of the domain event that changes it, as a part of the first event, and
-as a part of the aggregate's state. Names are those of the API in snake case.
-"""
+"""Values of a media Event: enumerations, and its whole state."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from domain.media_event.facets import Capture, Particulars
 from domain.provision.values import OVER, UP, ProvisionState, ProvisionSummary
 
 
@@ -176,123 +173,6 @@ class Encoding(BaseModel):
     running: bool = False
 
 
-class Description(BaseModel):
-    title: str | None = None
-    description: str | None = None
-    thumbnail: str | None = None
-
-
-class References(BaseModel):
-    ref_id: str | None = None
-    external_id: str | None = None
-
-
-class Schedule(BaseModel):
-    scheduled_start: datetime | None = None
-    scheduled_end: datetime | None = None
-    scheduled_channel_start: datetime | None = None
-    scheduled_channel_end: datetime | None = None
-
-
-class PublicationWindow(BaseModel):
-    published_start: datetime | None = None
-    published_end: datetime | None = None
-
-
-class InstantVodWindow(BaseModel):
-    instant_vod_start: datetime | None = None
-    instant_vod_end: datetime | None = None
-
-
-class ArchiverWindow(BaseModel):
-    archiver_start: datetime | None = None
-    archiver_end: datetime | None = None
-
-
-class Automation(BaseModel):
-    auto_start: bool = False
-    auto_end: bool = False
-    auto_publish: bool = False
-    auto_start_publications: bool = False
-    auto_expire_publishing_points: bool = False
-
-
-class ProvisioningPlan(BaseModel):
-    infrastructure_profile_id: UUID | None = None
-    scheduled_provision_at: datetime | None = None
-    scheduled_terminate_at: datetime | None = None
-    auto_provision_infrastructure: bool = False
-    auto_terminate_infrastructure: bool = False
-
-
-class RoomLink(BaseModel):
-    room_id: UUID | None = None
-
-
-class Classification(BaseModel):
-    event_type_id: UUID | None = None
-    category_ids: tuple[UUID, ...] = ()
-
-
-class Tagging(BaseModel):
-    tag_ids: tuple[UUID, ...] = ()
-
-
-class ChannelLink(BaseModel):
-    channel_id: UUID | None = None
-
-
-class FlowLinks(BaseModel):
-    flow_id: UUID | None = None
-    remixflow_id: UUID | None = None
-    archiverflow_id: UUID | None = None
-
-
-class Drm(BaseModel):
-    drm_json: str | None = None
-    vod_drm: bool = False
-
-
-class Streaming(BaseModel):
-    additional_streaming_options: str | None = None
-    dvr_length: int | None = None
-    max_bitrate: int | None = None
-    min_bitrate: int | None = None
-
-
-class FlowTask(BaseModel):
-    task_engine_json: str | None = None
-
-
-class Capture(BaseModel):
-    """The capture of the live stream as video on demand: whether it is under way, and from when to when."""
-
-    capturing_live2_vod: bool = False
-    capture_vod_start: datetime | None = None
-    capture_vod_end: datetime | None = None
-
-
-class Particulars(
-    Description,
-    References,
-    Schedule,
-    PublicationWindow,
-    InstantVodWindow,
-    ArchiverWindow,
-    Automation,
-    ProvisioningPlan,
-    RoomLink,
-    Classification,
-    Tagging,
-    ChannelLink,
-    FlowLinks,
-    Drm,
-    Streaming,
-    FlowTask,
-):
-    """All fields of an Event that a caller writes, except its states."""
-
-
 class EventDetails(Particulars, Capture):
     """The whole state of an Event beyond its id, version and dates."""
 
@@ -308,6 +188,10 @@ class EventDetails(Particulars, Capture):
     """The `scheduled_start` for which the schedule has started the Event: it does so once for each."""
     ended_for: datetime | None = None
     """The same for `scheduled_end`."""
+    provisioned_for: datetime | None = None
+    """The `scheduled_provision_at` for which the schedule has had the infrastructure provisioned, or found it provisioned."""
+    terminated_for: datetime | None = None
+    """The same for `scheduled_terminate_at`."""
     encoding: Encoding | None = None
     audio_inputs: tuple[AudioInput, ...] | None = None
 
@@ -351,6 +235,26 @@ class EventDetails(Particulars, Capture):
         """When the schedule stops the Event; None where it does not. It may have passed."""
         runs = self.auto_end and self.state in STREAMING and self.date_deleted is None
         return self.scheduled_end if runs and self.scheduled_end != self.ended_for else None
+
+    @property
+    def auto_provision_at(self) -> datetime | None:
+        """When the schedule has the infrastructure provisioned; None where it does not. It may have passed."""
+        waits = self.auto_provision_infrastructure and self.date_deleted is None
+        return self.scheduled_provision_at if waits and self.scheduled_provision_at != self.provisioned_for else None
+
+    @property
+    def auto_provision_until(self) -> datetime | None:
+        """From then on it is too late for that: the infrastructure was to be terminated, or the Event was to be over. None: never.
+        Of both times the earlier one after the provisioning counts."""
+        at = self.auto_provision_at
+        ends = (self.scheduled_terminate_at, self.scheduled_end)
+        return None if at is None else min((end for end in ends if end is not None and end > at), default=None)
+
+    @property
+    def auto_terminate_at(self) -> datetime | None:
+        """When the schedule has the infrastructure terminated; None where it does not. It may have passed."""
+        waits = self.auto_terminate_infrastructure and self.date_deleted is None
+        return self.scheduled_terminate_at if waits and self.scheduled_terminate_at != self.terminated_for else None
 
     @property
     def start_due_at(self) -> datetime | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from domain.kernel.command import Command
 from domain.kernel.errors import NotFound, Refused
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import ShowProvisioning
+from domain.media_event.commands import ReachProvisionTime, ReachTerminationTime, ShowProvisioning
 from domain.media_event.ports import EventLookup
 from domain.media_event.row import EventRow
 from domain.provision.aggregate import ProvisionInfo, provision_key
@@ -28,7 +29,7 @@ from domain.provision.commands import (
 )
 from domain.provision.planning import Profile, infrastructure_key, provision_plan, updates_allowed
 from domain.provision.ports import LoadStream
-from domain.provision.values import ProvisionPlan, ProvisionSummary, RunEnd
+from domain.provision.values import ProvisionPlan, ProvisionState, ProvisionSummary, RunEnd
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
 from domain.records.ports import RecordLookup
 
@@ -66,23 +67,44 @@ class ProvisionHandlers:
 
         async def plan() -> Plan:
             event, root = await self._known_event(event_id), await self._info(event_id)
-            expected = await self._expected(event)
-            command = RequestProvisioning(
-                key=provision_key(event_id),
-                version=root.version if root is not None else 0,
-                moment=self._clock(),
-                event_id=event_id,
-                infrastructure_key=expected.plan.infrastructure_key,
-                plan=expected.plan,
-                allow_updates=expected.allow_updates if allow_updates is None else allow_updates,
-                client=invocation.cause.actor,
-            )
-            return self._plan(command, root)
+            return self._plan(await self._request(event, root, allow_updates=allow_updates, by=invocation.cause.actor), root)
 
         return await self._executor.execute(plan, invocation=invocation)
 
+    async def provision_on_schedule(self, event_id: UUID, scheduled_at: datetime, *, invocation: Invocation) -> None:
+        """The time has come that the Event waited for when it was looked at. What is provisioned already stays as it is."""
+
+        async def plan() -> Plan:
+            event = await self._events.by_id(event_id)
+            if event is None or event.details.auto_provision_at != scheduled_at:
+                return Plan(())
+            root = await self._info(event_id)
+            if root is not None and root.state in (ProvisionState.PROVISIONING, ProvisionState.PROVISIONED):
+                return Plan((ReachProvisionTime(event_id, scheduled_at),))
+            command = await self._request(event, root, allow_updates=None, by=invocation.cause.actor)
+            return self._plan(command, root, reach=lambda shown: ReachProvisionTime(event_id, scheduled_at, shown))
+
+        await self._executor.execute(plan, invocation=invocation)
+
     async def terminate(self, event_id: UUID, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
         return await self._open(event_id, RequestTermination, invocation=invocation)
+
+    async def terminate_on_schedule(self, event_id: UUID, scheduled_at: datetime, *, invocation: Invocation) -> None:
+        """The same for the termination. Where nothing was provisioned there is nothing to terminate."""
+
+        async def plan() -> Plan:
+            event = await self._events.by_id(event_id)
+            if event is None or event.details.auto_terminate_at != scheduled_at:
+                return Plan(())
+            root = await self._info(event_id)
+            if root is None or (root.state is ProvisionState.SCHEDULED and not root.exists):
+                return Plan((ReachTerminationTime(event_id, scheduled_at),))
+            command = RequestTermination(
+                key=provision_key(event_id), version=root.version, moment=self._clock(), event_id=event_id, infrastructure_key=""
+            )
+            return self._plan(command, root, reach=lambda shown: ReachTerminationTime(event_id, scheduled_at, shown))
+
+        await self._executor.execute(plan, invocation=invocation)
 
     async def reset(self, event_id: UUID, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
         return await self._open(event_id, ResetProvisioning, invocation=invocation)
@@ -113,6 +135,21 @@ class ProvisionHandlers:
         """The infrastructure key that an Event would get, and the resources of its profile. Raises `Refused` without one."""
         profile = await self._profile(event)
         return infrastructure_key(profile, event_id=event.id), resources(profile.text)
+
+    async def _request(
+        self, event: EventRow, root: ProvisionInfo | None, *, allow_updates: bool | None, by: str
+    ) -> RequestProvisioning:
+        expected = await self._expected(event)
+        return RequestProvisioning(
+            key=provision_key(event.id),
+            version=root.version if root is not None else 0,
+            moment=self._clock(),
+            event_id=event.id,
+            infrastructure_key=expected.plan.infrastructure_key,
+            plan=expected.plan,
+            allow_updates=expected.allow_updates if allow_updates is None else allow_updates,
+            client=by,
+        )
 
     async def _expected(self, event: EventRow) -> Expected:
         """Raises `Refused` without a profile that can be provisioned."""
@@ -148,8 +185,17 @@ class ProvisionHandlers:
         except Refused:
             return str(event.id)
 
-    def _plan(self, command: ProvisionCommand, root: ProvisionInfo | None) -> Plan:
+    def _plan(
+        self,
+        command: ProvisionCommand,
+        root: ProvisionInfo | None,
+        *,
+        reach: Callable[[ProvisionSummary | None], Command[Any]] | None = None,
+    ) -> Plan:
+        """`reach` makes the command of an Event whose time has come."""
         shown = _shown_after(command, root, clock=self._clock)
+        if reach is not None:
+            return Plan((reach(None if shown is None else shown[1]), command))
         if shown is None:
             return Plan((command,))
         event_id, summary = shown

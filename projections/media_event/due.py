@@ -1,4 +1,5 @@
-"""Queries of the timekeeper: Events that the schedule is to start or to stop.
+"""Queries of the timekeeper: Events that the schedule is to start or to stop, and infrastructure that it is to have provisioned or
+terminated.
 
 The database's clock says what is due, so that all timekeepers agree.
 """
@@ -11,50 +12,72 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from domain.media_event.commands import EndEventOnSchedule, StartEventOnSchedule
-from projections.kernel.arrays import uuids
+from projections.kernel.arrays import texts
 from projections.kernel.database import Pool
-from projections.media_event.view import AUTO_START_WINDOW
+from projections.media_event.view import AUTO_PROVISION_WINDOW, AUTO_START_WINDOW
 
 AT_ONCE: Final = 200
 """At most so many Events of each kind are read in one round; the next round follows at once."""
 MOST_COUNTED: Final = 10_000
 START: Final = "start"
 STOP: Final = "stop"
+PROVISION: Final = "provision"
+TERMINATE: Final = "terminate"
 
 _NOW = "coalesce(%(at)s::timestamptz, now())"
-_START_DUE = f"auto_start_at IS NOT NULL AND {AUTO_START_WINDOW} @> {_NOW}"
-_STOP_DUE = f"auto_end_at <= {_NOW}"
-_DUE = f"""
-(SELECT id, auto_start_at AS due, scheduled_end, extract(epoch FROM {_NOW} - auto_start_at)::float8, true FROM (
-    SELECT id, auto_start_at, scheduled_end FROM event_view WHERE {_START_DUE} AND id <> ALL(%(resting)s) OFFSET 0
-) AS waiting ORDER BY auto_start_at LIMIT {AT_ONCE})
-UNION ALL
-(SELECT id, auto_end_at, scheduled_end, extract(epoch FROM {_NOW} - auto_end_at)::float8, false FROM event_view
-WHERE {_STOP_DUE} AND id <> ALL(%(resting)s) ORDER BY auto_end_at LIMIT {AT_ONCE})
+_TIMES: Final = {
+    START: "auto_start_at",
+    STOP: "auto_end_at",
+    PROVISION: "auto_provision_at",
+    TERMINATE: "auto_terminate_at",
+}
+_WINDOWS: Final = {START: AUTO_START_WINDOW, PROVISION: AUTO_PROVISION_WINDOW}
+"""Of what can be too late."""
+
+
+def _is_due(action: str) -> str:
+    time, window = _TIMES[action], _WINDOWS.get(action)
+    return f"{time} <= {_NOW}" if window is None else f"{time} IS NOT NULL AND {window} @> {_NOW}"
+
+
+def _due(action: str) -> str:
+    """Those of a window are found by the index of windows, and sorted then."""
+    time, attempt = _TIMES[action], f"concat_ws(' ', '{action}', id, version)"
+    found = f"SELECT id, {time}, scheduled_end, {attempt} AS attempt FROM event_view WHERE {_is_due(action)}"
+    found += " OFFSET 0" if action in _WINDOWS else ""
+    return f"""
+(SELECT id, '{action}', {time}, scheduled_end, extract(epoch FROM {_NOW} - {time})::float8, attempt FROM ({found}) AS found
+WHERE attempt <> ALL(%(resting)s) ORDER BY {time} LIMIT {AT_ONCE})"""
+
+
+_DUE: Final = "UNION ALL".join(map(_due, _TIMES))
+_FOLLOWING: Final = " UNION ALL ".join(
+    f"(SELECT {time} AS instant FROM event_view WHERE {time} > {_NOW} ORDER BY {time} LIMIT 1)" for time in _TIMES.values()
+)
+_NEXT: Final = f"""
+SELECT extract(epoch FROM min(instant) - coalesce(%(at)s::timestamptz, clock_timestamp()))::float8 FROM ({_FOLLOWING}) AS following
 """
-_NEXT = f"""
-SELECT extract(epoch FROM min(instant) - coalesce(%(at)s::timestamptz, clock_timestamp()))::float8 FROM (
-    (SELECT auto_start_at AS instant FROM event_view WHERE auto_start_at > {_NOW} ORDER BY auto_start_at LIMIT 1)
-    UNION ALL
-    (SELECT auto_end_at FROM event_view WHERE auto_end_at > {_NOW} ORDER BY auto_end_at LIMIT 1)
-) AS following
-"""
-_COUNTS = f"""
-SELECT (SELECT count(*) FROM (SELECT FROM event_view WHERE {_START_DUE} LIMIT {MOST_COUNTED}) AS waiting),
-    (SELECT count(*) FROM (SELECT FROM event_view WHERE {_STOP_DUE} LIMIT {MOST_COUNTED}) AS live)
-"""
+_COUNTS: Final = "SELECT " + ", ".join(
+    f"(SELECT count(*) FROM (SELECT FROM event_view WHERE {_is_due(action)} LIMIT {MOST_COUNTED}) AS {action})" for action in _TIMES
+)
 
 
 class DueEvent(NamedTuple):
-    """An Event whose time has come `late` seconds ago, with the command that says so."""
+    """An Event whose time `due` has come `late` seconds ago. `attempt` names the action and the Event as it is now."""
 
     key: UUID
-    command: StartEventOnSchedule | EndEventOnSchedule
+    action: str
+    due: datetime
+    scheduled_end: datetime | None
     late: float
+    attempt: str
 
     @property
-    def action(self) -> str:
-        return START if isinstance(self.command, StartEventOnSchedule) else STOP
+    def command(self) -> StartEventOnSchedule | EndEventOnSchedule:
+        """Of an Event that is to start or to stop."""
+        if self.action == START:
+            return StartEventOnSchedule(self.key, self.due, self.scheduled_end)
+        return EndEventOnSchedule(self.key, self.due)
 
 
 class DueEvents:
@@ -63,25 +86,20 @@ class DueEvents:
     def __init__(self, database: Pool) -> None:
         self._database = database
 
-    async def due(self, *, resting: Collection[UUID] = (), at: datetime | None = None) -> list[DueEvent]:
-        """Events to start and to stop, the longest due first, without those that are `resting`."""
-        found = await self._database.rows(_DUE, {"resting": uuids(list(resting)), "at": at})
-        return [DueEvent(key, _command(key, due, end, starts=starts), late) for key, due, end, late, starts in found]
+    async def due(self, *, resting: Collection[str] = (), at: datetime | None = None) -> list[DueEvent]:
+        """What is due, by action, and the longest due first, without the attempts that are `resting`."""
+        found = await self._database.rows(_DUE, {"resting": texts(list(resting)), "at": at})
+        return [
+            DueEvent(key, action, due.astimezone(UTC), end and end.astimezone(UTC), late, attempt)
+            for key, action, due, end, late, attempt in found
+        ]  # in UTC: in the session's time zone, times of the hour that a change of clocks repeats would compare as different
 
     async def next_in(self, *, at: datetime | None = None) -> float | None:
-        """Seconds until the next Event is due that is not due yet; None without one."""
+        """Seconds until the next time that has not come yet; None without one."""
         ((seconds,),) = await self._database.rows(_NEXT, {"at": at})
         return None if seconds is None else float(seconds)
 
     async def counts(self, *, at: datetime | None = None) -> Mapping[str, int]:
-        """How many Events are due to `start` and to `stop`, each up to `MOST_COUNTED`."""
-        ((waiting, live),) = await self._database.rows(_COUNTS, {"at": at})
-        return {START: waiting, STOP: live}
-
-
-def _command(
-    key: UUID, due: datetime, scheduled_end: datetime | None, *, starts: bool
-) -> StartEventOnSchedule | EndEventOnSchedule:
-    """Times in UTC: in the session's time zone, times of the hour that a change of clocks repeats would compare as different."""
-    due, end = due.astimezone(UTC), scheduled_end and scheduled_end.astimezone(UTC)
-    return StartEventOnSchedule(key, due, end) if starts else EndEventOnSchedule(key, due)
+        """How many Events are due, by action, each up to `MOST_COUNTED`."""
+        (counted,) = await self._database.rows(_COUNTS, {"at": at})
+        return dict(zip(_TIMES, counted, strict=True))

@@ -40,6 +40,9 @@ _COLUMNS = (
     Column("termination_due_at", "timestamptz"),
     Column("auto_start_at", "timestamptz"),
     Column("auto_end_at", "timestamptz"),
+    Column("auto_provision_at", "timestamptz"),
+    Column("auto_provision_until", "timestamptz"),
+    Column("auto_terminate_at", "timestamptz"),
     Column("on_air_channel_id", "uuid"),
     Column("on_air_version", "bigint"),
     Column("search_text", "text"),
@@ -50,6 +53,8 @@ STREAMING_STATES = ", ".join(str(int(state)) for state in sorted(STREAMING))
 AUTO_START_WINDOW = "tstzrange(auto_start_at, scheduled_end)"
 """When an Event is to be started, as SQL. An index of it finds those that are due without those whose end has passed too: nothing
 happens to them, so there are more and more of them."""
+AUTO_PROVISION_WINDOW = "tstzrange(auto_provision_at, auto_provision_until)"
+"""The same for its infrastructure."""
 
 
 def row(event: MediaEvent) -> tuple[Any, ...]:
@@ -82,6 +87,9 @@ def row(event: MediaEvent) -> tuple[Any, ...]:
         details.termination_due_at,
         details.auto_start_at,
         details.auto_end_at,
+        details.auto_provision_at,
+        details.auto_provision_until,
+        details.auto_terminate_at,
         details.on_air_channel_id,
         details.encoding.version if details.on_air_channel_id and details.encoding else None,
         search_text(event.key, details),
@@ -107,7 +115,7 @@ def document(details: EventDetails) -> str:
 
 EVENT_VIEW = View(
     name="event_view",
-    version=3,
+    version=4,
     kinds=(MediaEvent.KIND,),
     columns=_COLUMNS,
     row=row,
@@ -135,6 +143,9 @@ EVENT_VIEW = View(
         "auto_start": "{table} (auto_start_at) WHERE auto_start_at IS NOT NULL",
         "auto_start_window": f"{{table}} USING gist ({AUTO_START_WINDOW}) WHERE auto_start_at IS NOT NULL",
         "auto_end": "{table} (auto_end_at) WHERE auto_end_at IS NOT NULL",
+        "auto_provision": "{table} (auto_provision_at) WHERE auto_provision_at IS NOT NULL",
+        "auto_provision_window": f"{{table}} USING gist ({AUTO_PROVISION_WINDOW}) WHERE auto_provision_at IS NOT NULL",
+        "auto_terminate": "{table} (auto_terminate_at) WHERE auto_terminate_at IS NOT NULL",
         "on_air": "{table} (on_air_channel_id) WHERE on_air_channel_id IS NOT NULL",
     },
     tallies=(

@@ -9,15 +9,16 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.media_event.commands import DeleteEvent, EndEventOnSchedule, StartEventOnSchedule
+from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, EndEventOnSchedule, StartEventOnSchedule
 from domain.media_event.values import EventState
-from projections.media_event.due import AT_ONCE, MOST_COUNTED, START, STOP, DueEvents
+from projections.media_event.due import AT_ONCE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, event
 
 START_AT, END_AT = NOON + timedelta(hours=1), NOON + timedelta(hours=3)
 TICK = timedelta(microseconds=1)
 LIVE = EventState.LIVE_PUBLISHED
+NONE = dict.fromkeys((START, STOP, PROVISION, TERMINATE), 0)
 
 
 async def planned(inner: Core, number: int, **changes: Any) -> UUID:
@@ -42,7 +43,7 @@ async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, a
     assert [(one.key, one.command, one.action) for one in found] == [
         (key, StartEventOnSchedule(key, START_AT, END_AT), START)
     ] * starts
-    assert await DueEvents(inner.database).counts(at=at) == {START: int(starts), STOP: 0}
+    assert await DueEvents(inner.database).counts(at=at) == {**NONE, START: int(starts)}
 
 
 @pytest.mark.parametrize(("at", "stops"), [(START_AT, False), (END_AT - TICK, False), (END_AT, True)])
@@ -50,7 +51,7 @@ async def test_a_live_event_is_to_stop_from_its_end_on(inner: Core, at: datetime
     key = await planned(inner, 1, state=LIVE)
     found = await DueEvents(inner.database).due(at=at)
     assert [(one.key, one.command, one.action) for one in found] == [(key, EndEventOnSchedule(key, END_AT), STOP)] * stops
-    assert await DueEvents(inner.database).counts(at=at) == {START: 0, STOP: int(stops)}
+    assert await DueEvents(inner.database).counts(at=at) == {**NONE, STOP: int(stops)}
 
 
 async def test_without_an_end_it_is_to_start_for_ever(inner: Core) -> None:
@@ -65,8 +66,9 @@ async def test_the_longest_due_come_first_and_resting_ones_not_at_all(inner: Cor
         await planned(inner, number, scheduled_start=START_AT - timedelta(minutes=number))
     for number in range(11, 14):
         await planned(inner, number, state=LIVE, scheduled_end=START_AT - timedelta(minutes=number))
-    resting = [UUID(int=4), UUID(int=12)]
-    found = await DueEvents(inner.database).due(resting=resting, at=START_AT)
+    due = DueEvents(inner.database)
+    resting = [one.attempt for one in await due.due(at=START_AT) if one.key.int in (4, 12)]
+    found = await due.due(resting=resting, at=START_AT)
     assert [one.key.int for one in found] == [5, 3, 2, 1, 13, 11]
     assert [one.late for one in found] == [number * 60 for number in (5, 3, 2, 1, 13, 11)]
 
@@ -110,3 +112,51 @@ async def test_the_clock_of_the_database_counts_and_not_ours(inner: Core, clock:
     key = await planned(inner, 1, scheduled_start=datetime(2020, 1, 1, tzinfo=NOON.tzinfo), scheduled_end=None)
     await planned(inner, 2, scheduled_start=clock.now, scheduled_end=None)
     assert [one.key for one in await DueEvents(inner.database).due()] == [key]
+
+
+async def provisioning(inner: Core, number: int, **changes: Any) -> UUID:
+    """To be provisioned and terminated when others start and end."""
+    times = {"scheduled_provision_at": START_AT, "scheduled_terminate_at": END_AT}
+    flags = {"auto_provision_infrastructure": True, "auto_terminate_infrastructure": True}
+    return await event(inner, number, **{**flags, **times, **changes})
+
+
+@pytest.mark.parametrize(
+    ("at", "actions"),
+    [
+        (START_AT - TICK, []),
+        (START_AT, [PROVISION]),
+        (END_AT - TICK, [PROVISION]),
+        (END_AT, [TERMINATE]),
+        (END_AT + timedelta(days=3650), [TERMINATE]),
+    ],
+)
+async def test_infrastructure_is_due_until_its_termination_is(inner: Core, at: datetime, actions: list[str]) -> None:
+    key = await provisioning(inner, 1)
+    due = DueEvents(inner.database)
+    times = {PROVISION: START_AT, TERMINATE: END_AT}
+    assert [(one.key, one.action, one.due) for one in await due.due(at=at)] == [(key, action, times[action]) for action in actions]
+    assert await due.counts(at=at) == {**NONE, **dict.fromkeys(actions, 1)}
+
+
+async def test_infrastructure_without_its_flag_or_of_a_deleted_event_is_never_due(inner: Core) -> None:
+    await provisioning(inner, 1, auto_provision_infrastructure=False, auto_terminate_infrastructure=False)
+    await do(inner, DeleteEvent(await provisioning(inner, 2)))
+    due = DueEvents(inner.database)
+    assert [await due.due(at=at) for at in (START_AT, END_AT)] == [[], []]
+    assert await due.next_in(at=NOON) is None
+
+
+async def test_a_rest_ends_when_the_event_changes_and_is_for_one_action(inner: Core) -> None:
+    key = await provisioning(inner, 1, scheduled_start=START_AT, auto_start=True)
+    due = DueEvents(inner.database)
+    [resting] = [one.attempt for one in await due.due(at=START_AT) if one.action == PROVISION]
+    assert [one.action for one in await due.due(resting=[resting], at=START_AT)] == [START]
+    await do(inner, AddOrUpdateEvent(key, {"title": "Final"}))
+    assert [one.action for one in await due.due(resting=[resting], at=START_AT)] == [START, PROVISION]
+
+
+async def test_the_next_time_may_be_one_of_infrastructure(inner: Core) -> None:
+    await provisioning(inner, 1)
+    due = DueEvents(inner.database)
+    assert [await due.next_in(at=at) for at in (NOON, START_AT, END_AT)] == [3600, 7200, None]

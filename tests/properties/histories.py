@@ -43,7 +43,8 @@ from domain.media_event.commands import (
     SyncVodMetadata,
     TakeChannel,
 )
-from domain.media_event.values import AudioInput, EventState, Mp4State, Particulars, VodFile, VodJobEnd, VodResult, VodWorkflow
+from domain.media_event.facets import Particulars
+from domain.media_event.values import AudioInput, EventState, Mp4State, VodFile, VodJobEnd, VodResult, VodWorkflow
 from domain.records.configured import ConfiguredRecord, SentConfiguration
 from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 

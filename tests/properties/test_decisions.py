@@ -20,7 +20,7 @@ from domain.kernel.mapper import EventMapper
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
 from domain.media_event.events import ForceStopped, NotificationForced
-from domain.media_event.values import Particulars
+from domain.media_event.facets import Particulars
 from tests.golden.samples import example
 from tests.properties.histories import client_lives, event_commands, record_commands
 

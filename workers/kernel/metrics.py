@@ -56,7 +56,7 @@ class WorkerMetrics:
 
         self._late = Histogram(
             "medialedger_timekeeper_late_seconds",
-            "How long after their time Events were started and stopped by the schedule",
+            "How long after their time Events were started, stopped, provisioned and terminated by the schedule",
             ("action",),
             buckets=_LATE_SECONDS,
             registry=registry,

@@ -1,7 +1,11 @@
-"""The timekeeper: starts and stops Events when the schedule says so. ADR 0052.
+"""The timekeeper: starts and stops Events, and has their infrastructure provisioned and terminated, when the schedule says so.
+ADR 0052.
 
 It sleeps until the next Event is due, until the log announces one, or for a second at most. One member is active and the others
 stand by: if two were active at once, both would find the same Events, and each would be started once all the same.
+
+Infrastructure that cannot be provisioned at its time, for want of a profile say, is told in the log store, and tried again when the
+Event changes, or after a rest.
 """
 
 from __future__ import annotations
@@ -11,22 +15,32 @@ import logging
 import time
 from collections.abc import Collection
 from typing import ClassVar, Final
-from uuid import UUID
 
-from domain.kernel.errors import Conflict, Unavailable
-from domain.kernel.ports import Executor, Invocation
+from domain.kernel.clock import iso
+from domain.kernel.errors import Conflict, NotFound, Refused, Unavailable
+from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.media_event import events
+from domain.provision.handlers import ProvisionHandlers
 from projections.consumers.leases import ShardLeases
-from projections.media_event.due import AT_ONCE, DueEvent, DueEvents
+from projections.media_event.due import AT_ONCE, PROVISION, TERMINATE, DueEvent, DueEvents
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import POLL, Waker
 
 CONSUMER: Final = "timekeeper"
 CHANGES_TIMES: Final = frozenset(
-    event.TOPIC for event in (events.Registered, events.Rescheduled, events.AutomationChanged, events.StateChanged, events.Restored)
+    event.TOPIC
+    for event in (
+        events.Registered,
+        events.Rescheduled,
+        events.AutomationChanged,
+        events.ProvisioningPlanChanged,
+        events.ProvisionStateChanged,
+        events.StateChanged,
+        events.Restored,
+    )
 )
-"""After these an Event may be due earlier than any before."""
+"""After these an Event may be due earlier than any before, or what was refused may be possible."""
 _REST: Final = 0.02
 _LONG_REST: Final = 0.2
 """Seconds until the log may wake it again. It announces changes all the time, and few of them are due at once."""
@@ -37,10 +51,22 @@ _log = logging.getLogger(__name__)
 class Timekeeper(LeasedWorker):
     """One member: active, or standing by."""
 
-    def __init__(self, due: DueEvents, executor: Executor, *, leases: ShardLeases, waker: Waker, metrics: WorkerMetrics) -> None:
+    def __init__(
+        self,
+        due: DueEvents,
+        executor: Executor,
+        *,
+        provisions: ProvisionHandlers,
+        notes: ServiceNotes,
+        leases: ShardLeases,
+        waker: Waker,
+        metrics: WorkerMetrics,
+    ) -> None:
         super().__init__(leases, waker)
         self._due = due
         self._executor = executor
+        self._provisions = provisions
+        self._notes = notes
         self._metrics = metrics
         self._rests = Rests()
         self._under_way = 0
@@ -57,7 +83,7 @@ class Timekeeper(LeasedWorker):
         await self._waker.sleep(max(seconds - rest, 0.0))
 
     async def _round(self) -> float:
-        """Start and stop what is due; gives the seconds until the next round."""
+        """Do what is due; gives the seconds until the next round."""
         await self._renew()
         if not self._is_ours():
             return self._leases.lease / 5
@@ -85,37 +111,56 @@ class Timekeeper(LeasedWorker):
 
     async def _act_on(self, one: DueEvent, *, asked: float) -> None:
         try:
-            await self._executor.execute(one.command, invocation=Invocation.by("system"))
+            await self._order(one)
         except Unavailable:
             raise
+        except (Refused, NotFound) as refusal:
+            await self._rest(one, refusal)
         except Conflict as fault:
             _log.info("the Event %s was not changed (%s): %s; it is tried again", one.key, one.action, fault)
         except Exception:
-            seconds = self._rests.begin(one.key)
+            seconds = self._rests.begin(one.attempt)
             _log.exception("the schedule could not %s the Event %s; it is tried again in %.0f s", one.action, one.key, seconds)
         else:
             self._metrics.kept_time(one.action, late=one.late + time.monotonic() - asked)
 
+    async def _order(self, one: DueEvent) -> None:
+        invocation = Invocation.by("system")
+        if one.action == PROVISION:
+            await self._provisions.provision_on_schedule(one.key, one.due, invocation=invocation)
+        elif one.action == TERMINATE:
+            await self._provisions.terminate_on_schedule(one.key, one.due, invocation=invocation)
+        else:
+            await self._executor.execute(one.command, invocation=invocation)
+
+    async def _rest(self, one: DueEvent, refusal: Refused | NotFound) -> None:
+        """Told once, as long as the Event stays as it is."""
+        if self._rests.begin(one.attempt) > Rests.FIRST:
+            return
+        what = f"the schedule could not {one.action} what was due at {iso(one.due)}: {refusal}"
+        message = f"{what}; it is tried again when the Event changes, and every few minutes"
+        await self._notes.warn(message, subject=str(one.key))
+
 
 class Rests:
-    """Events that could not be changed, until they are tried again: each later than the last time."""
+    """Attempts that were in vain, until they are made again: each later than the last time."""
 
     FIRST: ClassVar[float] = 1.0
     LONGEST: ClassVar[float] = 300.0
 
     def __init__(self) -> None:
-        self._rests: dict[UUID, tuple[float, float]] = {}
+        self._rests: dict[str, tuple[float, float]] = {}
         """Until when, and for how long."""
 
-    def begin(self, key: UUID) -> float:
+    def begin(self, attempt: str) -> float:
         """Gives the seconds."""
-        _, before = self._rests.get(key, (0.0, 0.0))
+        _, before = self._rests.get(attempt, (0.0, 0.0))
         seconds = min(max(before * 2, self.FIRST), self.LONGEST)
-        self._rests[key] = (time.monotonic() + seconds, seconds)
+        self._rests[attempt] = (time.monotonic() + seconds, seconds)
         return seconds
 
-    def present(self) -> Collection[UUID]:
+    def present(self) -> Collection[str]:
         """Those that rest now. One that has not failed again for as long as it last rested is forgotten."""
         now = time.monotonic()
-        self._rests = {key: (until, seconds) for key, (until, seconds) in self._rests.items() if now < until + seconds}
-        return [key for key, (until, _) in self._rests.items() if now < until]
+        self._rests = {attempt: rest for attempt, rest in self._rests.items() if now < sum(rest)}
+        return [attempt for attempt, (until, _) in self._rests.items() if now < until]

@@ -92,6 +92,8 @@ def _notified() -> Mapping[str, Notified]:
         events.VodJobStarted.TOPIC: NOTHING,  # what they change of the Event is in events of its own
         events.VodJobEnded.TOPIC: NOTHING,
         events.VodFileChanged.TOPIC: NOTHING,
+        events.ProvisionTimeReached.TOPIC: NOTHING,  # what they ask for is in events of its own
+        events.TerminationTimeReached.TOPIC: NOTHING,
         events.AudioInputsChanged.TOPIC: Change.AUDIO,
     }
     by_field = {"thumbnail": Change.THUMBNAIL, "capturing_live2_vod": Change.CAPTURING}

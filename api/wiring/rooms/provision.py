@@ -54,6 +54,12 @@ def _handlers(
     return ProvisionHandlers(executor, records, events=events, load=streams.load, clock=clock)
 
 
+def provision_handlers(context: WorkerContext) -> ProvisionHandlers:
+    """For workers."""
+    events = EventQueries(context.database)
+    return _handlers(context.executor, context.records, events=events, streams=context.streams, clock=context.clock)
+
+
 def _past_states(services: Services) -> Mapping[str, Renderer]:
     from api.media.provision import responses
 
@@ -75,8 +81,7 @@ def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Wor
     from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
 
     hub = WakeupHub(context.signal(frozenset({ProvisionInfo.KIND})))
-    events, home = EventQueries(context.database), context.home
-    handlers = _handlers(context.executor, context.records, events=events, streams=context.streams, clock=context.clock)
+    home, handlers = context.home, provision_handlers(context)
     templates, root = home / "templates", home / "provision"
     terraform = TerraformProvisioner(context.terraform, templates=templates, root=root)
     service = ServiceProvisioner(context.outbound, ServiceFiles(templates, root=root))

@@ -1,4 +1,4 @@
-"""The timekeeper: starts and stops Events by their schedule."""
+"""The timekeeper: starts and stops Events, and has their infrastructure provisioned and terminated, by their schedule."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def _timekeeper(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from api.wiring.rooms.provision import provision_handlers
     from projections.consumers.leases import ShardLeases
     from projections.media_event.due import DueEvents
     from workers.kernel.wakeups import Waker, WakeupHub
@@ -23,7 +24,15 @@ def _timekeeper(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
     wakeups = WakeupHub(context.signal(frozenset({MediaEvent.KIND}), topics=CHANGES_TIMES))
     wakeups.follow(lambda streams: waker.wake() if streams else None)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False)
-    timekeeper = Timekeeper(DueEvents(context.database), context.executor, leases=leases, waker=waker, metrics=context.metrics)
+    timekeeper = Timekeeper(
+        DueEvents(context.database),
+        context.executor,
+        provisions=provision_handlers(context),
+        notes=context.logbook,
+        leases=leases,
+        waker=waker,
+        metrics=context.metrics,
+    )
     return [wakeups, timekeeper]
 
 

@@ -14,7 +14,7 @@ from domain.configuration.secrets import opened, split
 from domain.configuration.streaming_options import MOST, encoder_options
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import readable
-from domain.media_event.values import Streaming
+from domain.media_event.facets import Streaming
 
 A, B = "http://origin.example/live/news", "http://origin.example/live/news-b"
 

@@ -11,7 +11,8 @@ from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.kernel.event import DomainEvent
 from domain.media_event import events
 from domain.media_event.commands import AmendEvent, Expectation, Replacement
-from domain.media_event.values import EventDetails, EventState, Mp4State, Particulars, Trigger
+from domain.media_event.facets import Particulars
+from domain.media_event.values import EventDetails, EventState, Mp4State, Trigger
 from domain.provision.values import ProvisionState, ProvisionSummary
 from tests.domain.media_event.events_given import HALL, KEY, NIL, PLAZA, an_event, deleted, in_state, nothing
 from tests.domain.scenario import NOW, THEN, fact

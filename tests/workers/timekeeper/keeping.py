@@ -17,11 +17,13 @@ from domain.kernel.ports import Executor
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState
 from projections.consumers.leases import ShardLeases
+from projections.logbook.logbook import Logbook
 from projections.media_event.due import DueEvents
 from tests.conftest import HandClock
 from tests.projections.feeding import do, event
 from tests.projections.log.helpers import rows
 from tests.workers.deliveries.sending import until
+from tests.workers.provisioning.provisioned import Provisioning
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import Waker
 from workers.timekeeper.timekeeper import Timekeeper
@@ -97,6 +99,8 @@ class Keeping:
         timekeeper = Timekeeper(
             due or DueEvents(core.database),
             executor or core.executor,
+            provisions=Provisioning(core).handlers,
+            notes=Logbook(core.database, core.clock, machine="here"),
             leases=leases,
             waker=waker or Waker(),
             metrics=self.metrics,

@@ -63,6 +63,8 @@ TABLE: list[tuple[str, dict[str, Any], Change]] = [
     ("event.encoder_failed", {"session": None, "reason": "a"}, NOTHING),
     ("event.audio_inputs_changed", {"audio_inputs": ()}, Change.AUDIO),
     ("event.provision_state_changed", {"provision": PROVISION}, Change.PROVISION_STATE),
+    ("event.provision_time_reached", {"provisioned_for": AT}, NOTHING),
+    ("event.termination_time_reached", {"terminated_for": AT}, NOTHING),
     ("event.notification_forced", {}, Change.FORCED),
     ("event.deleted", {}, NOTHING),
     ("event.restored", {}, NOTHING),
