@@ -160,7 +160,7 @@ class Rests:
         return seconds
 
     def present(self) -> Collection[str]:
-        """Those that rest now. One that has not failed again for as long as it last rested is forgotten."""
+        """Those that rest now. One that was not in vain again for long after its rest is forgotten."""
         now = time.monotonic()
-        self._rests = {attempt: rest for attempt, rest in self._rests.items() if now < sum(rest)}
+        self._rests = {attempt: rest for attempt, rest in self._rests.items() if now < rest[0] + self.LONGEST}
         return [attempt for attempt, (until, _) in self._rests.items() if now < until]

@@ -18,6 +18,7 @@ from tests.workers.provisioning.memory_provisioner import MemoryProvisioner
 from tests.workers.provisioning.provisioned import Provisioning, reconciling
 from tests.workers.timekeeper.keeping import Keeping
 from tests.workers.timekeeper.test_timekeeper import HandDue
+from workers.kernel.wakeups import Waker
 from workers.timekeeper.timekeeper import Rests
 
 HOUR = 3600.0
@@ -107,14 +108,21 @@ async def test_what_is_there_already_or_not_there_at_all_stays_so(keeping: Keepi
     assert [(await provisioning.info(event)).state for event in (there, nothing)] == [GONE, UP]
 
 
+class Restless(Waker):
+    """It looks again at once."""
+
+    async def sleep(self, seconds: float = 0.0) -> bool:
+        return await super().sleep(0.0)
+
+
 async def test_what_cannot_be_provisioned_is_told_once_and_done_when_it_can(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Rests, "FIRST", 0.01)
     planned = Planned(keeping)
     event = await planned.event(1, provision=-1, infrastructure_profile_id=None)
-    async with keeping.timekeeper() as timekeeper:
-        await until(lambda: any(seconds > 10 * Rests.FIRST for _, seconds in timekeeper._rests._rests.values()))
+    async with keeping.timekeeper(waker=Restless()) as timekeeper:
+        await until(lambda: any(seconds > 2 * Rests.FIRST for _, seconds in timekeeper._rests._rests.values()))
         [told] = await planned.provisioning.noted(event)
         assert told.startswith("the schedule could not provision what was due at ")
         assert ": the Event has no infrastructure profile; it is tried again" in told
