@@ -28,6 +28,7 @@ from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import BucketAddress, DownloadLimits, Outbound
 
 if TYPE_CHECKING:
+    from workers.kernel.forked import ForkServer
     from workers.outcomes.owner_commands import Followup, OwnerCommand
     from workers.webhooks.policy import Notified
 
@@ -94,6 +95,8 @@ class WorkerContext:
     media_bucket: BucketAddress | None = None
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
+    step_server: ForkServer | None = None
+    """Starts the processes of steps; None: one of this process's own."""
 
     def feed(self, kinds: frozenset[str], *, consumer: str | None = None) -> Feed:
         """The events of these kinds: from Kafka where there is a broker, else from the log. Kafka's own programs know the consumer

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.e2e.product import Product, client, products
+from tests.e2e.product import Product, client, migrated_home, products
 from tests.platform.waiting import ROOT, until
 from tests.programs import program
 
@@ -151,7 +151,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     with products() as started:
         home = tmp_path_factory.mktemp("scraped") / "home"
         settings = {"worker_processes": "1", "api_processes": "1", "outbound_allow": "127.0.0.0/8"}
-        yield started.start(home, **settings).until_ready()
+        yield started.start(migrated_home(home), **settings).until_ready()
 
 
 @dataclass

@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.e2e.product import Product, products
+from tests.e2e.product import Product, migrated_home, products
 from tests.platform.waiting import ROOT, until
 from tests.programs import program
 
@@ -33,7 +33,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     with products() as started:
         home = tmp_path_factory.mktemp("behind a proxy") / "home"
         yield started.start(
-            home, public_url=f"https://{NAME}", trusted_proxies="127.0.0.1", connections_per_address=str(PER_ADDRESS)
+            migrated_home(home), public_url=f"https://{NAME}", trusted_proxies="127.0.0.1", connections_per_address=str(PER_ADDRESS)
         ).until_ready()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import re
@@ -11,7 +12,10 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from time import monotonic
 from typing import Any
 
@@ -152,6 +156,24 @@ class Products:
         finally:
             for home in self._homes:
                 EmbeddedPostgres(home).stop()
+
+
+def migrated_home(home: Path) -> Path:
+    """A new home, a copy of one that `migrate` has made: a fraction of the time of a first start."""
+    home.mkdir(mode=0o700)
+    subprocess.run(["cp", "-a", f"{_migrated_home()}/.", str(home)], check=True)
+    return home
+
+
+@cache
+def _migrated_home() -> Path:
+    """One for this process of the test run."""
+    folder = Path(mkdtemp(prefix="medialedger-migrated-"))
+    folder.chmod(0o755)
+    atexit.register(rmtree, folder, ignore_errors=True)
+    with products() as started:
+        started.migrate(folder / "home")
+    return folder / "home"
 
 
 @contextmanager

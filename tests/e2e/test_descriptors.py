@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.product import Product, Products
+from tests.e2e.product import Product, Products, migrated_home
 from tests.platform.waiting import until
 
 CONNECTIONS = 1000
@@ -87,7 +87,7 @@ async def test_a_thousand_connections_are_served_under_the_usual_soft_limit(
     started: Products, tmp_path: Path, many_files: None
 ) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    product = started.start_with_files(tmp_path / "home", LOW, hard).until_ready()
+    product = started.start_with_files(migrated_home(tmp_path / "home"), LOW, hard).until_ready()
     assert resource.prlimit(product.process.pid, resource.RLIMIT_NOFILE)[0] > LOW
     answers, written, _ = await all_at_once(product)
     assert (answers, written) == ({"200": CONNECTIONS}, 200)
@@ -97,7 +97,7 @@ async def test_a_thousand_connections_are_served_under_the_usual_soft_limit(
 async def test_under_a_hard_limit_connections_are_refused_before_files_run_out(
     started: Products, tmp_path: Path, many_files: None
 ) -> None:
-    product = started.start_with_files(tmp_path / "home", LOW, LOW).until_ready()
+    product = started.start_with_files(migrated_home(tmp_path / "home"), LOW, LOW).until_ready()
     told = [
         line["message"] for line in map(json.loads, product.errors.splitlines()) if "MEDIALEDGER_CONNECTIONS" in line["message"]
     ]

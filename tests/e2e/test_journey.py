@@ -17,9 +17,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.e2e.product import Product, Products, client, products
+from tests.e2e.product import Product, Products, client, migrated_home, products
 from tests.platform.waiting import until
-from tests.postgres import new_database
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-these-tests"
@@ -91,14 +90,14 @@ class TestOneHome:
     def product(self, one_home: Products, home: Path) -> Product:
         """The one that runs, or a new one on the same home."""
         running = one_home.running
-        return running[-1] if running else one_home.start(home, admin_api_key=KEY).until_ready()
+        return running[-1] if running else one_home.start(migrated_home(home), admin_api_key=KEY).until_ready()
 
     def test_a_second_one_says_so_in_one_line(self, product: Product, one_home: Products) -> None:
         second = one_home.start(product.home, admin_api_key=KEY)
         assert second.ended() == 1
         assert second.errors.count("\n") == 1
         assert f"already running on this home (pid {product.process.pid})" in second.errors
-        assert httpx.get(product.address + "/livez").status_code == 200
+        assert httpx.get(product.address + "/livez", verify=False).status_code == 200
 
     def test_a_port_in_use_is_one_line_and_nothing_is_started(self, product: Product, started: Products, tmp_path: Path) -> None:
         port = product.address.rpartition(":")[2]
@@ -153,15 +152,8 @@ def _read(product: Product) -> int:
     return count
 
 
-@pytest.fixture
-def own_database(postgres: str) -> Iterator[str]:
-    with new_database(postgres, "twins") as url:
-        yield url
-
-
 def test_two_api_processes_on_one_database_are_as_one(started: Products, own_database: str, tmp_path: Path) -> None:
     settings = {"database_url": own_database, "admin_api_key": KEY}
-    started.migrate(tmp_path / "home", **settings)
     twins = [started.start(tmp_path / "home", "api", **settings).until_ready() for _ in range(2)]
     dice = random.Random(3)
     with client(twins[0], KEY) as one, client(twins[1], KEY) as two, ThreadPoolExecutor(16) as threads:

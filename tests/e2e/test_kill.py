@@ -24,7 +24,7 @@ from domain.kernel.mapper import EventMapper
 from projections.kernel.database import APP_ROLE, Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from tests.e2e.product import Product, Products, kill_postgres
+from tests.e2e.product import Product, Products, kill_postgres, migrated_home
 from tests.projections.log.conftest import Figures
 from tests.projections.log.conftest import figures as figures
 from tests.projections.log.helpers import until
@@ -221,7 +221,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_twice(
     started: Products, tmp_path: Path, figures: Figures, thorough: bool
 ) -> None:
     kills = MANY if thorough else FEW
-    home, load, dice = tmp_path / "home", Load(), random.Random(23)
+    home, load, dice = migrated_home(tmp_path / "home"), Load(), random.Random(23)
     scene = Scene(started, home, load, Witness(load), await asyncio.to_thread(up, started, home))
     load.at(scene.product.address)
     attacks: list[Callable[[], Awaitable[None]]] = [

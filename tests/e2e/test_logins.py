@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.e2e.product import Product, Products, client
+from tests.e2e.product import Product, Products, client, migrated_home
 from tests.postgres import Logins, two_logins
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
@@ -62,7 +62,7 @@ def test_with_the_owners_login_only_it_runs_and_warns_once(started: Products, lo
 
 
 def test_on_the_embedded_database_the_product_has_no_rights_on_the_log_either(started: Products, tmp_path: Path) -> None:
-    product = started.start(tmp_path / "home", admin_api_key=KEY).until_ready()
+    product = started.start(migrated_home(tmp_path / "home"), admin_api_key=KEY).until_ready()
     server = EmbeddedPostgres(product.home)
     with psycopg.connect(server.attach(), autocommit=True) as superuser:
         users = superuser.execute(

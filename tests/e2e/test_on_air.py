@@ -17,7 +17,7 @@ from domain.kernel.clock import iso, system_clock
 from tests.contract.encoder.ffmpeg_stage import children
 from tests.e2e.on_air import Station, frame_numbers
 from tests.e2e.processes import alive
-from tests.e2e.product import Product, Products, client
+from tests.e2e.product import Product, Products, client, migrated_home
 from tests.platform.waiting import until
 from tests.programs import program
 from tests.shaka_player import shaka_player
@@ -30,7 +30,7 @@ FPS = 25
 
 @pytest.fixture
 def product(started: Products, tmp_path: Path) -> Product:
-    return started.start(tmp_path / "home", admin_api_key=KEY).until_ready()
+    return started.start(migrated_home(tmp_path / "home"), admin_api_key=KEY).until_ready()
 
 
 @pytest.fixture
@@ -117,14 +117,14 @@ def _captured(http: httpx.Client, event: str, *, to: Path) -> Path:
 
     until(lambda: shown()["stateString"] in ("VOD_PUBLIC", "VOD_ERROR"))
     assert shown()["stateString"] == "VOD_PUBLIC", http.get(f"/engine/jobs/{job}").text
-    to.write_bytes(httpx.get(f"{http.base_url}/media/{event}/{event}.mp4".replace("//media", "/media")).raise_for_status().content)
+    to.write_bytes(http.get(f"/media/{event}/{event}.mp4").raise_for_status().content)
     return to
 
 
 def test_it_is_on_the_air_again_after_a_kill_and_leaves_nothing_behind(started: Products, tmp_path: Path) -> None:
     """The Event is live all the time: nobody asks for anything after the start."""
     home = tmp_path / "home"
-    product = started.start(home, admin_api_key=KEY).until_ready()
+    product = started.start(migrated_home(home), admin_api_key=KEY).until_ready()
     with client(product, KEY) as http:
         news = Station(http, "news")
         news.to_state(news.event(), LIVE)

@@ -22,7 +22,6 @@ from domain.kernel.clock import iso, system_clock
 from tests.e2e.product import Product, Products, client
 from tests.platform.waiting import until
 from tests.workers.prober.point_server import PointServer, answers, smil
-from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-these-tests"
 CHANNELS = 12
@@ -89,14 +88,6 @@ def streaming() -> Iterator[Streaming]:
     made.end()
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[str]:
-    """A server of its own, which no process of the product ends with."""
-    server = EmbeddedPostgres(tmp_path / "database")
-    yield server.start()
-    server.stop()
-
-
 def live(http: httpx.Client, url: str, number: int) -> str:
     places = ("primaryPublishingPoint", "secondaryPublishingPoint")
     points = {place: {"publishingPointUrl": f"{url}/{number}{letter}"} for place, letter in zip(places, "ab", strict=True)}
@@ -108,10 +99,10 @@ def live(http: httpx.Client, url: str, number: int) -> str:
 
 
 def test_points_are_sampled_once_in_an_interval_however_the_probers_end(
-    started: Products, tmp_path: Path, database: str, streaming: Streaming
+    started: Products, tmp_path: Path, own_database: str, streaming: Streaming
 ) -> None:
     home = tmp_path / "home"
-    settings = {"database_url": database, "outbound_allow": "127.0.0.0/8"}
+    settings = {"database_url": own_database, "outbound_allow": "127.0.0.0/8"}
 
     def prober() -> Product:
         return started.start(home, "workers prober", **settings)
@@ -129,9 +120,8 @@ def test_points_are_sampled_once_in_an_interval_however_the_probers_end(
         since = monotonic()
         until(lambda: streaming.sampled(since) == 2 * CHANNELS)
 
-    started.migrate(home, database_url=database)
     api = started.start(home, "api", admin_api_key=KEY, **settings).until_ready()
-    with closing(psycopg.connect(database, autocommit=True)) as connection, client(api, KEY) as http:
+    with closing(psycopg.connect(own_database, autocommit=True)) as connection, client(api, KEY) as http:
         for number in range(CHANNELS):
             live(http, streaming.url, number)
         assert statuses() == {415}

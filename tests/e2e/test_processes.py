@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from tests.e2e.processes import Caller, alive, children, fork_server
-from tests.e2e.product import Product, client, products
+from tests.e2e.product import Product, client, migrated_home, products
 from tests.platform.waiting import until
 
 RATE = 2
@@ -34,7 +34,7 @@ SECOND = [{"op": "replace", "path": "/title", "value": "second"}]
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     with products() as started:
         home = tmp_path_factory.mktemp("processes") / "home"
-        yield started.start(home, api_processes="2", worker_processes="1", speke_rate=str(RATE)).until_ready()
+        yield started.start(migrated_home(home), api_processes="2", worker_processes="1", speke_rate=str(RATE)).until_ready()
 
 
 @pytest.fixture(scope="module")

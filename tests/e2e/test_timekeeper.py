@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,6 @@ from domain.kernel.clock import iso
 from faults.receivers import Behaviour, Receiver
 from tests.e2e.product import Product, Products, client
 from tests.platform.waiting import until
-from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-these-tests"
 LOOPBACK = "127.0.0.0/8"
@@ -36,14 +35,6 @@ _STARTS = """
 SELECT originator_id, count(*) FROM events
 WHERE topic = 'event.state_changed' AND convert_from(state, 'UTF8')::json ->> 'trigger' = 'schedule' GROUP BY 1
 """
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[str]:
-    """A server of its own, which no process of the product ends with."""
-    server = EmbeddedPostgres(tmp_path / "database")
-    yield server.start()
-    server.stop()
 
 
 @pytest.fixture
@@ -65,12 +56,11 @@ def state(http: httpx.Client, event: str) -> int:
 
 
 async def test_what_was_due_while_no_timekeeper_ran_is_done_after_the_start(
-    started: Products, tmp_path: Path, database: str, receiver: Receiver
+    started: Products, tmp_path: Path, own_database: str, receiver: Receiver
 ) -> None:
-    settings = {"database_url": database, "admin_api_key": KEY, "outbound_allow": LOOPBACK}
+    settings = {"database_url": own_database, "admin_api_key": KEY, "outbound_allow": LOOPBACK}
 
     def before() -> list[str]:
-        started.migrate(tmp_path / "home", database_url=database)
         api = started.start(tmp_path / "home", "api", **settings).until_ready()
         now = datetime.now(UTC)
         with client(api, KEY) as http:
@@ -113,14 +103,14 @@ def _notified(receiver: Receiver) -> list[tuple[str, str]]:
 
 
 def test_two_timekeepers_of_which_one_is_killed_and_one_frozen_start_each_event_once(
-    started: Products, tmp_path: Path, database: str
+    started: Products, tmp_path: Path, own_database: str
 ) -> None:
     home = tmp_path / "home"
 
     def timekeeper() -> Product:
         """Ready to take over, or active if it is the only one."""
         known = members()
-        product = started.start(home, "workers timekeeper", database_url=database)
+        product = started.start(home, "workers timekeeper", database_url=own_database)
         until(lambda: members() - known)
         return product
 
@@ -134,9 +124,8 @@ def test_two_timekeepers_of_which_one_is_killed_and_one_frozen_start_each_event_
     def reached(count: int) -> bool:
         return counted(f"SELECT count(*) FROM event_view WHERE state = 1 HAVING count(*) >= {count}") >= count
 
-    started.migrate(home, database_url=database)
-    api = started.start(home, "api", database_url=database, admin_api_key=KEY).until_ready()
-    with closing(psycopg.connect(database, autocommit=True)) as connection, client(api, KEY) as http:
+    api = started.start(home, "api", database_url=own_database, admin_api_key=KEY).until_ready()
+    with closing(psycopg.connect(own_database, autocommit=True)) as connection, client(api, KEY) as http:
         active = timekeeper()
         standing_by = timekeeper()
         with ThreadPoolExecutor(8) as threads:

@@ -21,9 +21,8 @@ from pydantic_core import from_json
 from faults.processes import Supervised
 from faults.receivers import Behaviour, Receiver
 from projections.deliveries.keys import delivery_id
-from tests.e2e.product import Product, Products, client
+from tests.e2e.product import Product, Products, client, migrated_home
 from tests.platform.waiting import until
-from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-these-tests"
 EVENTS = 10
@@ -88,7 +87,7 @@ def assert_right(receiver: Receiver, wanted: Mapping[UUID, tuple[str, int]]) -> 
 
 
 async def test_writes_from_before_a_kill_arrive_after_it(started: Products, tmp_path: Path, receiver: Receiver) -> None:
-    home = tmp_path / "home"
+    home = migrated_home(tmp_path / "home")
 
     def up() -> Product:
         return started.start(home, admin_api_key=KEY, outbound_allow=LOOPBACK).until_ready()
@@ -114,18 +113,15 @@ async def test_writes_from_before_a_kill_arrive_after_it(started: Products, tmp_
 
 
 async def test_workers_that_are_killed_lose_nothing_on_the_way_through_kafka(
-    started: Products, tmp_path: Path, receiver: Receiver, kafka: str
+    started: Products, tmp_path: Path, receiver: Receiver, kafka: str, own_database: str
 ) -> None:
     """`api` and `workers` as processes of their own, on a database of their own."""
-    database = EmbeddedPostgres(tmp_path / "database")
-    shared = {"database_url": await asyncio.to_thread(database.start), "kafka_bootstrap_servers": kafka}
+    shared = {"database_url": own_database, "kafka_bootstrap_servers": kafka}
     environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in (shared | {"outbound_allow": LOOPBACK}).items()}
     environment["MEDIALEDGER_HOME"] = str(tmp_path / "home")
     async with AsyncExitStack() as ending:
-        ending.push_async_callback(asyncio.to_thread, database.stop)
 
         def api() -> Product:
-            started.migrate(tmp_path / "home", database_url=shared["database_url"])
             return started.start(tmp_path / "home", "api", admin_api_key=KEY, **shared).until_ready()
 
         http = ending.enter_context(client(await asyncio.to_thread(api), KEY))

@@ -75,7 +75,7 @@ def test_the_screen_says_where_everything_is(running: Running, home: Path) -> No
     assert "PostgreSQL 18" in running.screen
     assert str(home / "admin-api-key") in running.screen
     assert running.screen.count("\n") < 24
-    answer = httpx.get(running.address)
+    answer = httpx.get(running.address, verify=False)
     assert (answer.status_code, answer.text) == (200, "ok")
     assert "server" not in answer.headers
     assert "date" in answer.headers
@@ -125,7 +125,7 @@ def test_a_second_process_on_the_same_home_is_refused(running: Running, home: Pa
     output, errors = second.communicate(timeout=120)
     assert (second.returncode, output) == (1, "")
     assert errors == f"medialedger is already running on this home (pid {running.process.pid}): {home}\n"
-    assert httpx.get(running.address).text == "ok"
+    assert httpx.get(running.address, verify=False).text == "ok"
 
 
 def test_after_a_kill_the_next_start_takes_everything_over(running: Running, home: Path) -> None:
@@ -133,7 +133,7 @@ def test_after_a_kill_the_next_start_takes_everything_over(running: Running, hom
     running.process.communicate()
     successor = start(home)
     try:
-        assert httpx.get(until_ready(successor).address).text == "ok"
+        assert httpx.get(until_ready(successor).address, verify=False).text == "ok"
     finally:
         successor.terminate()
         output, errors = successor.communicate(timeout=120)

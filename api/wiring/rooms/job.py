@@ -259,6 +259,7 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
             account=account,
             groups=groups,
             metrics=context.metrics,
+            fork_server=context.step_server,
         )
 
     return shared.worker(StepProcessPool, make)

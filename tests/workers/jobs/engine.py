@@ -6,7 +6,8 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +31,8 @@ from tests.platform.waiting import pauses
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
 from workers.jobs.registry import installed
+from workers.jobs.step_processes import step_fork_server
+from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.outcomes.owner_commands import OwnerCommand
 from workers.ports import BucketAddress, DownloadLimits
@@ -117,6 +120,12 @@ def plugins() -> Iterator[None]:
         installed.cache_clear()
 
 
+@cache
+def _step_server(path: tuple[str, ...]) -> ForkServer:
+    """One for all processes with this module path: each would import the same. It ends with the process of the test run."""
+    return step_fork_server()
+
+
 @asynccontextmanager
 async def process(
     conninfo: str,
@@ -166,8 +175,9 @@ async def process(
         version="0",
         media_bucket=media_bucket,
     )
-    workers = Workers(context, {name: WORKER_ROLES[name].make for name in roles})
     with plugins():
+        context = replace(context, step_server=_step_server(tuple(sys.path)))
+        workers = Workers(context, {name: WORKER_ROLES[name].make for name in roles})
         await inner.start()
         try:
             await workers.start()
