@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from projections.kernel.sizes import MIB
-from tests.e2e.product import products
+from tests.e2e.product import migrated_home, products
 
 NAME: Final = "floods"
 MEANING: Final = (
@@ -268,7 +268,7 @@ async def flooded(folder: Path, *, effort: Effort) -> list[Flooded]:
     """One flood after another against one product, which keeps what the ones before have left."""
     found: list[Flooded] = []
     with products() as made:
-        product = await asyncio.to_thread(made.start(folder / "home", admin_api_key=_KEY).until_ready)
+        product = await asyncio.to_thread(made.start(migrated_home(folder / "home"), admin_api_key=_KEY).until_ready)
         watch, clients = Watch(product.process.pid, product.address), Clients(product.address, effort)
 
         async def flood(name: str, act: Callable[[], Awaitable[None]]) -> None:

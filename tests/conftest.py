@@ -68,6 +68,7 @@ class HandClock:
 
 
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("any machine"), max_examples=500)
 settings.load_profile("any machine")
 
 
@@ -82,6 +83,8 @@ def pytest_configure(config: pytest.Config) -> None:
     The temporary folder belongs to this run alone. Any pytest that starts forbids other users to enter the folder that all runs
     share: root's PostgreSQL servers, which are processes of another user, would stop at their next checkpoint.
     """
+    if config.getoption("thorough"):
+        settings.load_profile("thorough")
     if find_spec("sniffio") is None:
         sys.modules["sniffio"] = None  # type: ignore[assignment]  # the import fails at once
     if config.option.basetemp is None:

@@ -9,13 +9,19 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 LONGEST_FIRST: Final = (
-    "tests/e2e/test_kill.py",
+    "tests/workers/encoders/test_ffmpeg.py",
+    "tests/contract/feed/",
     "tests/api/test_schemathesis.py",
-    "tests/contract/",
     "tests/e2e/",
-    "tests/platform/",
-    "tests/workers/jobs/",
+    "tests/workers/encoders/",
+    "tests/workers/sessions/",
     "tests/docs/",
+    "tests/deploy/",
+    "tests/contract/",
+    "tests/workers/jobs/",
+    "tests/workers/timekeeper/",
+    "tests/workers/provisioning/",
+    "tests/platform/",
     "tests/projections/log/",
     "tests/properties/",
     "tests/api/",

@@ -36,7 +36,7 @@ OPERATIONS = sorted(
 )
 """Event streams have no end to wait for."""
 
-EXAMPLES = {GenerationMode.POSITIVE: 4, GenerationMode.NEGATIVE: 2}
+EXAMPLES = {GenerationMode.POSITIVE: 2, GenerationMode.NEGATIVE: 1}
 THOROUGH = {GenerationMode.POSITIVE: 25, GenerationMode.NEGATIVE: 15}
 SECONDS = 120
 CONFIGURATION: dict[str, Any] = {

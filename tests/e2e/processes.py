@@ -125,7 +125,8 @@ def _owned_by(pid: int, connection: socket.socket) -> bool:
         return found not in ([], ["0"])
 
     until(accepted)
-    return any(_link(entry) == f"socket:[{found[0]}]" for entry in Path(f"/proc/{pid}/fd").iterdir())
+    newest_first = sorted(os.listdir(f"/proc/{pid}/fd"), key=int, reverse=True)
+    return any(_link(Path(f"/proc/{pid}/fd/{entry}")) == f"socket:[{found[0]}]" for entry in newest_first)
 
 
 def _link(path: Path) -> str:

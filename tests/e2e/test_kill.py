@@ -42,7 +42,7 @@ class Kills(NamedTuple):
     database: int
 
 
-FEW = Kills(server=2, both=1, database=1)
+FEW = Kills(server=1, both=1, database=1)
 MANY = Kills(server=18, both=2, database=3)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +26,7 @@ from tests.workers.jobs.theatre import Theatre
 KEY = "the-admin-key-of-these-tests"
 LIVE, STOPPED = 2, 4
 FPS = 25
+MANIFESTS = ("master.m3u8", "manifest.mpd")
 
 
 @pytest.fixture
@@ -39,15 +40,19 @@ def http(product: Product) -> Iterator[httpx.Client]:
         yield made
 
 
-async def test_a_test_picture_is_watched_live_and_afterwards(product: Product, http: httpx.Client, tmp_path: Path) -> None:
-    """Where the browser is missing all but the watching is tested, and the run says so."""
+async def test_a_test_picture_is_watched_live_and_afterwards(
+    product: Product, http: httpx.Client, tmp_path: Path, thorough: bool
+) -> None:
+    """Where the browser is missing all but the watching is tested, and the run says so. Live as HLS and afterwards as DASH, and both
+    times as both in a thorough run."""
+    live, film = (MANIFESTS, MANIFESTS) if thorough else (MANIFESTS[:1], MANIFESTS[1:])
     news = Station(http, "news")
     event = news.event(autoStart=True, autoPublish=True, scheduledStart=iso(system_clock() + timedelta(seconds=10)))
     assert news.health(event) == []
     until(lambda: [(one["state"], one["receivingData"]) for one in news.health(event)] == [("started", True)] * 2)
     async with _theatre(tmp_path) as theatre:
         if theatre is not None:
-            for manifest in ("master.m3u8", "manifest.mpd"):
+            for manifest in live:
                 await _moves(theatre, f"{news.url}/{manifest}", home=tmp_path / manifest)
 
         news.to_state(event, STOPPED)
@@ -55,17 +60,17 @@ async def test_a_test_picture_is_watched_live_and_afterwards(product: Product, h
         sent = (news.pictures(), news.pictures("-b"))
         assert sent[0] == sent[1]
         assert len(news.sessions()) == 1
-        film = _captured(http, event, to=tmp_path / "film.mp4")
+        captured = _captured(http, event, to=tmp_path / "film.mp4")
         assert (news.pictures(), news.pictures("-b")) == sent, "something was sent after the stop"
         assert not children("ffmpeg", of=product.process.pid)
 
-        numbers = frame_numbers(film)
+        numbers = frame_numbers(captured)
         assert numbers == list(range(len(numbers))), "it is not whole"
         assert len(numbers) >= FPS * 5
         if theatre is None:
             program("chromium"), shaka_player()
         else:
-            await _plays(theatre, f"{product.address}/media/{event}/clear", numbers=numbers, homes=tmp_path)
+            await _plays(theatre, f"{product.address}/media/{event}/clear", film, numbers=numbers, homes=tmp_path)
 
 
 @asynccontextmanager
@@ -98,10 +103,10 @@ async def _moves(theatre: Theatre, manifest: str, *, home: Path) -> None:
         assert seen == sorted(seen)
 
 
-async def _plays(theatre: Theatre, package: str, *, numbers: list[int], homes: Path) -> None:
+async def _plays(theatre: Theatre, package: str, manifests: Sequence[str], *, numbers: list[int], homes: Path) -> None:
     """A frame near the start, one in the middle and one near the end."""
     shown = [(numbers[at], (at + 0.5) / FPS) for at in (3, len(numbers) // 2, len(numbers) - 5)]
-    for manifest in ("master.m3u8", "manifest.mpd"):
+    for manifest in manifests:
         seen, said = await theatre.play(f"{package}/{manifest}", shown=shown, home=homes / f"film-{manifest}")
         assert seen == [number for number, _ in shown], said
 

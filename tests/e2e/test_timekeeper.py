@@ -25,8 +25,8 @@ from tests.platform.waiting import until
 
 KEY = "the-admin-key-of-these-tests"
 LOOPBACK = "127.0.0.0/8"
-EVENTS = 500
-APART = timedelta(milliseconds=60)
+EVENTS = 200
+APART = timedelta(milliseconds=150)
 """All of them take longer to become due than two leases take to run out, so that a timekeeper always ends in the middle."""
 HOUR = timedelta(hours=1)
 _LATE = 'medialedger_timekeeper_late_seconds_count{action="start"} 2.0'

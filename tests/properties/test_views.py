@@ -39,7 +39,7 @@ from tests.properties.test_decisions import lived, replayed
 from tests.properties.test_jobs import job_lives
 
 LIVE = settings(
-    max_examples=20,
+    max_examples=settings().max_examples // 8,  # a thorough run has five times as many
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failure small would take minutes against a database
@@ -162,7 +162,7 @@ async def fed_alone(owner: Database, rows: Sequence[tuple[Any, ...]]) -> list[tu
     return await table(owner, EVENT_VIEW)
 
 
-@settings(LIVE, max_examples=15)
+@settings(LIVE)
 @given(commands=st.lists(event_commands(UUID(int=1)), max_size=10), cut=st.integers(0, 30))
 async def test_an_aggregate_loaded_from_a_snapshot_equals_the_one_in_memory(
     inner: Core, owner: Database, commands: list[Command[MediaEvent]], cut: int

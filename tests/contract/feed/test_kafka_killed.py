@@ -22,7 +22,7 @@ from workers.adapters.kafka.relay import KafkaRelay
 from workers.adapters.kafka.topics import Topics
 from workers.relay import relay_name
 
-FEW = 2
+FEW = 1
 MANY = 100
 
 

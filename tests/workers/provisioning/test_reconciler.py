@@ -185,8 +185,8 @@ async def test_another_member_takes_over(
     assert set(provisioner.made.values()) == {1}
 
 
-async def test_a_hundred_races_of_two_events_with_one_key(
-    inner: Core, second: Core, provisioning: Provisioning, provisioner: MemoryProvisioner
+async def test_races_of_two_events_with_one_key(
+    inner: Core, second: Core, provisioning: Provisioning, provisioner: MemoryProvisioner, thorough: bool
 ) -> None:
     """Two members, and two Events that start and stop at the same time, in an order that chance decides."""
     profile = await provisioning.profile("origin-1", "encoder-1", key="k", shared=True)
@@ -200,7 +200,7 @@ async def test_a_hundred_races_of_two_events_with_one_key(
             await asyncio.sleep(dice.random() * 0.01)
 
     async with reconciling(inner, provisioner, lease=2.0), reconciling(second, provisioner, lease=2.0):
-        for _ in range(100):
+        for _ in range(300 if thorough else 30):
             await asyncio.gather(*(race(event, [dice.random() < 0.5 for _ in range(2)]) for event in events))
             await provisioning.idle()
             states = [(await provisioning.info(event)).state for event in events]

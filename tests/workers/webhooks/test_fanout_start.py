@@ -14,7 +14,7 @@ from tests.workers.webhooks.feeding import ALL, ONE, amend, delete, fed, rows, w
 
 FIRST, OTHER = UUID(int=1), UUID(int=103)
 CALLBACKS = 4_000
-"""What is counted is what leaves the database. `test_many_callbacks` is beside a hundred times as many."""
+"""What is counted is what leaves the database. `test_many_callbacks` is beside many more."""
 
 
 async def test_thousands_of_callbacks_cost_a_start_nothing(inner: Core, database_url: str) -> None:
