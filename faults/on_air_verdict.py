@@ -18,6 +18,7 @@ from faults.publishing_points import POINTS, UNNUMBERED, Write
 
 _EARLY: Final = 0.05
 _REFUSED: Final = (401, 409)
+_DATABASE: Final = "PostgreSQL"
 ENDING: Final = ("sessions", "ffmpeg", "PostgreSQL", "clock")
 """Faults of these end sessions."""
 
@@ -230,7 +231,12 @@ def _segments(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
 def _extended(found: Found, since: float, seconds: float, *, point: int | None = None) -> float:
     """The end of this time, of which that counts not in which the point took nothing; without a point neither took anything."""
     wanted = frozenset(range(POINTS) if point is None else (point,))
-    ill = sorted((one.since, one.until) for one in found.disturbances if wanted <= one.points)
+    return _later([one for one in found.disturbances if wanted <= one.points], since, seconds)
+
+
+def _later(disturbances: Iterable[Disturbance], since: float, seconds: float) -> float:
+    """The end of this time, without that of the disturbances."""
+    ill = sorted((one.since, one.until) for one in disturbances)
     until = since + seconds
     for began, ended in ill:
         if began < until and ended > since:
@@ -242,15 +248,19 @@ def _extended(found: Found, since: float, seconds: float, *, point: int | None =
 
 
 def _stops(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
-    """Writes that began while no Event was on the air, for longer than the bound."""
+    """Writes that began while no Event was on the air, for longer than the bound. A stop is heard of from the database, so the
+    time counts not in which that was away."""
+    away = [one for one in found.disturbances if one.name.endswith(_DATABASE)]
     for channel, writes in _by_channel(found.writes).items():
         holds = [hold for hold in found.log.holds if hold.channel == channel]
-        late: Counter[float] = Counter()
+        late: defaultdict[float, list[float]] = defaultdict(list)
         for write in writes:
-            if not any(hold.since <= write.began < hold.until + limits.stop for hold in holds):
-                late[max((hold.until for hold in holds if hold.until < write.began), default=0.0)] += 1
+            if not any(hold.since <= write.began < _later(away, hold.until, limits.stop) for hold in holds):
+                late[max((hold.until for hold in holds if hold.until < write.began), default=0.0)].append(write.began)
         for stopped, times in late.items():
-            yield Kind.RESTARTED, f"{channel} was sent to {times} times after the stop at {stopped:.1f}"
+            names = dict.fromkeys(one.name for one in found.disturbances if one.since < max(times) and one.until > stopped - 10)
+            sent = f"{channel} was sent to {len(times)} times up to {max(times) - stopped:.1f} s after the stop at {stopped:.1f}"
+            yield Kind.RESTARTED, f"{sent}, about {', '.join(names) or 'nothing'}"
 
 
 def _schedule(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:

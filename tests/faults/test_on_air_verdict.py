@@ -103,6 +103,17 @@ def test_a_receiver_that_takes_nothing_excuses_its_own_point() -> None:
     assert world.wrong() == {Kind.SILENT: 1}
 
 
+def test_only_the_database_excuses_a_late_stop_and_no_longer_than_it_is_away() -> None:
+    """The stop is at 330 and the bound 5 s."""
+    world = World()
+    world.send(9, 336, 338)
+    for name, until, wrong in (("kill PostgreSQL", 333, 0), ("kill PostgreSQL", 331, 1), ("Kafka outage", 333, 1)):
+        world.now(disturbances=(Disturbance(name, 329, until),))
+        assert world.wrong() == ({Kind.RESTARTED: 1} if wrong else {}), (name, until)
+    [message] = judged(world.found, LIMITS).messages
+    assert message == "restarted: c0 was sent to 4 times up to 7.0 s after the stop at 330.0, about Kafka outage"
+
+
 def test_the_event_that_is_on_the_air_excuses_another_one() -> None:
     world = World()
     world.order("other", 110)

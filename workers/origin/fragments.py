@@ -13,6 +13,8 @@ _NOT_SYNC: Final = 0x10000
 _MOST_SAMPLES: Final = 100_000
 MOST_TRACKS: Final = 8
 _LONGEST: Final = 600.0
+_PER_SAMPLE: Final = (0x100, 0x200, 0x400, 0x800)
+"""Of a `trun`: each sample has a duration, a size, flags, an offset, of four bytes each, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,8 @@ def _tfdt(body: memoryview) -> int:
 
 
 def _trun(body: memoryview, duration: int, flags: int) -> tuple[int, bool]:
-    """How long it lasts, and whether its first sample is a sync sample."""
+    """How long it lasts, and whether its first sample is a sync sample. What it costs is bounded by the bytes that
+    are there, not by the samples that are claimed."""
     fields = Fields(body)
     present = fields.whole(4)
     count = fields.whole(4)
@@ -183,15 +186,14 @@ def _trun(body: memoryview, duration: int, flags: int) -> tuple[int, bool]:
         raise malformed("a fragment has no samples, or too many")
     fields.skip(4 if present & 0x01 else 0)
     first = fields.whole(4) if present & 0x04 else None
-    lasts = 0
-    for number in range(count):
-        lasts += fields.whole(4) if present & 0x100 else duration
-        fields.skip(4 if present & 0x200 else 0)
-        own = fields.whole(4) if present & 0x400 else flags
-        fields.skip(4 if present & 0x800 else 0)
-        if number == 0 and first is None:
-            first = own
-    return lasts, not (first or 0) & _NOT_SYNC
+    told = [bool(present & flag) for flag in _PER_SAMPLE]
+    rest, step = fields.rest(), 4 * sum(told)
+    if len(rest) < count * step:
+        raise malformed("a box is too short")
+    if first is None:
+        first = int.from_bytes(rest[4 * sum(told[:2]) :][:4], "big") if told[2] else flags
+    durations = (int.from_bytes(rest[at : at + 4], "big") for at in range(0, count * step, step)) if told[0] else ()
+    return sum(durations) if told[0] else count * duration, not first & _NOT_SYNC
 
 
 def read_fragments(data: Sequence[memoryview], init: Init) -> Fragment:
