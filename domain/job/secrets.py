@@ -8,9 +8,10 @@ from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.ports import CheckedJob
-from domain.job.values import NamedCallback, Semaphore, Submission
+from domain.job.values import Semaphore, Submission
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.masking import masked
+from domain.kernel.named_callback import NamedCallback
 from domain.kernel.ports import Vault
 
 

@@ -15,6 +15,7 @@ from domain.job.task import Task
 from domain.job.values import TERMINAL, JobState, Semaphore, Submission, TaskState
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
 from domain.kernel.event import DomainEvent
+from domain.kernel.named_callback import held_callback
 
 
 def slots_of(client: str) -> str:
@@ -25,11 +26,6 @@ def slots_of(client: str) -> str:
 def low_slots_of(client: str) -> str:
     """The same for jobs that may not take the slots reserved for urgent ones."""
     return f"job.low_slot.{client}"
-
-
-def jobs_of(callback: object) -> str:
-    """The scope in which each job that has not ended claims its number: a callback with such a job is not removed."""
-    return f"job.of_callback.{callback}"
 
 
 class JobBase(AggregateRoot):
@@ -205,7 +201,7 @@ class JobBase(AggregateRoot):
     def claims(self) -> frozenset[Claim]:
         if self.ended:
             return NO_CLAIMS
-        held = {Claim(jobs_of(callback.id), self.key, self.id) for callback in self.submission.callbacks}
+        held = {Claim(held_callback(callback.id), self.key, self.id) for callback in self.submission.callbacks}
         if self.holds_slot:
             held.add(Claim(slots_of(self.submission.client), str(self.slot), self.id))
             if self.low_slot is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import Annotated, Any, Final
-from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Conflict
+from domain.kernel.named_callback import NamedCallback
 
 HIGHEST_PRIORITY: Final = 1
 LOWEST_PRIORITY: Final = 10
@@ -87,15 +87,6 @@ class Result(Value):
     message: str = ""
     files: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
-
-
-class NamedCallback(Value):
-    """A callback that a job names, and that is notified of it. `url` is its address as it is shown, `sealed_url` the secret of the
-    whole address, if that has more."""
-
-    id: UUID
-    url: str
-    sealed_url: SecretRef | None = None
 
 
 class Submission(Value):

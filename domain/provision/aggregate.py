@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
-from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
 from domain.kernel.errors import Refused
 from domain.kernel.event import DomainEvent
 from domain.kernel.ids import hashed
+from domain.kernel.named_callback import NamedCallback, held_callback
 from domain.provision import events
 from domain.provision.values import UP, ProvisionPlan, ProvisionState, ProvisionSummary, RunEnd, Work, name_of, type_of
 
@@ -41,6 +42,7 @@ class ProvisionInfo(AggregateRoot):
         self.plan: ProvisionPlan | None = None
         self.allow_updates = False
         self.client = ""
+        self.callbacks: tuple[NamedCallback, ...] = ()
         self.requested_at: datetime | None = None
         self.since: datetime | None = None
         self.terminated_at: datetime | None = None
@@ -75,7 +77,16 @@ class ProvisionInfo(AggregateRoot):
         key, facts = provision_key(event_id), {"infrastructure_key": infrastructure_key, "opened_at": moment}
         return cls._begin(events.Opened, key, at, event_id=event_id, **facts)
 
-    def provision(self, plan: ProvisionPlan, *, allow_updates: bool, client: str, at: datetime, moment: datetime) -> None:
+    def provision(
+        self,
+        plan: ProvisionPlan,
+        *,
+        allow_updates: bool,
+        client: str,
+        callbacks: tuple[NamedCallback, ...] = (),
+        at: datetime,
+        moment: datetime,
+    ) -> None:
         """Have what the plan says. While that is under way nothing begins anew."""
         if self.state is ProvisionState.PROVISIONING:
             return
@@ -93,6 +104,7 @@ class ProvisionInfo(AggregateRoot):
             allow_updates=allow_updates,
             client=client,
             requested_at=moment,
+            **({"callbacks": callbacks} if callbacks else {}),
         )
 
     def terminate(self, *, at: datetime, moment: datetime) -> None:
@@ -157,7 +169,7 @@ class ProvisionInfo(AggregateRoot):
         self.state, self.work, self.exists = ProvisionState.PROVISIONING, Work.PROVISION, True
         self.run = self.request = event.run
         self.plan, self.infrastructure_key = event.plan, event.plan.infrastructure_key
-        self.allow_updates, self.client = event.allow_updates, event.client
+        self.allow_updates, self.client, self.callbacks = event.allow_updates, event.client, event.callbacks
         self.requested_at = self.provisioned_at = event.requested_at
         self.terminated_at, self.ended, self.reason = None, frozenset(), ""
 
@@ -189,6 +201,17 @@ class ProvisionInfo(AggregateRoot):
     def _when_release_ended(self, event: events.ReleaseEnded) -> None:
         self.work, self.exists, self.reason = None, event.left, event.reason
 
+    # --- callbacks and secrets
+
+    def claims(self) -> frozenset[Claim]:
+        """A callback stays as long as there may be an end to tell it of."""
+        if not self.exists:
+            return NO_CLAIMS
+        return frozenset(Claim(held_callback(callback.id), self.key, self.id) for callback in self.callbacks)
+
+    def secrets(self) -> frozenset[UUID]:
+        return frozenset(callback.sealed_url.reference for callback in self.callbacks if callback.sealed_url is not None)
+
     # --- snapshots
 
     def _kept(self) -> dict[str, Any]:
@@ -198,6 +221,7 @@ class ProvisionInfo(AggregateRoot):
             "state": int(self.state),
             "work": self.work,
             "ended": sorted(self.ended),
+            "callbacks": [callback.model_dump(mode="json") for callback in self.callbacks],
             "plan": self.plan and self.plan.model_dump(mode="json"),
             **{name: time and time.isoformat() for name, time in times.items()},
             **{name: getattr(self, name) for name in _PLAIN},
@@ -211,6 +235,7 @@ class ProvisionInfo(AggregateRoot):
         self.event_id, self.resources = UUID(details["event_id"]), tuple(details["resources"])
         self.state, self.work = ProvisionState(details["state"]), details["work"] and Work(details["work"])
         self.ended = frozenset(details["ended"])
+        self.callbacks = tuple(map(NamedCallback.model_validate, details.get("callbacks", ())))
         self.plan = details["plan"] and ProvisionPlan.model_validate(details["plan"])
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from domain.kernel.command import Command
+from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import PlanOutdated
+from domain.kernel.named_callback import NamedCallback
 from domain.provision.aggregate import ProvisionInfo
 from domain.provision.values import ProvisionPlan, RunEnd
 
@@ -52,9 +55,18 @@ class RequestProvisioning(OpeningCommand):
     plan: ProvisionPlan
     allow_updates: bool
     client: str
+    callbacks: tuple[NamedCallback, ...] = ()
+    sealed: Sequence[EncryptedSecret] = field(default=(), repr=False)
 
     def act(self, root: ProvisionInfo, *, at: datetime) -> None:
-        root.provision(self.plan, allow_updates=self.allow_updates, client=self.client, at=at, moment=self.moment)
+        root.provision(
+            self.plan,
+            allow_updates=self.allow_updates,
+            client=self.client,
+            callbacks=self.callbacks,
+            at=at,
+            moment=self.moment,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from domain.kernel.event import DomainEvent, FirstEvent
+from domain.kernel.named_callback import NamedCallback
 from domain.provision.values import ProvisionPlan
 
 
@@ -21,7 +22,8 @@ class Opened(FirstEvent):
 
 
 class Requested(DomainEvent):
-    """`run` numbers what is done for this Event: only the end of the last one counts. `client` asked for it."""
+    """`run` numbers what is done for this Event: only the end of the last one counts. `client` asked for it, and
+    `callbacks` are told of the ends."""
 
     TOPIC: ClassVar[str] = "provision.requested"
 
@@ -30,6 +32,7 @@ class Requested(DomainEvent):
     allow_updates: bool
     client: str
     requested_at: datetime
+    callbacks: tuple[NamedCallback, ...] = ()
 
 
 class Provisioned(DomainEvent):

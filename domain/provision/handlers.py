@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
@@ -18,6 +18,7 @@ from domain.media_event.commands import ReachProvisionTime, ReachTerminationTime
 from domain.media_event.ports import EventLookup
 from domain.media_event.row import EventRow
 from domain.provision.aggregate import ProvisionInfo, provision_key
+from domain.provision.callbacks import ProvisionCallbacks
 from domain.provision.commands import (
     EndRun,
     EndSelectedResources,
@@ -27,11 +28,12 @@ from domain.provision.commands import (
     RequestTermination,
     ResetProvisioning,
 )
-from domain.provision.planning import Profile, infrastructure_key, provision_plan, updates_allowed
+from domain.provision.planning import Profile, callback_urls, infrastructure_key, provision_plan, updates_allowed
 from domain.provision.ports import LoadStream
 from domain.provision.values import ProvisionPlan, ProvisionState, ProvisionSummary, RunEnd
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
 from domain.records.ports import RecordLookup
+from domain.webhook.commands import NameCallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Expected:
 
     plan: ProvisionPlan
     allow_updates: bool
+    callback_urls: Sequence[str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,20 @@ class ProvisionHandlers:
     """All ways to change the infrastructure of an Event. Every plan is made of the Provision Info as it is then; where somebody
     else was faster it is made again."""
 
-    def __init__(self, executor: Executor, records: RecordLookup, *, events: EventLookup, load: LoadStream, clock: Clock) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        records: RecordLookup,
+        *,
+        events: EventLookup,
+        callbacks: ProvisionCallbacks,
+        load: LoadStream,
+        clock: Clock,
+    ) -> None:
         self._executor = executor
         self._records = records
         self._events = events
+        self._callbacks = callbacks
         self._load = load
         self._clock = clock
 
@@ -67,7 +80,8 @@ class ProvisionHandlers:
 
         async def plan() -> Plan:
             event, root = await self._known_event(event_id), await self._info(event_id)
-            return self._plan(await self._request(event, root, allow_updates=allow_updates, by=invocation.cause.actor), root)
+            named, command = await self._request(event, root, allow_updates=allow_updates, by=invocation.cause.actor)
+            return self._plan(command, root, before=named)
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -81,8 +95,8 @@ class ProvisionHandlers:
             root = await self._info(event_id)
             if root is not None and root.state in (ProvisionState.PROVISIONING, ProvisionState.PROVISIONED):
                 return Plan((ReachProvisionTime(event_id, scheduled_at),))
-            command = await self._request(event, root, allow_updates=None, by=invocation.cause.actor)
-            return self._plan(command, root, reach=lambda shown: ReachProvisionTime(event_id, scheduled_at, shown))
+            named, command = await self._request(event, root, allow_updates=None, by=invocation.cause.actor)
+            return self._plan(command, root, before=named, reach=lambda shown: ReachProvisionTime(event_id, scheduled_at, shown))
 
         await self._executor.execute(plan, invocation=invocation)
 
@@ -138,10 +152,13 @@ class ProvisionHandlers:
 
     async def _request(
         self, event: EventRow, root: ProvisionInfo | None, *, allow_updates: bool | None, by: str
-    ) -> RequestProvisioning:
-        expected = await self._expected(event)
-        return RequestProvisioning(
-            key=provision_key(event.id),
+    ) -> tuple[Sequence[NameCallback], RequestProvisioning]:
+        """With the commands that make or keep its callbacks."""
+        expected, key = await self._expected(event), provision_key(event.id)
+        before = () if root is None else root.callbacks
+        told = await self._callbacks.of(by, expected.callback_urls, owner=ProvisionInfo.stream(key), before=before)
+        request = RequestProvisioning(
+            key=key,
             version=root.version if root is not None else 0,
             moment=self._clock(),
             event_id=event.id,
@@ -149,12 +166,16 @@ class ProvisionHandlers:
             plan=expected.plan,
             allow_updates=expected.allow_updates if allow_updates is None else allow_updates,
             client=by,
+            callbacks=told.callbacks,
+            sealed=told.sealed,
         )
+        return told.commands, request
 
     async def _expected(self, event: EventRow) -> Expected:
         """Raises `Refused` without a profile that can be provisioned."""
         profile = await self._profile(event)
-        return Expected(provision_plan(profile, event_id=event.id), updates_allowed(profile.text))
+        plan = provision_plan(profile, event_id=event.id)
+        return Expected(plan, updates_allowed(profile.text), callback_urls(profile.text))
 
     async def _profile(self, event: EventRow) -> Profile:
         key = event.details.infrastructure_profile_id
@@ -190,16 +211,17 @@ class ProvisionHandlers:
         command: ProvisionCommand,
         root: ProvisionInfo | None,
         *,
+        before: Sequence[Command[Any]] = (),
         reach: Callable[[ProvisionSummary | None], Command[Any]] | None = None,
     ) -> Plan:
         """`reach` makes the command of an Event whose time has come."""
         shown = _shown_after(command, root, clock=self._clock)
         if reach is not None:
-            return Plan((reach(None if shown is None else shown[1]), command))
+            return Plan((*before, reach(None if shown is None else shown[1]), command))
         if shown is None:
             return Plan((command,))
         event_id, summary = shown
-        return Plan((ShowProvisioning(event_id, summary, must_exist=isinstance(command, OpeningCommand)), command))
+        return Plan((*before, ShowProvisioning(event_id, summary, must_exist=isinstance(command, OpeningCommand)), command))
 
     async def _known_event(self, event_id: UUID) -> EventRow:
         event = await self._events.by_id(event_id)

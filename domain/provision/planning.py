@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -66,6 +67,11 @@ def provision_plan(profile: Profile, *, event_id: UUID) -> ProvisionPlan:
             for ending in document.workflow.termination
         ),
     )
+
+
+def callback_urls(text: str) -> Sequence[str]:
+    """As they were sent."""
+    return checked(ProfileDocument, text).request.callback_urls
 
 
 def updates_allowed(text: str) -> bool:

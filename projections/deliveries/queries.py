@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from domain.job.aggregate import Job
+from domain.provision.aggregate import ProvisionInfo, provision_key
 from projections.deliveries import store
 from projections.deliveries.keys import Source, delivery_id, position_of
 from projections.kernel.arrays import bigints
@@ -96,9 +97,14 @@ class Delivery:
 
     @property
     def job(self) -> int | None:
-        """The number of a callback's job; None for a notification about an Event."""
+        """The number of a callback's job; None for what is about an Event."""
         kind, colon, key = self.ordering_key.partition(":")
         return int(key) if colon and kind == Job.KIND else None
+
+    @property
+    def is_of_infrastructure(self) -> bool:
+        """A notice of the infrastructure of an Event, to a callback."""
+        return self.ordering_key.startswith(f"{ProvisionInfo.KIND}:")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,14 +143,23 @@ class DeliveryQueries:
         self._database = database
 
     async def page(self, webhook: UUID, filter: DeliveryFilter) -> DeliveryPage:
-        """Deliveries of a webhook, newest first: up to `limit`, fewer where their payloads are large."""
+        """Deliveries of a webhook, newest first: up to `limit`, fewer where their payloads are large. Those about an Event are
+        notifications, or of a callback notices of its infrastructure: no webhook has both."""
+        if filter.event_id is None:
+            return await self._page(webhook, filter, event=None)
+        found = await self._page(webhook, filter, event=str(filter.event_id))
+        infrastructure = ProvisionInfo.stream(provision_key(filter.event_id))
+        return found if found.results else await self._page(webhook, filter, event=infrastructure)
+
+    async def _page(self, webhook: UUID, filter: DeliveryFilter, *, event: str | None) -> DeliveryPage:
+        """`event` is the ordering key of what is about an Event."""
         position, ordering_key = await self._place(webhook, filter.before) if filter.before is not None else (None, "")
         state = filter.state
         conditions, parameters = where(
             [
                 ("webhook", webhook, "webhook = %(webhook)s"),
                 ("position", position, "(position, ordering_key) < (%(position)s, %(below)s)"),
-                ("event", _text(filter.event_id), "ordering_key = %(event)s"),
+                ("event", event, "ordering_key = %(event)s"),
                 ("job", None if filter.job is None else Job.stream(filter.job), "ordering_key = %(job)s"),
                 ("state", state, f"state = {state}"),  # not a parameter, or PostgreSQL could not leave out one of the tables
             ]
@@ -197,7 +212,3 @@ async def callback_backlog(database: Pool) -> int:
     row = await database.row(_CALLBACK_BACKLOG)
     assert row is not None
     return int(row[0])
-
-
-def _text(key: UUID | None) -> str | None:
-    return None if key is None else str(key)

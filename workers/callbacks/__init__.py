@@ -1,1 +1,1 @@
-"""Callbacks of jobs: notices of the progress of a job and its tasks. docs/reference/api/job-engine.md#callbacks."""
+"""Callbacks: notices of the progress of jobs, and of the ends of infrastructure. docs/reference/api/webhooks.md#callbacks."""

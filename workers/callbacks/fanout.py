@@ -1,6 +1,6 @@
-"""Fan-out of callbacks: one delivery for each notice of a job and each callback that the job names.
+"""Fan-out of callbacks: one delivery for each notice of a job, or of infrastructure, and each callback that it names.
 
-The handler of the consumer. A notice shows the job as of its event. Whether a callback exists and is enabled is read when the
+The handler of the consumer. A notice shows the aggregate as of its event. Whether a callback exists and is enabled is read when the
 delivery is inserted, and again by the sender.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from sys import getsizeof
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from cachetools import LRUCache
@@ -18,6 +18,8 @@ from pydantic_core import to_json
 from domain.job.aggregate import Job
 from domain.job.values import TERMINAL
 from domain.kernel.mapper import EventMapper
+from domain.kernel.named_callback import NamedCallback
+from domain.provision.aggregate import ProvisionInfo
 from domain.webhook.callback import Callback
 from projections.deliveries.fanout import NewDelivery
 from projections.deliveries.keys import Source
@@ -27,6 +29,7 @@ from projections.log.streams import Streams
 from projections.log.weighed import memory_of
 from projections.records.queries import RecordQueries
 from workers.callbacks.policy import payload
+from workers.callbacks.provision_notices import payload as provision_payload
 from workers.deliveries.endpoint_state import DISABLED
 from workers.deliveries.fanout import DeliveryFanout
 from workers.kernel.aggregate_cache import AggregateCache
@@ -36,19 +39,20 @@ _WITHOUT_CALLBACKS: Final = 8 * MIB
 
 @dataclass(slots=True)
 class _Memory:
-    """Jobs as of one position. `without_callbacks` are jobs that name none: their events need not be read."""
+    """Aggregates as of one position. `without_callbacks` are the streams of jobs that name none: their events need not be read."""
 
     position: int
     jobs: AggregateCache[Job]
+    provisions: AggregateCache[ProvisionInfo]
     without_callbacks: LRUCache[str, str] = field(default_factory=lambda: LRUCache(_WITHOUT_CALLBACKS, getsizeof=getsizeof))
 
 
 @dataclass(frozen=True, slots=True)
-class _JobNotice:
-    """The notice of one event of a job."""
+class _Notice:
+    """The notice of one event of an aggregate."""
 
     record: LoggedEvent
-    job: Job
+    callbacks: Sequence[NamedCallback]
     body: str
 
 
@@ -56,7 +60,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
     """`most` is the size of the cache of jobs, in bytes; `wake` notifies the sender of this process."""
 
     source = Source.CALLBACKS
-    kinds: Final = frozenset({Job.KIND})
+    kinds: Final = frozenset({Job.KIND, ProvisionInfo.KIND})
 
     def __init__(
         self, streams: Streams, records: RecordQueries, *, mapper: EventMapper, wake: Callable[[], None], most: int = 16 * MIB
@@ -70,39 +74,46 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         return self._blank(position)
 
     def _blank(self, position: int) -> _Memory:
-        return _Memory(position, AggregateCache(Job, self._streams, most=self._most))
+        jobs = AggregateCache(Job, self._streams, most=self._most)
+        return _Memory(position, jobs, AggregateCache(ProvisionInfo, self._streams, most=self._most))
 
     async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
         notices = await self._notices(memory, records, start=start)
         return await self._new_deliveries(notices) if notices else []
 
-    async def _notices(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[_JobNotice]:
-        is_first = {record.key: record.version == 1 for record in reversed(records) if record.key not in memory.without_callbacks}
-        await memory.jobs.load(is_first, position=start)
-        notices = [notice for record in records for notice in self._notices_of(memory, record)]
-        for key in is_first:
+    async def _notices(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[_Notice]:
+        read = [record for record in records if record.stream not in memory.without_callbacks]
+        jobs = {record.key: record.version == 1 for record in reversed(read) if record.kind == Job.KIND}
+        provisions = {record.key: record.version == 1 for record in reversed(read) if record.kind != Job.KIND}
+        await memory.jobs.load(jobs, position=start)
+        await memory.provisions.load(provisions, position=start)
+        notices = [notice for record in read for notice in self._notices_of(memory, record)]
+        for key in jobs:
             job = memory.jobs.get(key)
             if job is not None and job.state in TERMINAL:
                 memory.jobs.forget(key)
         memory.jobs.tidy()
+        memory.provisions.tidy()
         return notices
 
-    def _notices_of(self, memory: _Memory, record: LoggedEvent) -> Iterator[_JobNotice]:
-        if record.key in memory.without_callbacks:
+    def _notices_of(self, memory: _Memory, record: LoggedEvent) -> Iterator[_Notice]:
+        if record.stream in memory.without_callbacks:
             return
-        event = self._read(record)
-        job = memory.jobs.fold(event, size=memory_of(record.state))
+        event, size = self._read(record), memory_of(record.state)
+        if record.kind != Job.KIND:
+            info = memory.provisions.fold(event, size=size)
+            yield from _noticed(record, info.callbacks, body=provision_payload(event, info))
+            return
+        job = memory.jobs.fold(event, size=size)
         if not job.submission.callbacks:
             memory.jobs.forget(record.key)
-            memory.without_callbacks[record.key] = record.key
+            memory.without_callbacks[record.stream] = record.stream
             return
-        body = payload(event, job)
-        if body is not None:
-            yield _JobNotice(record, job, to_json(body, inf_nan_mode="null").decode())
+        yield from _noticed(record, job.submission.callbacks, body=payload(event, job))
 
-    async def _new_deliveries(self, notices: Sequence[_JobNotice]) -> list[NewDelivery]:
+    async def _new_deliveries(self, notices: Sequence[_Notice]) -> list[NewDelivery]:
         """For existing callbacks. For a disabled one they are inserted as failed, so that they can be recovered."""
-        named = {callback.id for notice in notices for callback in notice.job.submission.callbacks}
+        named = {callback.id for notice in notices for callback in notice.callbacks}
         existing = {UUID(row.id): row.details for row in await self._records.those(Callback.KIND, named)}
         return [
             NewDelivery(
@@ -115,6 +126,11 @@ class CallbackFanout(DeliveryFanout[_Memory]):
                 None if callback.sealed_url is None else callback.sealed_url.reference,
             )
             for notice in notices
-            for callback in notice.job.submission.callbacks
+            for callback in notice.callbacks
             if callback.id in existing
         ]
+
+
+def _noticed(record: LoggedEvent, callbacks: Sequence[NamedCallback], *, body: dict[str, Any] | None) -> Iterator[_Notice]:
+    if body is not None and callbacks:
+        yield _Notice(record, callbacks, to_json(body, inf_nan_mode="null").decode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -48,16 +49,17 @@ class DeliveryAttempt(Wire):
 
 
 class Delivery(Wire):
-    """One notification for one webhook, or one notice of a job for one callback, with all its tries."""
+    """One notification for one webhook, or one notice for one callback, with all its tries."""
 
     id: UUID = Field(description="Id of the delivery; the receiver gets it as `webhook-id`.")
     webhook_id: UUID = Field(description="Id of the webhook.")
-    event_id: UUID | None = Field(description="Id of the Event; null for a callback.")
-    job_id: int | None = Field(description="Number of the job; null unless it is a callback.")
+    event_id: UUID | None = Field(description="Id of the Event; null for a notice of a job.")
+    job_id: int | None = Field(description="Number of the job; null unless it is a notice of a job.")
     position: int = Field(description="Position of the write in the event log.")
     state: DeliveryStateName = Field(description="PENDING, DELIVERED or FAILED.")
     action: str = Field(
-        description="Action of the notification: Added, Updated, Deleted or Restored; for a callback the status of its notice."
+        description="Action of the notification: Added, Updated, Deleted or Restored; for a callback the status of its job or the "
+        "state of its infrastructure."
     )
     payload: dict[str, Any] = Field(description="What was sent as JSON, or its fields where it was sent as a form.")
     created_at: Instant = Field(description="When the delivery was created.")
@@ -73,11 +75,11 @@ class Delivery(Wire):
         return cls.model_construct(
             id=delivery.id,
             webhook_id=delivery.webhook,
-            event_id=UUID(delivery.ordering_key) if job is None else None,
+            event_id=_event_of(delivery, payload) if job is None else None,
             job_id=job,
             position=delivery.position,
             state=DeliveryStateName(delivery.state.name),
-            action=payload["action" if job is None else "status"],
+            action=payload[_action_of(delivery)],
             payload=payload,
             created_at=delivery.created_at,
             due_at=delivery.due_at if pending else None,
@@ -85,6 +87,16 @@ class Delivery(Wire):
             error=delivery.error,
             attempts=[DeliveryAttempt.of(number, attempt) for number, attempt in enumerate(delivery.attempts, 1)],
         )
+
+
+def _event_of(delivery: queries.Delivery, payload: Mapping[str, Any]) -> UUID:
+    return UUID(payload["eventId"] if delivery.is_of_infrastructure else delivery.ordering_key)
+
+
+def _action_of(delivery: queries.Delivery) -> str:
+    if delivery.is_of_infrastructure:
+        return "stateString"
+    return "action" if delivery.job is None else "status"
 
 
 class DeliveryCollection(Wire):

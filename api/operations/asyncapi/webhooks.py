@@ -8,6 +8,7 @@ from typing import Any
 from domain.media_event.values import EventState, Mp4State
 from domain.provision.values import ProvisionState
 from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
+from workers.callbacks.provision_notices import ENDED
 from workers.webhooks.policy import Action
 
 _SCHEMAS = "#/components/schemas/"
@@ -74,6 +75,14 @@ _CALLBACK_FIELDS: dict[str, dict[str, Any]] = {
     "time": {"type": "string", "format": "date-time"},
     "client": {"type": "string"},
 }
+_PROVISION_FIELDS: dict[str, dict[str, Any]] = {
+    "eventId": {"type": "string", "format": "uuid"},
+    "infrastructureKey": {"type": "string"},
+    "state": {"type": "integer", "enum": [int(state) for state in ENDED]},
+    "stateString": {"type": "string", "enum": [state.name for state in ENDED]},
+    "resources": {"type": "array", "items": {"type": "object"}, "description": "Those that are up, as GET shows them."},
+    "time": {"type": "string", "format": "date-time"},
+}
 _OF_A_TASK: dict[str, dict[str, Any]] = {
     "task": {"type": "string", "description": "The step's name; only where the status is of a task."},
     "attempt": {"type": "integer", "description": "Counted from 1; only where the status is of a task."},
@@ -121,6 +130,14 @@ _CALLBACK = {
     "time": "2031-01-02T03:04:05.000Z",
     "client": "studio",
 }
+_PROVISION = {
+    "eventId": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
+    "infrastructureKey": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
+    "state": int(ProvisionState.PROVISIONED),
+    "stateString": ProvisionState.PROVISIONED.name,
+    "resources": [{"name": "origin-1", "type": "origin", "ipAddress": "198.51.100.7"}],
+    "time": "2031-01-02T03:04:05.000Z",
+}
 
 
 def webhook_part() -> dict[str, dict[str, Any]]:
@@ -131,24 +148,38 @@ def webhook_part() -> dict[str, dict[str, Any]]:
         "notification.form": _message("NotificationForm", form_type, "To any other webhook.", example=_FORM),
     }
     callbacks = {
-        "job_callback": _message("JobCallback", json, "To each callback address of a job.", example=_CALLBACK, name="job_callback")
+        "job_callback": _message("JobCallback", json, "To each callback address of a job.", example=_CALLBACK, name="job_callback"),
+        "provision_callback": _message(
+            "ProvisionCallback",
+            json,
+            "To each callback address of an infrastructure profile.",
+            example=_PROVISION,
+            name="provision_callback",
+        ),
     }
     form = {name[0].upper() + name[1:]: _in_form(field) for name, field in _FIELDS.items()}
     return {
         "channels": {
             "notification": _channel(messages, "the URL of each webhook, of the Event or system-wide"),
-            "job_callback": _channel(callbacks, "each callback URL of the job, or of the flow of its Event"),
+            "job_callback": _channel(_one(callbacks, "job_callback"), "each callback URL of the job, or of the flow of its Event"),
+            "provision_callback": _channel(
+                _one(callbacks, "provision_callback"), "each callback URL of the infrastructure profile, as it was when provisioned"
+            ),
         },
         "operations": {
             "send.notification": _operation("notification", "One for each webhook and write that changed an Event"),
             "send.job_callback": _operation(
                 "job_callback", "One for each callback address and change of the job or of a task of it"
             ),
+            "send.provision_callback": _operation(
+                "provision_callback", "One for each callback address when what was asked for is there, failed, or is gone"
+            ),
         },
         "schemas": {
             "WebhookHeaders": _whole(_HEADERS, "Standard Webhooks 1.0; beside them, the webhook's own headers."),
             "Notification": _whole(_FIELDS, "What a write did to an Event."),
             "NotificationForm": _whole(form, "What a write did to an Event. Null is empty."),
+            "ProvisionCallback": _whole(_PROVISION_FIELDS, "How the work for the infrastructure of an Event ended."),
             "JobCallback": {
                 **_whole(_CALLBACK_FIELDS, "What happened to a job or to a task of it."),
                 "properties": {**_CALLBACK_FIELDS, **_OF_A_TASK},
@@ -156,6 +187,10 @@ def webhook_part() -> dict[str, dict[str, Any]]:
         },
         "messages": {**messages, **callbacks},
     }
+
+
+def _one(messages: dict[str, Any], name: str) -> dict[str, Any]:
+    return {name: messages[name]}
 
 
 def _channel(messages: dict[str, Any], where: str) -> dict[str, Any]:

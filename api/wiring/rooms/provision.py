@@ -10,8 +10,10 @@ from api.wiring.room import Room, WorkerRole
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
 from domain.provision.aggregate import ProvisionInfo
+from domain.provision.callbacks import ProvisionCallbacks
 from domain.provision.handlers import ProvisionHandlers
 from domain.provision.row import ProvisionRow
+from domain.webhook.naming import CallbackNaming
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
@@ -19,6 +21,8 @@ from projections.media_event.queries import EventQueries
 from projections.provision.queries import ProvisionQueries
 from projections.provision.view import PROVISION_VIEW
 from projections.records.queries import RecordQueries
+from projections.vault.signing_secrets import new_signing_secret
+from projections.vault.vault import Vault
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
@@ -43,21 +47,26 @@ def _services(services: Services) -> Providers:
             get(RecordQueries),
             events=get(EventQueries),
             streams=get(Streams),
+            vault=get(Vault),
             clock=services.surroundings.clock,
         ),
     }
 
 
 def _handlers(
-    executor: CommandExecutor, records: RecordQueries, *, events: EventQueries, streams: Streams, clock: Clock
+    executor: CommandExecutor, records: RecordQueries, *, events: EventQueries, streams: Streams, vault: Vault, clock: Clock
 ) -> ProvisionHandlers:
-    return ProvisionHandlers(executor, records, events=events, load=streams.load, clock=clock)
+    naming = CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret)
+    callbacks = ProvisionCallbacks(naming, vault)
+    return ProvisionHandlers(executor, records, events=events, callbacks=callbacks, load=streams.load, clock=clock)
 
 
 def provision_handlers(context: WorkerContext) -> ProvisionHandlers:
     """For workers."""
     events = EventQueries(context.database)
-    return _handlers(context.executor, context.records, events=events, streams=context.streams, clock=context.clock)
+    return _handlers(
+        context.executor, context.records, events=events, streams=context.streams, vault=context.vault, clock=context.clock
+    )
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:

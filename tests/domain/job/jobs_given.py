@@ -8,8 +8,9 @@ from uuid import UUID
 
 from domain.job import events
 from domain.job.aggregate import Job, Retries
-from domain.job.values import JobState, NamedCallback, Output, Result, Semaphore, Submission, TaskPlan
+from domain.job.values import JobState, Output, Result, Semaphore, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
+from domain.kernel.named_callback import NamedCallback
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
 NUMBER = 17

@@ -9,8 +9,9 @@ from uuid import UUID
 from api.wiring.core import Core
 from domain.job import commands
 from domain.job.aggregate import Retries
-from domain.job.values import NamedCallback, Output, Result, Submission, TaskPlan
+from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
+from domain.kernel.named_callback import NamedCallback
 from tests.projections.feeding import do
 
 PLANS = (TaskPlan(id=1, name="fetch"), TaskPlan(id=2, name="verify", after=(1,)))

@@ -16,10 +16,12 @@ from domain.kernel.ports import Invocation
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.provision.aggregate import ProvisionInfo, provision_key
+from domain.provision.callbacks import ProvisionCallbacks
 from domain.provision.handlers import ProvisionHandlers
 from domain.provision.values import Deployment, ProvisionState, name_of
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
 from domain.records.record import RegisterRecord
+from domain.webhook.naming import CallbackNaming
 from projections.consumers.leases import ShardLeases
 from projections.kernel.database import Database
 from projections.log.log_watcher import LogWatcher
@@ -27,6 +29,9 @@ from projections.logbook.logbook import Logbook
 from projections.media_event.queries import EventQueries
 from projections.provision.queries import ProvisionQueries
 from projections.records.queries import RecordQueries
+from projections.vault.signing_secrets import new_signing_secret
+from projections.vault.vault import Vault
+from tests.api.media.webhook.callbacks_given import CIPHER
 from tests.projections.feeding import do
 from tests.workers.jobs.engine import once
 from workers.kernel.wakeups import LogSignal, WakeupHub
@@ -47,7 +52,16 @@ class Provisioning:
     def handlers(self) -> ProvisionHandlers:
         inner = self.inner
         records, events = RecordQueries(inner.database, RECORDS), EventQueries(inner.database)
-        return ProvisionHandlers(inner.executor, records, events=events, load=inner.streams.load, clock=inner.clock)
+        vault = Vault(inner.database, CIPHER)
+        naming = CallbackNaming(vault, records, clock=inner.clock, new_signing_secret=new_signing_secret)
+        return ProvisionHandlers(
+            inner.executor,
+            records,
+            events=events,
+            callbacks=ProvisionCallbacks(naming, vault),
+            load=inner.streams.load,
+            clock=inner.clock,
+        )
 
     async def profile(self, *names: str, key: str | None = None, shared: bool = False, **request: Any) -> UUID:
         """Of resources whose types are the parts of their names before the hyphen."""
