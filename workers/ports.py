@@ -361,3 +361,7 @@ class Provisioner(Protocol):
         call with the same changes nothing. When `halt` is set it ends soon, with what is there then. A fault is a `reason`, not an
         exception."""
         ...
+
+    async def plan(self, desired: Desired) -> str:
+        """What `provide` would do now, for people: a line for each change, without secrets. Nothing changes."""
+        ...

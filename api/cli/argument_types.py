@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from uuid import UUID
 
 
 def utf8(text: str) -> str:
@@ -15,6 +16,10 @@ def title(text: str) -> str:
     if not utf8(text).strip():
         raise ArgumentTypeError("it has no character that can be seen")
     return text
+
+
+def event_id(text: str) -> UUID:
+    return UUID(text)
 
 
 def seconds(text: str) -> int:

@@ -1,11 +1,12 @@
-"""The arguments and help texts of the commands about what is on the air: `channel`, `sessions` and `origin`."""
+"""The arguments and help texts of the commands about what is on the air: `channel`, `sessions`, `provision` and
+`origin`."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
 from uuid import UUID
 
-from api.cli.argument_types import position, utf8
+from api.cli.argument_types import event_id, position, utf8
 from api.cli.arguments import Command
 
 
@@ -28,6 +29,22 @@ def _sessions(parser: ArgumentParser) -> None:
     listed.add_argument("--json", action="store_true", help="print JSON with all statistics, and no table")
     stop = actions.add_parser("stop", help="take an Event off the air; its state stays as it is")
     stop.add_argument("target", metavar="CHANNEL_OR_EVENT", type=utf8, help="the id of the Event, or the id or name of its channel")
+
+
+def _provision(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listed = actions.add_parser("list", help="those with work under way, the longest waiting first, then the last ones without")
+    listed.add_argument("--json", action="store_true", help="print JSON, and no table")
+    show = actions.add_parser("show", help="the infrastructure of an Event, with its resources")
+    show.add_argument("event", metavar="EVENT", type=event_id)
+    show.add_argument("--json", action="store_true", help="print JSON, and no table")
+    plan = actions.add_parser("plan", help="what provisioning it now would make, change and remove; nothing is changed")
+    plan.add_argument("event", metavar="EVENT", type=event_id)
+    plan.add_argument("--allow-updates", action="store_true", default=None, help="as if what exists might be changed")
+    plan.add_argument("--json", action="store_true", help="print JSON, and no text")
+    cancel = actions.add_parser("cancel", help="terminate it, or what is being provisioned")
+    cancel.add_argument("event", metavar="EVENT", type=event_id)
+    cancel.add_argument("--json", action="store_true", help="print JSON, and no text")
 
 
 def _origin(parser: ArgumentParser) -> None:
@@ -55,6 +72,16 @@ SESSIONS = Command(
     "off the air and leaves its state; its next change to the state 1 or 2 starts it again.",
     "medialedger sessions list\n  medialedger sessions list --json\n  medialedger sessions stop 'Main channel'",
     _sessions,
+)
+PROVISION = Command(
+    "list, show, plan and cancel the infrastructure of Events",
+    "Shows the infrastructure of Events: its state and key, and what waits for its worker since when. `plan` says what "
+    "provisioning an Event now would do: for a template a plan of Terraform, so it is called where the role `provisioning` "
+    "runs. `cancel` is DELETE /api/provision/{eventId}: the worker interrupts what is under way, and terminates.",
+    "medialedger provision list\n  medialedger provision show 3fa85f64-5717-4562-b3fc-2c963f66afa6 --json\n"
+    "  medialedger provision plan 3fa85f64-5717-4562-b3fc-2c963f66afa6\n"
+    "  medialedger provision cancel 3fa85f64-5717-4562-b3fc-2c963f66afa6",
+    _provision,
 )
 ORIGIN = Command(
     "take and play live streams, without a database",

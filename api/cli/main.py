@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, Command] = {
     "origin": live_arguments.ORIGIN,
     "channel": live_arguments.CHANNEL,
     "sessions": live_arguments.SESSIONS,
+    "provision": live_arguments.PROVISION,
     "load-sample": arguments.LOAD_SAMPLE,
 }
 

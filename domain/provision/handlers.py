@@ -30,6 +30,7 @@ from domain.provision.commands import (
 )
 from domain.provision.planning import Profile, callback_urls, infrastructure_key, provision_plan, updates_allowed
 from domain.provision.ports import LoadStream
+from domain.provision.row import ProvisionRow
 from domain.provision.values import ProvisionPlan, ProvisionState, ProvisionSummary, RunEnd
 from domain.records.kinds.infrastructure_profile import InfrastructureProfile
 from domain.records.ports import RecordLookup
@@ -99,6 +100,14 @@ class ProvisionHandlers:
             return self._plan(command, root, before=named, reach=lambda shown: ReachProvisionTime(event_id, scheduled_at, shown))
 
         await self._executor.execute(plan, invocation=invocation)
+
+    async def foreseen(self, event_id: UUID, *, allow_updates: bool | None, by: str) -> ProvisionRow:
+        """The Provision Info as `provision` would leave it. Nothing changes. Raises what `provision` raises."""
+        event, root = await self._known_event(event_id), await self._info(event_id)
+        if root is not None and root.state is ProvisionState.PROVISIONING:
+            return ProvisionRow.of(root)
+        _, command = await self._request(event, root, allow_updates=allow_updates, by=by)
+        return ProvisionRow.of(command.decide(root.copy() if root is not None else None, at=self._clock()))
 
     async def terminate(self, event_id: UUID, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
         return await self._open(event_id, RequestTermination, invocation=invocation)

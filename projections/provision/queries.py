@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -25,6 +26,15 @@ WHERE infrastructure_key IN (SELECT infrastructure_key FROM provision_view WHERE
 GROUP BY infrastructure_key ORDER BY min(date_modified)
 """
 _NUMBER: Final = f"SELECT ({EPOCH}) * {1 << 40} + ({HEAD})"
+
+
+MOST_LISTED: Final = 200
+"""So many of those without work are listed, the last ones."""
+_LISTED: Final = f"""
+(SELECT document, date_modified FROM provision_view WHERE work IS NOT NULL ORDER BY date_modified)
+UNION ALL
+(SELECT document, date_modified FROM provision_view WHERE work IS NULL ORDER BY date_modified DESC, id LIMIT {MOST_LISTED})
+"""
 
 
 class ProvisionQueries:
@@ -53,6 +63,11 @@ class ProvisionQueries:
         """One that grows with the log, also where the log is restored. Asked before what is wanted, it is not too high for that."""
         found = await self._database.row(_NUMBER)
         return int(found[0]) if found else 0
+
+    async def listed(self) -> Sequence[tuple[ProvisionRow, datetime]]:
+        """Those with work under way, the longest waiting first, then the others, the last changed first: each with the time of its
+        last change."""
+        return [(ROW.validate_json(document), changed) for document, changed in await self._database.rows(_LISTED)]
 
     async def with_work(self) -> Mapping[str, str]:
         """The keys with work under way, the longest waiting first. With each a text that changes when its Events want something

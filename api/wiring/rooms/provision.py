@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
@@ -13,6 +14,7 @@ from domain.provision.aggregate import ProvisionInfo
 from domain.provision.callbacks import ProvisionCallbacks
 from domain.provision.handlers import ProvisionHandlers
 from domain.provision.row import ProvisionRow
+from domain.provision.values import Deployment
 from domain.webhook.naming import CallbackNaming
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
@@ -27,6 +29,7 @@ from projections.vault.vault import Vault
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from workers.ports import Outbound, Provisioner
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 _AT_ONCE = 4
@@ -42,7 +45,7 @@ def _services(services: Services) -> Providers:
     get = services.get
     return {
         ProvisionQueries: lambda: ProvisionQueries(get(Database)),
-        ProvisionHandlers: lambda: _handlers(
+        ProvisionHandlers: lambda: handlers_of(
             get(CommandExecutor),
             get(RecordQueries),
             events=get(EventQueries),
@@ -53,7 +56,7 @@ def _services(services: Services) -> Providers:
     }
 
 
-def _handlers(
+def handlers_of(
     executor: CommandExecutor, records: RecordQueries, *, events: EventQueries, streams: Streams, vault: Vault, clock: Clock
 ) -> ProvisionHandlers:
     naming = CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret)
@@ -64,9 +67,23 @@ def _handlers(
 def provision_handlers(context: WorkerContext) -> ProvisionHandlers:
     """For workers."""
     events = EventQueries(context.database)
-    return _handlers(
+    return handlers_of(
         context.executor, context.records, events=events, streams=context.streams, vault=context.vault, clock=context.clock
     )
+
+
+def provisioners(terraform: Path | None, *, outbound: Outbound, home: Path) -> Mapping[Deployment, Provisioner]:
+    """Of this machine."""
+    from workers.adapters.provisioners.service import ServiceProvisioner
+    from workers.adapters.provisioners.service_file import ServiceFiles
+    from workers.adapters.provisioners.static import StaticProvisioner
+    from workers.adapters.provisioners.templates import TemplateProvisioner
+    from workers.adapters.provisioners.terraform import TerraformProvisioner
+
+    templates, root = home / "templates", home / "provision"
+    modules = TerraformProvisioner(terraform, templates=templates, root=root)
+    service = ServiceProvisioner(outbound, ServiceFiles(templates, root=root))
+    return {Deployment.STATIC: StaticProvisioner(), Deployment.TEMPLATE: TemplateProvisioner(modules, service)}
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
@@ -79,25 +96,16 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 
 def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from domain.provision.values import Deployment
     from projections.consumers.leases import ShardLeases
-    from workers.adapters.provisioners.service import ServiceProvisioner
-    from workers.adapters.provisioners.service_file import ServiceFiles
-    from workers.adapters.provisioners.static import StaticProvisioner
-    from workers.adapters.provisioners.templates import TemplateProvisioner
-    from workers.adapters.provisioners.terraform import TerraformProvisioner
     from workers.kernel.wakeups import WakeupHub
     from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
 
     hub = WakeupHub(context.signal(frozenset({ProvisionInfo.KIND})))
-    home, handlers = context.home, provision_handlers(context)
-    templates, root = home / "templates", home / "provision"
-    terraform = TerraformProvisioner(context.terraform, templates=templates, root=root)
-    service = ServiceProvisioner(context.outbound, ServiceFiles(templates, root=root))
+    handlers = provision_handlers(context)
     reconciler = Reconciler(
         ProvisionQueries(context.database),
         handlers,
-        provisioners={Deployment.STATIC: StaticProvisioner(), Deployment.TEMPLATE: TemplateProvisioner(terraform, service)},
+        provisioners=provisioners(context.terraform, outbound=context.outbound, home=context.home),
         logbook=context.logbook,
         leases=ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False),
         waker=hub.waker(),

@@ -38,6 +38,12 @@ class MemoryProvisioner:
         finally:
             self._under_way.discard(desired.key)
 
+    async def plan(self, desired: Desired) -> str:
+        up = self.up[desired.key]
+        made = [f"+ {name}" for name in map(name_of, desired.resources) if name not in up]
+        changed = [f"~ {name_of(one)}" for one in desired.resources if desired.allow_updates and up.get(name_of(one), one) != one]
+        return "\n".join([*made, *changed, *(f"- {name}" for name in sorted(up.keys() - desired.names))])
+
     async def _provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
         up, failed = self.up[desired.key], []
         for resource in desired.resources:

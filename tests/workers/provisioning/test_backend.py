@@ -84,6 +84,7 @@ async def test_each_key_has_a_state_of_its_own_that_another_machine_finds(states
     assert names(await site.provide(A)) == ["a"]
     assert list(states.kept) == [site.workdir.path.name]
     assert not states.locks
+    assert await site.provisioner.plan(site.desired(A)) == ""
     site.provisioner = site.another(program("terraform"), work=tmp_path / "another-machine")
     assert not (await site.provide()).exists
     assert site.up == []

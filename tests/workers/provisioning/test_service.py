@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from ipaddress import ip_network
@@ -44,7 +45,19 @@ class Site:
 
     async def provide(self, *resources: dict[str, Any], number: int | None = None, template: str = "aws") -> Provided:
         self.number += 1
-        wanted = Desired(
+        wanted = self._desired(resources, number=number or self.number, template=template)
+        async with asyncio.timeout(60):
+            return await self._provisioner.provide(wanted, progress=self.notes, halt=asyncio.Event())
+
+    async def plan(self, *resources: dict[str, Any]) -> str:
+        return await self._provisioner.plan(self._desired(resources, number=0, template="aws"))
+
+    @property
+    def _provisioner(self) -> ServiceProvisioner:
+        return ServiceProvisioner(self.client, self.files, limits=self.limits)
+
+    def _desired(self, resources: Sequence[dict[str, Any]], *, number: int, template: str) -> Desired:
+        return Desired(
             key="../k",
             deployment=Deployment.TEMPLATE,
             template=template,
@@ -53,11 +66,8 @@ class Site:
             allow_updates=False,
             work=(),
             refused=(),
-            number=number or self.number,
+            number=number,
         )
-        provisioner = ServiceProvisioner(self.client, self.files, limits=self.limits)
-        async with asyncio.timeout(60):
-            return await provisioner.provide(wanted, progress=self.notes, halt=asyncio.Event())
 
 
 @pytest.fixture
@@ -204,3 +214,14 @@ async def test_a_service_that_has_forgotten_is_told_again(site: Site) -> None:
     site.service.answers = [says(202), forgets]
     assert names(await site.provide(A)) == ["a"]
     assert site.service.requests["PUT"] == 2
+
+
+async def test_a_plan_compares_what_is_wanted_with_what_is_there_and_tells_the_service_nothing(site: Site) -> None:
+    assert await site.plan(A) == "+ a"
+    await site.provide(A)
+    told = Counter(site.service.requests)
+    assert await site.plan(B) == "+ b\n- a"
+    assert await site.plan(A) == "= a"
+    assert (site.service.requests - told).keys() == {"GET"}
+    site.file.unlink()
+    assert (await site.plan(A)).startswith("it would fail: ")

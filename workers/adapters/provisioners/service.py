@@ -112,6 +112,18 @@ class ServiceProvisioner:
                 self._files.forget(desired.key)
         return provided
 
+    async def plan(self, desired: Desired) -> str:
+        """By what the service says is there now. It is told nothing."""
+        try:
+            remote = _Remote(self._outbound, self._files.service(desired.template), limits=self._limits)
+            _, answer = await remote.told(_path(desired), number=desired.number)
+        except (_Failed, _Trouble, ServiceUnusable) as failure:
+            return f"it would fail: {failure}"
+        there = list(map(name_of, answer.resources))
+        wanted = list(map(name_of, desired.resources))
+        lines = [f"{'=' if name in there else '+'} {name}" for name in wanted]
+        return "\n".join((*lines, *(f"- {name}" for name in there if name not in desired.names)))
+
 
 class _Run:
     """One call for one key."""
@@ -121,7 +133,7 @@ class _Run:
         self._remote = remote
         self._progress = progress
         self._halt = halt
-        self._path = f"/{sha256(desired.key.encode()).hexdigest()[:32]}"
+        self._path = _path(desired)
         self._last: Answer | None = None
         self._told: dict[str, None] = {}
         self._ordered = False
@@ -174,9 +186,7 @@ class _Run:
         return answer if answer.run == self._desired.number else None
 
     async def _answered(self) -> tuple[Reply, Answer]:
-        reply = await self._remote.asked("GET", self._path, number=self._desired.number, fine=_GONE)
-        nothing = Answer(run=self._desired.number, status="ended")
-        return reply, nothing if reply.status in _GONE else self._remote.answer(reply)
+        return await self._remote.told(self._path, number=self._desired.number)
 
     async def _asked(self, method: str, *, body: bytes = b"", fine: tuple[int, ...] = ()) -> None:
         async def ask() -> Reply:
@@ -264,7 +274,12 @@ class _Remote:
             return reply
         raise self._refusal(method, reply)
 
-    def answer(self, reply: Reply) -> Answer:
+    async def told(self, path: str, *, number: int) -> tuple[Reply, Answer]:
+        """How far the service says that it is. Where nothing is, that is the end."""
+        reply = await self.asked("GET", path, number=number, fine=_GONE)
+        return reply, Answer(run=number, status="ended") if reply.status in _GONE else self._answer(reply)
+
+    def _answer(self, reply: Reply) -> Answer:
         if len(reply.body) > MOST:
             raise _Trouble(self._said(f"answers with more than {MOST >> 20} MiB"))
         try:
@@ -296,3 +311,7 @@ class _Remote:
 
     def _said(self, text: str) -> str:
         return self.plain(f"the service {self.name!r} {text}").rstrip(".")
+
+
+def _path(desired: Desired) -> str:
+    return f"/{sha256(desired.key.encode()).hexdigest()[:32]}"

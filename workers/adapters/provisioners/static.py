@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from domain.provision.desired import Desired, Provided
+from domain.provision.values import name_of
 from workers.ports import ProvisionProgress
 
 
 class StaticProvisioner:
     async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
         return Provided(resources=list(desired.resources), exists=bool(desired.resources))
+
+    async def plan(self, desired: Desired) -> str:
+        return "\n".join(f"= {name_of(resource)}, as it is listed" for resource in desired.resources)

@@ -18,5 +18,10 @@ class TemplateProvisioner:
         self._service = service
 
     async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
-        chosen = self._service if self._service.serves(desired) else self._terraform
-        return await chosen.provide(desired, progress=progress, halt=halt)
+        return await self._chosen(desired).provide(desired, progress=progress, halt=halt)
+
+    async def plan(self, desired: Desired) -> str:
+        return await self._chosen(desired).plan(desired)
+
+    def _chosen(self, desired: Desired) -> ServiceProvisioner | TerraformProvisioner:
+        return self._service if self._service.serves(desired) else self._terraform

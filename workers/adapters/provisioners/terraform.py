@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from domain.provision.desired import Desired, Provided
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
@@ -46,6 +47,19 @@ class TerraformLimits:
     lock: int = 60
 
 
+class _Collected:
+    """Progress of a plan that nobody follows."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    async def info(self, message: str) -> None:
+        self.messages.append(message)
+
+    async def error(self, message: str) -> None:
+        self.messages.append(message)
+
+
 class TerraformProvisioner:
     """`program` is the path of Terraform or OpenTofu; None: found on the usual path. `templates` are the operator's, with a file
     `environment` of credentials; `root` has the workdirs."""
@@ -64,6 +78,23 @@ class TerraformProvisioner:
             return Provided(left=workdir.path.exists(), exists=workdir.path.exists(), reason=str(failure))
         except OSError as fault:
             return Provided(left=True, exists=True, reason=f"the workdir cannot be used: {fault.strerror or type(fault).__name__}")
+
+    async def plan(self, desired: Desired) -> str:
+        """In a copy of the workdir, beside whatever works in it."""
+        told = _Collected()
+        aside = Workdir(self._root, desired.key, copy=f".plan-{uuid4()}")
+        try:
+            await asyncio.to_thread(Workdir(self._root, desired.key).copy_to, aside)
+            run = _Run(self, desired, workdir=aside, progress=told, halt=asyncio.Event())
+            planned = await run.plan()
+        except _Failed as failure:
+            return f"it would fail: {failure}"
+        except OSError as fault:
+            return f"it would fail: the workdir cannot be used: {fault.strerror or type(fault).__name__}"
+        finally:
+            await asyncio.to_thread(shutil.rmtree, aside.path, ignore_errors=True)
+        notes = [message for message in told.messages if not message.startswith("plan: ")]
+        return "\n".join([*notes, *(f"{change.sign} {change.address}" for change in planned)])
 
     @property
     def limits(self) -> TerraformLimits:
@@ -115,6 +146,7 @@ class _Run:
         self._secrets = terraform.credentials()
         self._environment = self._variables()
         self._told = Told()
+        self._lock: Sequence[str] = (f"-lock-timeout={terraform.limits.lock}s",)
 
     async def provide(self) -> Provided:
         desired, destroy = self._desired, not self._desired.resources
@@ -144,9 +176,16 @@ class _Run:
         up = state.up(desired.resources, missing=making, complete=complete)
         return Provided(resources=up, left=left, exists=bool(state.objects), reason=reason)
 
-    @property
-    def _lock_timeout(self) -> str:
-        return f"-lock-timeout={self._terraform.limits.lock}s"
+    async def plan(self) -> Sequence[Change]:
+        """What `provide` would do, in a workdir of this call alone."""
+        template, destroy = self._terraform.template(self._desired.template), not self._desired.resources
+        if template is None and not destroy:
+            raise _Failed(f"the template {self._desired.template!r} is not installed")
+        if destroy and not self._workdir.path.exists():
+            return ()
+        await asyncio.to_thread(self._workdir.prepare, template)
+        self._lock = ("-lock=false",)
+        return await self._planned(destroy)
 
     @property
     def _purpose(self) -> str:
@@ -195,13 +234,13 @@ class _Run:
         return self._desired.allow_updates or change.is_allowed(self._desired.names, destroy=destroy)
 
     async def _plan(self, options: Sequence[str]) -> list[Change]:
-        await self._call("plan", "-input=false", "-no-color", "-json", self._lock_timeout, "-out=.plan", *options)
+        await self._call("plan", "-input=false", "-no-color", "-json", *self._lock, "-out=.plan", *options)
         return changes(json.loads(await self._call("show", "-json", ".plan")))
 
     async def _apply(self) -> str:
         """Why it failed; empty if it did not."""
         try:
-            await self._call("apply", "-input=false", "-no-color", "-json", self._lock_timeout, ".plan", on_line=self._line)
+            await self._call("apply", "-input=false", "-no-color", "-json", *self._lock, ".plan", on_line=self._line)
         except _Failed as failure:
             return str(failure)
         return ""

@@ -32,10 +32,11 @@ OnLine = Callable[[str], Awaitable[None]]
 
 
 class Workdir:
-    """`key` names it by its hash, so that no text of a profile becomes a path."""
+    """`key` names it by its hash, so that no text of a profile becomes a path. `copy` is what a copy beside it has in its name."""
 
-    def __init__(self, root: Path, key: str) -> None:
-        self.path = root / sha256(key.encode()).hexdigest()[:32]
+    def __init__(self, root: Path, key: str, *, copy: str = "") -> None:
+        self.name = sha256(key.encode()).hexdigest()[:32]
+        self.path = root / f"{self.name}{copy}"
         self._key = key
         self._lock = self.path / ".lock"
 
@@ -56,8 +57,15 @@ class Workdir:
                 shutil.copy2(path, self.path / path.name)
         backend = self.path / BACKEND
         if backend.is_file():
-            backend.write_text(backend.read_text().replace("{key}", self.path.name))
+            backend.write_text(backend.read_text().replace("{key}", self.name))
         (self.path / ".copied").write_text(json.dumps(sorted(path.name for path in template.iterdir() if path.is_file())))
+
+    def copy_to(self, other: Workdir) -> None:
+        """Nothing, where there is none yet."""
+        if self.path.exists():
+            shutil.copytree(
+                self.path, other.path, symlinks=True, ignore=shutil.ignore_patterns(".lock", ".terraform.tfstate.lock.info")
+            )
 
     def _copied(self) -> set[str]:
         try:
@@ -74,7 +82,7 @@ class Workdir:
             return False  # the state lies in the workdir
         if kind == "local":
             return not (self.path / (config.get("path") or "")).resolve().is_relative_to(self.path.resolve())
-        return self.path.name not in json.dumps(config)
+        return self.name not in json.dumps(config)
 
     @property
     def purpose(self) -> str:

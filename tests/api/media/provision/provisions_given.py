@@ -10,10 +10,9 @@ import httpx
 
 from api.wiring.core import Core
 from domain.kernel.ports import Invocation
-from domain.provision.handlers import ProvisionHandlers
 from domain.provision.values import RunEnd
-from projections.media_event.queries import EventQueries
 from tests.api.asking import add
+from tests.workers.provisioning.provisioned import Provisioning
 
 RESOURCES: list[dict[str, Any]] = [{"name": "origin-1", "type": "origin"}, {"name": "encoder-1", "type": "Encoder"}]
 
@@ -71,10 +70,7 @@ class Ends:
     """Tells how runs ended."""
 
     def __init__(self, inner: Core) -> None:
-        no_records: Any = None
-        self._handlers = ProvisionHandlers(
-            inner.executor, no_records, events=EventQueries(inner.database), load=inner.streams.load, clock=inner.clock
-        )
+        self._handlers = Provisioning(inner).handlers
 
     async def tell(self, event: str, run: int, *up: dict[str, Any], left: bool = False) -> None:
         end = RunEnd(resources=up, left=left, reason="no host" if left else "")

@@ -28,7 +28,6 @@ from tests.api.media.provision.provisions_given import (
     terminate,
 )
 from tests.conftest import NOON, HandClock
-from tests.workers.provisioning.provisioned import Provisioning
 
 UP = tuple({**resource, "ipAddress": f"198.51.100.{number}"} for number, resource in enumerate(RESOURCES, start=1))
 TIME = iso(NOON)

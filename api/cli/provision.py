@@ -1,0 +1,167 @@
+"""`medialedger provision`: lists the infrastructure of Events, shows one, plans it, and cancels it."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from api.cli import shell
+from api.cli.open_vault import open_vault
+from api.cli.printable import aligned, printable, printable_lines
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.rooms.provision import handlers_of, provisioners
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.clock import iso
+from domain.kernel.errors import DomainError
+from domain.provision.desired import desired
+from domain.provision.handlers import ProvisionHandlers
+from domain.provision.row import ProvisionRow
+from domain.provision.values import Work, name_of, type_of
+from projections.media_event.queries import EventQueries
+from projections.provision.queries import ProvisionQueries
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from workers.adapters.outbound_http import GuardedClient
+
+_NOTHING: Final = "nothing would change"
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    try:
+        async with open_vault(settings) as (wired, vault):
+            await _ACTIONS[args.action](args, settings, _Opened(wired, vault))
+    except DomainError as refusal:
+        raise StartError(str(refusal)) from None
+    return 0
+
+
+class _Opened:
+    """What the actions work with."""
+
+    def __init__(self, wired: Core, vault: Vault) -> None:
+        self.provisions = ProvisionQueries(wired.database)
+        self.handlers: ProvisionHandlers = handlers_of(
+            wired.executor,
+            RecordQueries(wired.database, RECORDS),
+            events=EventQueries(wired.database),
+            streams=wired.streams,
+            vault=vault,
+            clock=wired.clock,
+        )
+
+    async def of_event(self, event: UUID) -> ProvisionRow:
+        row = await self.provisions.of_event(event)
+        if row is None:
+            raise StartError(f"nobody has asked for infrastructure of an Event {event}")
+        return row
+
+
+async def _list(args: Namespace, settings: Settings, opened: _Opened) -> None:
+    rows = await opened.provisions.listed()
+    if args.json:
+        print(json.dumps([{**_document(row), "changedAt": iso(changed)} for row, changed in rows], indent=2))
+    else:
+        head = ("event", "state", "waits for", "since", "up", "key", "reason")
+        print("\n".join(aligned([head, *(_line(row, changed) for row, changed in rows)])))
+
+
+async def _show(args: Namespace, settings: Settings, opened: _Opened) -> None:
+    row = await opened.of_event(args.event)
+    if args.json:
+        print(json.dumps({**_document(row), "needed": list(row.needed), "resources": list(row.resources)}, indent=2))
+        return
+    for name, value in _document(row).items():
+        print(f"{name}: {'-' if value is None else printable(str(value))}")
+    up = {name_of(resource): resource for resource in row.resources}
+    wanted = {name_of(resource): resource for resource in row.needed}
+    table = [("resource", "type", "up", "wanted", "address")]
+    for name, resource in {**wanted, **up}.items():
+        address = str(resource.get("ipAddress") or resource.get("dns") or "-")
+        table.append((name, type_of(resource), _yes(name in up), _yes(name in wanted), address))
+    print("\n".join(aligned(table)))
+
+
+async def _plan(args: Namespace, settings: Settings, opened: _Opened) -> None:
+    row = await opened.handlers.foreseen(args.event, allow_updates=args.allow_updates, by="system")
+    key = row.summary.infrastructure_key
+    others = [other for other in await opened.provisions.of_key(key) if other.event_id != row.event_id]
+    wanted = desired([*others, row])
+    assert wanted is not None, "the Event waits for what is foreseen"
+    if row in wanted.refused:
+        raise StartError(f"the infrastructure of the key {key!r} is made in another way than the profile of this Event says")
+    outbound = GuardedClient(settings.outbound_allow)
+    try:
+        by = provisioners(settings.terraform, outbound=outbound, home=settings.home)
+        found = await by[wanted.deployment].plan(wanted)
+    finally:
+        await outbound.close()
+    if args.json:
+        document = {"eventId": str(row.event_id), "infrastructureKey": key, "plan": found.splitlines()}
+        print(json.dumps(document, indent=2))
+    else:
+        print(printable_lines(found) if found else _NOTHING)
+
+
+async def _cancel(args: Namespace, settings: Settings, opened: _Opened) -> None:
+    await opened.of_event(args.event)
+    outcome = await opened.handlers.terminate(args.event, invocation=shell.invocation())
+    row = ProvisionRow.of(outcome.aggregate)
+    if args.json:
+        print(json.dumps(_document(row), indent=2))
+    else:
+        print(f"the infrastructure of the Event {row.event_id} is {row.summary.state.name}")
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Namespace, Settings, _Opened], Awaitable[None]]]] = {
+    "list": _list,
+    "show": _show,
+    "plan": _plan,
+    "cancel": _cancel,
+}
+
+
+def _line(row: ProvisionRow, changed: datetime) -> Sequence[str]:
+    up = f"{len(row.resources)} of {len(row.needed)}" if row.needed else str(len(row.resources))
+    waits = _waits(row) or "-"
+    return (str(row.event_id), row.summary.state.name, waits, iso(changed), up, row.summary.infrastructure_key, row.reason)
+
+
+def _waits(row: ProvisionRow) -> str | None:
+    """What the Event waits for."""
+    match row.work:
+        case Work.PROVISION:
+            return "its resources"
+        case Work.TERMINATE:
+            return "the end of its resources"
+        case Work.RELEASE:
+            return "the end of what a reset left"
+    return None
+
+
+def _document(row: ProvisionRow) -> dict[str, Any]:
+    requested, terminated = row.requested_at, row.summary.terminated_at
+    return {
+        "eventId": str(row.event_id),
+        "infrastructureKey": row.summary.infrastructure_key,
+        "state": int(row.summary.state),
+        "stateString": row.summary.state.name,
+        "waitsFor": _waits(row),
+        "run": row.run,
+        "deployment": None if row.plan is None else row.plan.deployment.value,
+        "template": None if row.plan is None else row.plan.template,
+        "requestedAt": None if requested is None else iso(requested),
+        "provisionedAt": iso(row.summary.provisioned_at),
+        "terminatedAt": None if terminated is None else iso(terminated),
+        "resourcesUp": [name_of(resource) for resource in row.resources],
+        "reason": row.reason,
+    }
+
+
+def _yes(fact: bool) -> str:
+    return "yes" if fact else "no"
