@@ -14,6 +14,7 @@ from time import monotonic
 from prometheus_client import CollectorRegistry, Gauge
 
 from api.operations.job_backlog import JobBacklog
+from api.operations.provision_backlog import ProvisionBacklog
 from api.operations.session_backlog import SessionBacklog
 from domain.kernel.errors import Unavailable
 from projections.consumers.queries import ConsumerQueries
@@ -38,6 +39,7 @@ class Backlog:
         events: DueEvents,
         jobs: JobBacklog,
         points: PointStates,
+        provisions: ProvisionBacklog,
         sessions: SessionBacklog,
         registry: CollectorRegistry,
     ) -> None:
@@ -48,6 +50,7 @@ class Backlog:
         self._events = events
         self._jobs = jobs
         self._points = points
+        self._provisions = provisions
         self._sessions = sessions
 
         def of_consumer(name: str, meaning: str) -> Gauge:
@@ -101,6 +104,7 @@ class Backlog:
         for state, count in (await self._points.counts()).items():
             self._points_by_state.labels(state).set(count)
         await self._jobs.refresh()
+        await self._provisions.refresh()
         await self._sessions.refresh()
 
     async def _refresh_consumers(self) -> None:

@@ -28,6 +28,15 @@ UP: Final = frozenset({ProvisionState.PROVISIONED, ProvisionState.PROVISIONED_PA
 OVER: Final = frozenset({ProvisionState.TERMINATING, ProvisionState.TERMINATING_FAILED, ProvisionState.TERMINATED})
 """It was to be terminated."""
 
+ENDED: Final = (
+    ProvisionState.PROVISIONING_FAILED,
+    ProvisionState.PROVISIONED,
+    ProvisionState.PROVISIONED_PARTIAL,
+    ProvisionState.TERMINATING_FAILED,
+    ProvisionState.TERMINATED,
+)
+"""What was asked for has ended."""
+
 
 class ProvisionSummary(BaseModel):
     """What an Event shows of its Provision Info."""

@@ -12,7 +12,7 @@ from domain.configuration.hosts import Hosts, hosts_in
 from domain.provision.row import ProvisionRow
 from projections.consumers.timeline import EPOCH
 from projections.kernel.arrays import uuids
-from projections.kernel.database import Database
+from projections.kernel.database import Pool
 from projections.log.reader import HEAD
 from projections.provision.view import ROW
 
@@ -37,15 +37,21 @@ UNION ALL
 """
 
 
+_WAITING: Final = """
+SELECT count(DISTINCT infrastructure_key), coalesce(greatest(extract(epoch FROM now() - min(date_modified)), 0), 0)::float8
+FROM provision_view WHERE work IS NOT NULL
+"""
+
+
 class ProvisionQueries:
     """Reads `provision_view`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
 
     async def of_event(self, event_id: UUID) -> ProvisionRow | None:
-        found = await self._database.row(_OF_EVENT, (event_id,))
-        return ROW.validate_json(found[0]) if found else None
+        found = await self._database.rows(_OF_EVENT, (event_id,))
+        return ROW.validate_json(found[0][0]) if found else None
 
     async def of_key(self, infrastructure_key: str) -> Sequence[ProvisionRow]:
         """All Events that have, had or want infrastructure of this key."""
@@ -68,6 +74,11 @@ class ProvisionQueries:
         """Those with work under way, the longest waiting first, then the others, the last changed first: each with the time of its
         last change."""
         return [(ROW.validate_json(document), changed) for document, changed in await self._database.rows(_LISTED)]
+
+    async def waiting(self) -> tuple[int, float]:
+        """How many keys have work under way, and since how many seconds the longest."""
+        ((keys, oldest),) = await self._database.rows(_WAITING)
+        return int(keys), float(oldest)
 
     async def with_work(self) -> Mapping[str, str]:
         """The keys with work under way, the longest waiting first. With each a text that changes when its Events want something

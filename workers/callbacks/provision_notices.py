@@ -12,17 +12,8 @@ from domain.kernel.clock import iso
 from domain.kernel.event import DomainEvent
 from domain.provision import events
 from domain.provision.aggregate import ProvisionInfo
-from domain.provision.values import ProvisionState
 
 ENDS: Final = (events.Provisioned, events.Failed, events.PartlyTerminated, events.Terminated, events.TerminationFailed)
-ENDED: Final = (
-    ProvisionState.PROVISIONING_FAILED,
-    ProvisionState.PROVISIONED,
-    ProvisionState.PROVISIONED_PARTIAL,
-    ProvisionState.TERMINATING_FAILED,
-    ProvisionState.TERMINATED,
-)
-"""The states after these events."""
 
 
 def payload(event: DomainEvent, info: ProvisionInfo) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from workers.kernel.point_metrics import PointMetrics
+from workers.kernel.provision_metrics import ProvisionMetrics
 from workers.kernel.session_metrics import SessionMetrics
 
 _STEP_SECONDS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
@@ -23,6 +24,7 @@ class WorkerMetrics:
         registry = CollectorRegistry() if registry is None else registry
         self.points = PointMetrics(registry)
         self.sessions = SessionMetrics(registry)
+        self.provisions = ProvisionMetrics(registry)
         self._runs = Counter(
             "medialedger_step_runs",
             "Runs of steps that ended; lost: its worker was not heard of",

@@ -18,12 +18,13 @@ from domain.kernel.ports import Invocation
 from domain.provision.desired import Desired, Provided, desired, end_for, refusal_of
 from domain.provision.handlers import ProvisionHandlers
 from domain.provision.row import ProvisionRow
-from domain.provision.values import Deployment, RunEnd
+from domain.provision.values import ENDED, Deployment, RunEnd
 from projections.consumers.leases import Assignment, ShardLeases, shard_of
 from projections.kernel.background_task import TRANSIENT, start_task
 from projections.logbook.logbook import Logbook
 from projections.provision.queries import ProvisionQueries
 from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.provision_metrics import ProvisionMetrics
 from workers.kernel.wakeups import POLL, Waker
 from workers.ports import Provisioner
 from workers.provisioning.progress import RunProgress
@@ -56,6 +57,7 @@ class Reconciler(LeasedWorker):
         *,
         provisioners: Mapping[Deployment, Provisioner],
         logbook: Logbook,
+        metrics: ProvisionMetrics,
         leases: ShardLeases,
         waker: Waker,
         at_once: int,
@@ -65,6 +67,8 @@ class Reconciler(LeasedWorker):
         self._handlers = handlers
         self._provisioners = provisioners
         self._logbook = logbook
+        self._metrics = metrics
+        metrics.known(state.name for state in ENDED)
         self._at_once = at_once
         self._runs: dict[str, _Run] = {}
         self._rest_until: dict[str, float] = {}
@@ -145,7 +149,9 @@ class Reconciler(LeasedWorker):
         provisioner = self._provisioners.get(wanted.deployment)
         if provisioner is None:
             return Provided(reason=f"deployments of the type {wanted.deployment.value!r} are not provided here")
+        began = time.monotonic()
         provided = await provisioner.provide(wanted, progress=progress, halt=run.halt)
+        self._metrics.worked(wanted.deployment.value, seconds=time.monotonic() - began)
         if provided.reason and not run.halt.is_set():
             await progress.error(provided.reason)
         return provided
@@ -156,7 +162,9 @@ class Reconciler(LeasedWorker):
             if not self._is_ours(key):
                 _log.warning("the infrastructure %r belongs to another process now; the end of a run is not told", key)
                 return
-            await self._handlers.end_run(row.event_id, row.run, end=end(row), invocation=Invocation.by("system"))
+            outcome = await self._handlers.end_run(row.event_id, row.run, end=end(row), invocation=Invocation.by("system"))
+            if outcome.position is not None and outcome.aggregate.state in ENDED:
+                self._metrics.ended(outcome.aggregate.state.name)
 
     async def _ended(self, runs: Collection[_Run]) -> None:
         tasks = [run.task for run in runs if run.task is not None]

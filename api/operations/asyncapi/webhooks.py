@@ -6,9 +6,8 @@ from enum import Enum
 from typing import Any
 
 from domain.media_event.values import EventState, Mp4State
-from domain.provision.values import ProvisionState
+from domain.provision.values import ENDED, ProvisionState
 from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
-from workers.callbacks.provision_notices import ENDED
 from workers.webhooks.policy import Action
 
 _SCHEMAS = "#/components/schemas/"

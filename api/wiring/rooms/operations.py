@@ -12,6 +12,7 @@ from projections.deliveries.queries import DeliveryQueries
 from projections.job.backlog import JobBacklogQueries
 from projections.kernel.database import Database
 from projections.media_event.due import DueEvents
+from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.queries import PointStates
 from projections.sessions.store import SessionQueries
 
@@ -29,6 +30,7 @@ def _services(services: Services) -> Providers:
     from api.operations.backlog import Backlog
     from api.operations.job_backlog import JobBacklog
     from api.operations.metrics import DatabaseMetrics
+    from api.operations.provision_backlog import ProvisionBacklog
     from api.operations.routes import AllMetrics, LogHead
     from api.operations.session_backlog import SessionBacklog
 
@@ -43,6 +45,7 @@ def _services(services: Services) -> Providers:
             events=DueEvents(get(Database).lists),
             points=get(PointStates),
             jobs=JobBacklog(JobBacklogQueries(get(Database).lists), registry=get(DatabaseMetrics)),
+            provisions=ProvisionBacklog(ProvisionQueries(get(Database).lists), registry=get(DatabaseMetrics)),
             sessions=SessionBacklog(SessionQueries(get(Database).lists), registry=get(DatabaseMetrics)),
             registry=get(DatabaseMetrics),
         ),

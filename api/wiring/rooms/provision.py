@@ -107,6 +107,7 @@ def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Wor
         handlers,
         provisioners=provisioners(context.terraform, outbound=context.outbound, home=context.home),
         logbook=context.logbook,
+        metrics=context.metrics.provisions,
         leases=ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False),
         waker=hub.waker(),
         at_once=_AT_ONCE,

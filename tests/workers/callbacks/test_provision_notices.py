@@ -17,7 +17,7 @@ from domain.kernel.errors import Refused
 from domain.kernel.named_callback import NamedCallback, held_callback
 from domain.provision import events
 from domain.provision.aggregate import ProvisionInfo
-from domain.provision.values import ProvisionState
+from domain.provision.values import ENDED, ProvisionState
 from domain.webhook.callback import callback_key
 from projections.deliveries.queries import DeliveryFilter, DeliveryQueries
 from projections.deliveries.unused_callbacks import FIRST, without_jobs
@@ -29,7 +29,7 @@ from tests.workers.callbacks.test_end_to_end import signature, signing_key
 from tests.workers.deliveries.sending import Receiver, Sending
 from tests.workers.provisioning.memory_provisioner import MemoryProvisioner
 from tests.workers.provisioning.provisioned import Provisioning, reconciling
-from workers.callbacks.provision_notices import ENDED, ENDS, payload
+from workers.callbacks.provision_notices import ENDS, payload
 
 UP, PARTIAL, GONE = ProvisionState.PROVISIONED, ProvisionState.PROVISIONED_PARTIAL, ProvisionState.TERMINATED
 OTHERS = {events.Opened, events.Requested, events.TerminationRequested, events.Reset, events.ReleaseEnded}

@@ -34,6 +34,7 @@ from projections.vault.vault import Vault
 from tests.api.media.webhook.callbacks_given import CIPHER
 from tests.projections.feeding import do
 from tests.workers.jobs.engine import once
+from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import LogSignal, WakeupHub
 from workers.ports import Provisioner
 from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
@@ -142,6 +143,7 @@ async def reconciling(
     lease: float = 5.0,
     at_once: int = 8,
     others: Mapping[Deployment, Provisioner] | None = None,
+    metrics: WorkerMetrics | None = None,
 ) -> AsyncIterator[Reconciler]:
     """A member that works meanwhile."""
     database: Database = inner.database
@@ -151,6 +153,7 @@ async def reconciling(
         ProvisionQueries(database),
         Provisioning(inner).handlers,
         provisioners={Deployment.TEMPLATE: provisioner, Deployment.STATIC: provisioner, **(others or {})},
+        metrics=(metrics or WorkerMetrics()).provisions,
         logbook=Logbook(database, inner.clock, machine="here"),
         leases=ShardLeases(database, CONSUMER, shards=SHARDS, member=new_id(), lease=lease, reads_log=False),
         waker=hub.waker(),
