@@ -1,5 +1,5 @@
-"""`python -m faults [NAME…] [--quick] [--seed N]`: the fault matrices of deliveries, jobs, media and Events on the air, a machine
-that vanishes from the network, and the fuzzing of the key provider.
+"""`python -m faults [NAME…] [--quick] [--seed N]`: the fault matrices of deliveries, jobs, media, Events on the air and
+infrastructure, a machine that vanishes from the network, and the fuzzing of the key provider.
 The exit code is 1 when an invariant was violated.
 
 It runs in a temporary folder, which stays only when an invariant was violated.
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import floods, fuzz, hostile, jobs, media, network, on_air, pooler
+from faults import floods, fuzz, hostile, jobs, media, network, on_air, pooler, provisioning
 from faults.matrix import Result, latency, played
 from faults.outages import OUTAGES
 from faults.scenarios import FULL, QUICK, SCENARIOS, Effort, Scenario
@@ -41,7 +41,9 @@ _COLUMNS = (
 
 
 def main() -> None:
-    others = tuple((module.NAME, module.MEANING) for module in (jobs, media, on_air, network, pooler, floods, hostile, fuzz))
+    others = tuple(
+        (module.NAME, module.MEANING) for module in (jobs, media, on_air, provisioning, network, pooler, floods, hostile, fuzz)
+    )
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
@@ -81,6 +83,10 @@ def main() -> None:
         aired = uvloop.run(_interruptible(on_air.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
         print(f"\n{on_air.table(aired)}", flush=True)
         holds = all(result.holds for result in aired) and holds
+    if provisioning.NAME in names:
+        made = uvloop.run(_interruptible(provisioning.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
+        print(f"\n{provisioning.table(made)}", flush=True)
+        holds = all(result.holds for result in made) and (bool(made) or provisioning.NAME not in given.names) and holds
     if network.NAME in names:
         holds = _network(folder / network.NAME, must=network.NAME in given.names) and holds
     if pooler.NAME in names:

@@ -15,13 +15,14 @@ _PLACES: Final = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/l
 class SmallDisk:
     """A file system of its own at `place`, in memory. Needs root."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *, size: int = _SIZE) -> None:
         self._place = place
+        self._size = size
         self._ballast = place / "ballast"
 
     def mount(self) -> None:
-        self._place.mkdir(parents=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_SIZE},mode=0755", "none", str(self._place)], check=True)
+        self._place.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self._size},mode=0755", "none", str(self._place)], check=True)
 
     def unmount(self) -> None:
         if os.path.ismount(self._place):

@@ -20,6 +20,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 from domain.provision.desired import Desired, Provided
+from projections.kernel.sizes import shown
+from workers.adapters.free_space import NONE_LEFT, free_bytes
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
 from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, Workdir
 from workers.ports import ProvisionProgress
@@ -161,6 +163,9 @@ class _Run:
             return Provided(exists=True, left=True, reason=_INTERRUPTED)
         await asyncio.to_thread(self._workdir.prepare, template)
         self._workdir.begin(self._purpose)
+        if (free := free_bytes(self._workdir.path)) < NONE_LEFT:
+            raise _Failed(f"the disk of the workdirs is full: {shown(free)} free")
+        self._workdir.reserve()
         try:
             planned = await self._planned(destroy)
         except _Failed as failure:

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from projections.kernel.background_task import start_task
+from projections.kernel.sizes import MIB
+from workers.adapters.free_space import free_bytes
 
 _LAUNCH: Final = Path(__file__).with_name("launch.py")
 _FLOCK: Final = "hhqqi"
@@ -26,6 +28,9 @@ BACKEND: Final = "backend.tfbackend"
 """Says where a remote backend keeps the state. `{key}` in it stands for the name of the workdir."""
 TEMPLATE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 """Names of templates."""
+_RESERVE: Final = MIB
+"""Bytes of each workdir that are given back when the disk is full: Terraform must be able to write what it has made."""
+_FULL: Final = MIB // 2
 BUSY: Final = 75
 """The exit status where another process holds the lock."""
 OnLine = Callable[[str], Awaitable[None]]
@@ -64,8 +69,21 @@ class Workdir:
         """Nothing, where there is none yet."""
         if self.path.exists():
             shutil.copytree(
-                self.path, other.path, symlinks=True, ignore=shutil.ignore_patterns(".lock", ".terraform.tfstate.lock.info")
+                self.path,
+                other.path,
+                symlinks=True,
+                ignore=shutil.ignore_patterns(".lock", ".reserve", ".terraform.tfstate.lock.info"),
             )
+
+    def reserve(self) -> None:
+        """Space for the state. Raises `OSError` where there is none."""
+        with (self.path / ".reserve").open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _RESERVE)
+
+    def release(self) -> None:
+        """Give the reserved space back if nothing else is left."""
+        if free_bytes(self.path) < _FULL:
+            (self.path / ".reserve").unlink(missing_ok=True)
 
     def _copied(self) -> set[str]:
         try:
@@ -129,17 +147,26 @@ class Workdir:
                 env=dict(environment),
                 start_new_session=True,
             )
-        return Running(process, out, on_line=on_line, until=until)
+        return Running(process, out, on_line=on_line, until=until, meanwhile=self.release)
 
 
 class Running:
     """A program that runs. `until`: when it is set the program is interrupted, which it may take a while to follow."""
 
-    def __init__(self, process: asyncio.subprocess.Process, out: Path, *, on_line: OnLine | None, until: asyncio.Event) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        out: Path,
+        *,
+        on_line: OnLine | None,
+        until: asyncio.Event,
+        meanwhile: Callable[[], None],
+    ) -> None:
         self._process = process
         self._out = out
         self._on_line = on_line
         self._until = until
+        self._meanwhile = meanwhile
         self._read = 0
         self.killed = False
 
@@ -150,6 +177,7 @@ class Running:
         waiting = start_task(self._process.wait(), what="provisioning programs")
         while not waiting.done():
             await asyncio.wait({waiting}, timeout=_POLL)
+            self._meanwhile()
             await self._follow()
             if interrupted == float("inf") and (self._until.is_set() or clock() > due) and not waiting.done():
                 self._process.send_signal(signal.SIGINT)
