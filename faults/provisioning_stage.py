@@ -181,6 +181,8 @@ class Watch:
                 found[program.workdir].append(program)
             for ours in found.values():
                 alive = [one for one in ours if len(ours) == 1 or self._program(_PROC / str(one.pid)) == one]
+                pids = {one.pid for one in alive}
+                alive = [one for one in alive if one.parent not in pids]  # a fork of it, which becomes a command
                 self.most = max(self.most, len(alive))
                 if len(alive) > 1:
                     self.together.append(f"{time.time():.3f}: {' and '.join(str(one) for one in alive)}")

@@ -76,6 +76,7 @@ class End:
     current: bool
     since: float
     up: frozenset[str]
+    reason: str
 
 
 @dataclass
@@ -100,7 +101,7 @@ class Info:
         if topic in _ENDS:
             up = frozenset(resource["name"] for resource in said.get("resources", ()))
             current = immediate or (run == self.run and self.pending)
-            self.ends.append(End(topic, run, at, current, at if immediate else self.since, up))
+            self.ends.append(End(topic, run, at, current, at if immediate else self.since, up, said.get("reason", "")))
         if topic in _ORDERS or immediate:
             self._want(topic == "requested", at=at)
             self.run, self.since = run, at
@@ -200,7 +201,7 @@ def _ends(found: Found, limits: Limits) -> Iterator[tuple[Kind, str]]:
             if not end.current and told[end.run] == 1:
                 yield Kind.LATE, f"the end of run {end.run} of {info.event} counted, which was not the last order"
             if end.topic in _FAILED and not _disturbed(found, end.since, end.at, DISK):
-                yield Kind.FAILED, f"run {end.run} of {info.event}: {end.topic}"
+                yield Kind.FAILED, f"run {end.run} of {info.event}: {end.topic}: {end.reason}"
             if end.at > _extended(found, end.since, limits.converge):
                 yield Kind.SLOW, f"run {end.run} of {info.event} took {end.at - end.since:.1f} s"
         if info.pending:

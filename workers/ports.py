@@ -353,10 +353,23 @@ class ProvisionProgress(Protocol):
     async def error(self, message: str) -> None: ...
 
 
+class Halt(asyncio.Event):
+    """Set when a run is to end soon, also in the middle of a step. `ours`: whether it may begin one; where that is no longer
+    certain the run ends before the next."""
+
+    def __init__(self, ours: Callable[[], bool] = lambda: True) -> None:
+        super().__init__()
+        self._ours = ours
+
+    @property
+    def forbids(self) -> bool:
+        return self.is_set() or not self._ours()
+
+
 class Provisioner(Protocol):
     """Brings about what is desired for one infrastructure key. Two calls for the same key never overlap, of whichever process."""
 
-    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         """Make what is missing, and let go what is not desired. What exists is changed only where `allow_updates` says so. Another
         call with the same changes nothing. When `halt` is set it ends soon, with what is there then. A fault is a `reason`, not an
         exception."""

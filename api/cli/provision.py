@@ -14,7 +14,7 @@ from api.cli.open_vault import open_vault
 from api.cli.printable import aligned, printable, printable_lines
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.rooms.provision import handlers_of, provisioners
+from api.wiring.rooms.provision import handlers_of, provisioners, service_provisioner
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
@@ -97,7 +97,7 @@ async def _plan(args: Namespace, settings: Settings, opened: _Opened) -> None:
         raise StartError(f"the infrastructure of the key {key!r} is made in another way than the profile of this Event says")
     outbound = GuardedClient(settings.outbound_allow)
     try:
-        by = provisioners(settings.terraform, outbound=outbound, home=settings.home)
+        by = provisioners(settings.terraform, service_provisioner(outbound, home=settings.home), home=settings.home)
         found = await by[wanted.deployment].plan(wanted)
     finally:
         await outbound.close()

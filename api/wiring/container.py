@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from domain.destination.targets import Target
@@ -38,6 +39,8 @@ class Surroundings:
     targets: Targets = no_targets
     refused_targets: Mapping[Target, str] = field(default_factory=dict)
     """The publishing targets that this installation does not take, and why."""
+    templates: Path | None = None
+    """Where the operator has installed templates of infrastructure; None: nowhere."""
 
 
 class Services:

@@ -230,6 +230,7 @@ async def build(
         siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
         media_served=files if settings.media_serve else None,
         origin=origin,
+        templates=settings.home / "templates",
     )
     app = build_application(
         ROUTES,

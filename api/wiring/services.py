@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from socket import gethostname
 from typing import Any
 
@@ -51,9 +52,11 @@ def services(
     origin: LiveOrigin | None = None,
     targets: Targets = no_targets,
     refused_targets: Mapping[Target, str] | None = None,
+    templates: Path | None = None,
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
-    `origin` no live streams, without `targets` it reaches no destination."""
+    `origin` no live streams, without `targets` it reaches no destination. Templates of infrastructure are
+    below `templates`."""
     known = siblings or Alone(core.registry)
     surroundings = Surroundings(
         conninfo,
@@ -66,6 +69,7 @@ def services(
         origin=origin,
         targets=targets,
         refused_targets=refused_targets or {},
+        templates=templates,
     )
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:

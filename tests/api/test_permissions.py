@@ -143,6 +143,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/infrastructureprofile/reference/": READ,
     "GET /api/infrastructureprofile/resources/{id}": READ,
     "POST /api/provision/{eventId}": WRITE,
+    "POST /api/provision/callback/{template}/{infrastructure}": OPEN,
     "GET /api/provision/{eventId}": READ,
     "GET /api/provision/resources/{eventId}": READ,
     "DELETE /api/provision/{eventId}": WRITE,
@@ -284,6 +285,8 @@ def answered(answer: httpx.Response, name: str) -> None:
     """Whatever the key is; where a job, a file or a live stream is named, it is an unknown one."""
     if "{job_id}" in name:
         assert engine_error(answer, 400)
+    elif "/provision/callback/" in name:
+        assert_problem(answer, 400)
     elif name.startswith("OPTIONS "):
         assert answer.status_code == 204, name
     elif "{+file}" in name or " /origin/" in name:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from domain.kernel.ports import Invocation
@@ -26,7 +26,7 @@ from projections.provision.queries import ProvisionQueries
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.provision_metrics import ProvisionMetrics
 from workers.kernel.wakeups import POLL, Waker
-from workers.ports import Provisioner
+from workers.ports import Halt, Provisioner
 from workers.provisioning.progress import RunProgress
 
 CONSUMER: Final = "provisioner"
@@ -39,10 +39,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Run:
-    """What is under way for one key. `seen` tells what its Events wanted then."""
+    """What is under way for one key. `seen` tells what its Events wanted then, `epoch` is that of the lease."""
 
     seen: str
-    halt: asyncio.Event = field(default_factory=asyncio.Event)
+    epoch: int
+    halt: Halt
     desired: Desired | None = None
     task: asyncio.Task[None] | None = None
 
@@ -95,11 +96,16 @@ class Reconciler(LeasedWorker):
 
     async def _assigned(self, assignment: Assignment) -> None:
         for key, run in self._runs.items():
-            if shard_of(key, self._leases.shards) not in assignment.leases:
+            if self._epoch(key, assignment) != run.epoch:
                 run.halt.set()
 
-    def _is_ours(self, key: str) -> bool:
-        return shard_of(key, self._leases.shards) in self._assignment.leases and time.monotonic() < self._assignment.until
+    def _epoch(self, key: str, assignment: Assignment) -> int:
+        """Of our lease on the key; 0 where we have none. One that came back has another: somebody else had it meanwhile."""
+        lease = assignment.leases.get(shard_of(key, self._leases.shards))
+        return 0 if lease is None else lease.epoch
+
+    def _is_ours(self, key: str, epoch: int) -> bool:
+        return epoch == self._epoch(key, self._assignment) != 0 and time.monotonic() < self._assignment.until
 
     async def _look(self) -> None:
         """Begin runs for keys with work, and halt those whose Events want something else."""
@@ -109,7 +115,7 @@ class Reconciler(LeasedWorker):
             run = self._runs.get(key)
             if run is not None:
                 await self._look_at(key, run, wanted)
-            elif self._is_ours(key) and len(self._runs) < self._at_once and key not in self._rest_until:
+            elif len(self._runs) < self._at_once and key not in self._rest_until:
                 self._begin(key, wanted)
 
     async def _look_at(self, key: str, run: _Run, wanted: str) -> None:
@@ -120,7 +126,10 @@ class Reconciler(LeasedWorker):
             run.halt.set()
 
     def _begin(self, key: str, wanted: str) -> None:
-        run = self._runs[key] = _Run(wanted)
+        epoch = self._epoch(key, self._assignment)
+        if not self._is_ours(key, epoch):
+            return
+        run = self._runs[key] = _Run(wanted, epoch, Halt(lambda: self._is_ours(key, epoch)))
         run.task = start_task(self._reconcile(key, run), what="provisioning")
 
     async def _reconcile(self, key: str, run: _Run) -> None:
@@ -128,10 +137,10 @@ class Reconciler(LeasedWorker):
             number = await self._provisions.number()
             run.desired = wanted = desired(await self._provisions.of_key(key), number=number)
             if wanted is not None:
-                await self._tell(wanted.refused, lambda row: refusal_of(row, key), key=key)
+                await self._tell(wanted.refused, lambda row: refusal_of(row, key), run=run)
                 provided = await self._provide(wanted, run)
-                if not run.halt.is_set():  # otherwise the next run, of whichever member, tells
-                    await self._tell(wanted.work, lambda row: end_for(row, provided), key=key)
+                if not run.halt.forbids:  # otherwise the next run, of whichever member, tells
+                    await self._tell(wanted.work, lambda row: end_for(row, provided), run=run)
         except TRANSIENT as fault:
             _log.warning("the infrastructure %r: %s; trying again", key, fault)
             self._rest_until[key] = time.monotonic() + _PAUSE
@@ -152,15 +161,18 @@ class Reconciler(LeasedWorker):
         began = time.monotonic()
         provided = await provisioner.provide(wanted, progress=progress, halt=run.halt)
         self._metrics.worked(wanted.deployment.value, seconds=time.monotonic() - began)
-        if provided.reason and not run.halt.is_set():
+        if provided.reason and not run.halt.forbids:
             await progress.error(provided.reason)
         return provided
 
-    async def _tell(self, rows: Sequence[ProvisionRow], end: Callable[[ProvisionRow], RunEnd], *, key: str) -> None:
+    async def _tell(self, rows: Sequence[ProvisionRow], end: Callable[[ProvisionRow], RunEnd], *, run: _Run) -> None:
         """Not for a key that another member may work for."""
         for row in rows:
-            if not self._is_ours(key):
-                _log.warning("the infrastructure %r belongs to another process now; the end of a run is not told", key)
+            if run.halt.forbids:
+                _log.warning(
+                    "the infrastructure %r belongs to another process now; the end of a run is not told",
+                    row.summary.infrastructure_key,
+                )
                 return
             outcome = await self._handlers.end_run(row.event_id, row.run, end=end(row), invocation=Invocation.by("system"))
             if outcome.position is not None and outcome.aggregate.state in ENDED:

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
+from api.http.auth import OPEN
+from api.http.errors import Unauthenticated
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE
@@ -24,11 +26,15 @@ from domain.provision.row import ProvisionRow
 from domain.provision.values import UP, ProvisionState
 from projections.media_event.queries import EventQueries
 from projections.provision.queries import ProvisionQueries
+from workers.provisioning.callbacks import ServiceCallbacks
 
 routes = Router("/provision", tag="Provisioning", surface=MEDIA)
 
 
 _NO_PROFILE: Final = {409: "The Event is not provisioned, and has no infrastructure profile"}
+
+
+_SIGNATURE: Final = (b"webhook-id", b"webhook-timestamp", b"webhook-signature")
 
 
 class ProvisionQuery(Wire):
@@ -38,6 +44,12 @@ class ProvisionQuery(Wire):
         default=None,
         description="Whether resources that exist may be changed; absent: as the infrastructure profile says, else false.",
     )
+
+
+class Callback(Wire):
+    """What a service says of its work. It is asked whatever that is."""
+
+    run: int | None = Field(default=None, description="The number that it has ended, or works for.")
 
 
 async def provision_written(request: Request, outcome: Outcome[ProvisionAggregate]) -> Response:
@@ -101,3 +113,27 @@ async def get_provision_resources(
         event_id=event_id, state=state, state_string=state.name, infrastructure_key=key, resources=resources
     )
     return Response(200, body)
+
+
+@routes.post(
+    "/callback/{template}/{infrastructure}",
+    OPEN,
+    status=202,
+    absent=None,
+    if_match=False,
+    documented=False,
+    errors={401: "The service has not signed it", 503: "The database cannot be reached"},
+)
+async def hurry_provisioning(
+    request: Request, template: str, infrastructure: str, body: Callback, callbacks: ServiceCallbacks
+) -> Response:
+    """A service that provisions has something to tell: it is asked earlier. For services, which sign it."""
+    given = {
+        name: request.headers.get(f"webhook-{name}".encode(), b"").decode("latin-1") for name in ("id", "timestamp", "signature")
+    }
+    message, timestamp, signature = given.values()
+    if not await callbacks.take(
+        template, infrastructure, message=message, timestamp=timestamp, signature=signature, body=request.body
+    ):
+        raise Unauthenticated("The callback is not signed by the service.")
+    return Response(202, {})

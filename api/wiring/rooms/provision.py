@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from api.wiring.container import Providers, Services
+from api.wiring.container import Providers, Services, Surroundings
 from api.wiring.room import Room, WorkerRole
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
@@ -25,10 +25,12 @@ from projections.provision.view import PROVISION_VIEW
 from projections.records.queries import RecordQueries
 from projections.vault.signing_secrets import new_signing_secret
 from projections.vault.vault import Vault
+from workers.provisioning.callbacks import ServiceCallbacks
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from workers.adapters.provisioners.service import ServiceProvisioner
     from workers.ports import Outbound, Provisioner
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
@@ -44,6 +46,7 @@ def _routes() -> Sequence[Router]:
 def _services(services: Services) -> Providers:
     get = services.get
     return {
+        ServiceCallbacks: lambda: _callbacks(get(Database), services.surroundings),
         ProvisionQueries: lambda: ProvisionQueries(get(Database)),
         ProvisionHandlers: lambda: handlers_of(
             get(CommandExecutor),
@@ -54,6 +57,14 @@ def _services(services: Services) -> Providers:
             clock=services.surroundings.clock,
         ),
     }
+
+
+def _callbacks(database: Database, surroundings: Surroundings) -> ServiceCallbacks:
+    from workers.adapters.provisioners.service_file import ServiceFiles
+
+    templates = surroundings.templates
+    signing_key = ServiceFiles(templates, root=templates).signing_key if templates is not None else lambda _: b""
+    return ServiceCallbacks(database, signing_key, clock=surroundings.clock)
 
 
 def handlers_of(
@@ -72,17 +83,20 @@ def provision_handlers(context: WorkerContext) -> ProvisionHandlers:
     )
 
 
-def provisioners(terraform: Path | None, *, outbound: Outbound, home: Path) -> Mapping[Deployment, Provisioner]:
-    """Of this machine."""
+def service_provisioner(outbound: Outbound, *, home: Path) -> ServiceProvisioner:
     from workers.adapters.provisioners.service import ServiceProvisioner
     from workers.adapters.provisioners.service_file import ServiceFiles
+
+    return ServiceProvisioner(outbound, ServiceFiles(home / "templates", root=home / "provision"))
+
+
+def provisioners(terraform: Path | None, service: ServiceProvisioner, *, home: Path) -> Mapping[Deployment, Provisioner]:
+    """Of this machine."""
     from workers.adapters.provisioners.static import StaticProvisioner
     from workers.adapters.provisioners.templates import TemplateProvisioner
     from workers.adapters.provisioners.terraform import TerraformProvisioner
 
-    templates, root = home / "templates", home / "provision"
-    modules = TerraformProvisioner(terraform, templates=templates, root=root)
-    service = ServiceProvisioner(outbound, ServiceFiles(templates, root=root))
+    modules = TerraformProvisioner(terraform, templates=home / "templates", root=home / "provision")
     return {Deployment.STATIC: StaticProvisioner(), Deployment.TEMPLATE: TemplateProvisioner(modules, service)}
 
 
@@ -98,21 +112,22 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
     from workers.kernel.wakeups import WakeupHub
+    from workers.provisioning.callbacks import CallbackListener
     from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
 
     hub = WakeupHub(context.signal(frozenset({ProvisionInfo.KIND})))
-    handlers = provision_handlers(context)
+    handlers, service = provision_handlers(context), service_provisioner(context.outbound, home=context.home)
     reconciler = Reconciler(
         ProvisionQueries(context.database),
         handlers,
-        provisioners=provisioners(context.terraform, outbound=context.outbound, home=context.home),
+        provisioners=provisioners(context.terraform, service, home=context.home),
         logbook=context.logbook,
         metrics=context.metrics.provisions,
         leases=ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False),
         waker=hub.waker(),
         at_once=_AT_ONCE,
     )
-    return [hub, reconciler, *_endings(context, handlers)]
+    return [hub, reconciler, CallbackListener(context.database, service.hurry), *_endings(context, handlers)]
 
 
 def _endings(context: WorkerContext, handlers: ProvisionHandlers) -> Sequence[Worker]:

@@ -122,8 +122,7 @@ class OnDisk:
 
     async def reached(self, key: str, *, up: str) -> None:
         async def ask() -> bool:
-            told = self._site.workdir_of(key).path / ".apply.out"
-            return told.exists() and f'host[\\"{up}\\"]: Creation complete' in told.read_text()
+            return f'host[\\"{up}\\"]: Creation complete' in self._site.told(key)
 
         await once(ask)
 

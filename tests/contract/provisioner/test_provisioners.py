@@ -7,9 +7,9 @@ import asyncio
 from domain.provision.desired import Provided
 from tests.contract.provisioner.stages import Stage
 from tests.workers.provisioning.site import A, B, Notes, names
-from workers.ports import Provisioner
+from workers.ports import Halt, Provisioner
 
-NEVER = asyncio.Event()
+NEVER = Halt()
 LARGE = {**A, "size": "large"}
 
 
@@ -64,7 +64,7 @@ async def test_what_does_not_come_up_comes_up_later_and_what_does_not_go_is_left
 
 async def halted(making: Stage, key: str) -> Provided:
     """A run in the middle: `a` is up, `b` is not."""
-    halt = asyncio.Event()
+    halt = Halt()
     making.world.held("b")
     running = asyncio.create_task(making.provisioner.provide(making.desired(key, A, B), progress=Notes(), halt=halt))
     await making.world.reached(key, up="a")

@@ -14,6 +14,7 @@ from aiohttp import web
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import Deployment
 from tests.workers.provisioning.memory_provisioner import MemoryProvisioner
+from workers.ports import Halt
 
 KEY = "the-key-of-the-service"
 SECRET = "whsec_c2lnbmVkIGJ5IHRoZSBzZXJ2aWNl"
@@ -31,7 +32,7 @@ class Order:
 
     number: int
     body: dict[str, Any]
-    halt: asyncio.Event = field(default_factory=asyncio.Event)
+    halt: Halt = field(default_factory=Halt)
     task: asyncio.Task[Provided] | None = None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import name_of
-from workers.ports import ProvisionProgress
+from workers.ports import Halt, ProvisionProgress
 
 
 class MemoryProvisioner:
@@ -29,7 +29,7 @@ class MemoryProvisioner:
         self.changed: Counter[tuple[str, str]] = Counter()
         self._under_way: set[str] = set()
 
-    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         self.runs[desired.key] += 1
         self.overlaps += desired.key in self._under_way
         self._under_way.add(desired.key)
@@ -44,7 +44,7 @@ class MemoryProvisioner:
         changed = [f"~ {name_of(one)}" for one in desired.resources if desired.allow_updates and up.get(name_of(one), one) != one]
         return "\n".join([*made, *changed, *(f"- {name}" for name in sorted(up.keys() - desired.names))])
 
-    async def _provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+    async def _provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         up, failed = self.up[desired.key], []
         for resource in desired.resources:
             name = name_of(resource)

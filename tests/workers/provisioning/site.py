@@ -3,7 +3,6 @@ there, so that all is counted from the outside."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,6 +12,7 @@ from domain.provision.values import Deployment
 from tests.workers.jobs.engine import once
 from workers.adapters.provisioners.terraform import TerraformLimits, TerraformProvisioner
 from workers.adapters.provisioners.workdir import Workdir
+from workers.ports import Halt
 
 A, B = {"name": "a", "type": "origin"}, {"name": "b", "type": "encoder"}
 
@@ -71,7 +71,7 @@ class Site:
             (self.templates / "default" / "main.tf").write_text(TEMPLATE)
         self.key = key or str(uuid4())
         self.notes = Notes()
-        self.halt = asyncio.Event()
+        self.halt = Halt()
         self.provisioner = self.another(terraform)
 
     def another(self, terraform: str, *, work: Path | None = None, **limits: Any) -> TerraformProvisioner:
@@ -107,6 +107,10 @@ class Site:
 
     def up_of(self, key: str) -> list[str]:
         return sorted(path.name.removeprefix(f"up-{key}-") for path in self.there.glob(f"up-{key}-*"))
+
+    def told(self, key: str) -> str:
+        """What Terraform has written in the apply under way."""
+        return "".join(path.read_text() for path in self.workdir_of(key).path.glob(".apply.*.out"))
 
     def mark(self, name: str) -> Path:
         path = self.there / name

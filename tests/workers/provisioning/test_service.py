@@ -23,6 +23,7 @@ from tests.workers.provisioning.site import A, B, Notes, names
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.provisioners.service import MOST, ServiceProvisioner
 from workers.adapters.provisioners.service_file import ServiceFiles
+from workers.ports import Halt
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -47,7 +48,7 @@ class Site:
         self.number += 1
         wanted = self._desired(resources, number=number or self.number, template=template)
         async with asyncio.timeout(60):
-            return await self._provisioner.provide(wanted, progress=self.notes, halt=asyncio.Event())
+            return await self._provisioner.provide(wanted, progress=self.notes, halt=Halt())
 
     async def plan(self, *resources: dict[str, Any]) -> str:
         return await self._provisioner.plan(self._desired(resources, number=0, template="aws"))

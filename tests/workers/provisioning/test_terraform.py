@@ -85,7 +85,7 @@ async def dead_worker(site: Site) -> int:
     await site.started("b")
 
     async def a_is_complete() -> bool:
-        return 'host[\\"a\\"]: Creation complete' in (site.workdir.path / ".apply.out").read_text()
+        return 'host[\\"a\\"]: Creation complete' in site.told(site.key)
 
     await once(a_is_complete)
     worker.send_signal(signal.SIGKILL)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, StrictInt, StrictStr
@@ -21,8 +20,8 @@ from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, checked
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import name_of
-from workers.adapters.provisioners.service_file import Service, ServiceFiles, ServiceUnusable
-from workers.ports import Outbound, OutboundFailed, OutboundRefused, ProvisionProgress, Reply
+from workers.adapters.provisioners.service_file import Service, ServiceFiles, ServiceUnusable, name_of_key
+from workers.ports import Halt, Outbound, OutboundFailed, OutboundRefused, ProvisionProgress, Reply
 
 MOST: Final = 4 << 20
 """Bytes of an answer."""
@@ -33,6 +32,8 @@ _LATER: Final = (408, 425, 429)
 _LONGEST: Final = 500
 _MOST_TOLD: Final = 200
 _UNSENT: Final = ("dns", "connect", "tls", "local")
+_LEAST: Final = 0.2
+"""Seconds between two questions, however often the service calls back."""
 _INTERRUPTED: Final = "it was interrupted"
 
 T = TypeVar("T")
@@ -86,20 +87,27 @@ class ServiceProvisioner:
         self._outbound = outbound
         self._files = files
         self._limits = limits or ServiceLimits()
+        self._waiting: dict[str, asyncio.Event] = {}
+
+    def hurry(self, infrastructure: str) -> None:
+        """The service says that something has changed: ask it soon."""
+        if (waiting := self._waiting.get(infrastructure)) is not None:
+            waiting.set()
 
     def serves(self, desired: Desired) -> bool:
         """Whether the template of this is a service, or was one when it was made."""
         return self._files.is_service(desired.template) or self._files.was_asked(desired.key)
 
-    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         asked_before = self._files.was_asked(desired.key)
         if not desired.resources and not asked_before and not self._files.is_service(desired.template):
             return Provided()
         try:
             service = self._files.service(desired.template)
             self._files.note(desired.key)
-            run = _Run(desired, _Remote(self._outbound, service, limits=self._limits), progress=progress, halt=halt)
-            provided = await run.provide(self._limits)
+            hurried = self._waiting.setdefault(name_of_key(desired.key), asyncio.Event())
+            remote = _Remote(self._outbound, service, limits=self._limits)
+            provided = await _Run(desired, remote, progress=progress, halt=halt, hurried=hurried).provide(self._limits)
         except (_Failed, ServiceUnusable) as failure:
             nothing = not asked_before and (isinstance(failure, ServiceUnusable) or failure.unsent)
             provided = Provided(left=not nothing, exists=not nothing, reason=str(failure))
@@ -107,6 +115,8 @@ class ServiceProvisioner:
             provided = Provided(
                 left=True, exists=True, reason=f"the workdir cannot be used: {fault.strerror or type(fault).__name__}"
             )
+        finally:
+            self._waiting.pop(name_of_key(desired.key), None)
         if not provided.exists:
             with suppress(OSError):
                 self._files.forget(desired.key)
@@ -128,11 +138,14 @@ class ServiceProvisioner:
 class _Run:
     """One call for one key."""
 
-    def __init__(self, desired: Desired, remote: _Remote, *, progress: ProvisionProgress, halt: asyncio.Event) -> None:
+    def __init__(
+        self, desired: Desired, remote: _Remote, *, progress: ProvisionProgress, halt: Halt, hurried: asyncio.Event
+    ) -> None:
         self._desired = desired
         self._remote = remote
         self._progress = progress
         self._halt = halt
+        self._hurried = hurried
         self._path = _path(desired)
         self._last: Answer | None = None
         self._told: dict[str, None] = {}
@@ -148,7 +161,7 @@ class _Run:
                     raise _Failed(f"the service {self._remote.name!r} did not end within {limits.run:g} s")
                 if answer is None:
                     await self._order()
-                await self._rest(limits.poll)
+                await self._next(limits.poll)
         except _Halted:
             return self._provided(_INTERRUPTED)
         except _Failed as failure:
@@ -169,7 +182,7 @@ class _Run:
             "allowUpdates": desired.allow_updates,
             "settings": dict(desired.settings),
             "resources": list(desired.resources),
-            **self._remote.callback,
+            **self._remote.callback(self._path),
         }
         await self._asked("PUT", body=json.dumps(body).encode())
 
@@ -199,7 +212,7 @@ class _Run:
         """Tries again what may pass. A halt is followed between two requests, each of which has its limit."""
         limits, since, pause = self._remote.limits, time.monotonic(), self._remote.limits.poll
         unsent = True
-        while not self._halt.is_set():
+        while not self._halt.forbids:
             try:
                 return await ask()
             except _Trouble as trouble:
@@ -211,6 +224,17 @@ class _Run:
                 await self._rest(min(pause, limits.pause, limits.patience - seconds))
                 pause *= 2
         raise _Halted
+
+    async def _next(self, seconds: float) -> None:
+        """Until the next question: earlier where the service has called back, but not at once."""
+        least = min(seconds / 10, _LEAST)
+        await self._rest(least)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds - least):
+                await self._hurried.wait()
+        self._hurried.clear()
+        if self._halt.is_set():
+            raise _Halted
 
     async def _rest(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -252,9 +276,8 @@ class _Remote:
         self.limits = limits
         self.name = service.name
 
-    @property
-    def callback(self) -> Mapping[str, str]:
-        return {"callbackUrl": self._service.callback_url} if self._service.callback_url else {}
+    def callback(self, path: str) -> Mapping[str, str]:
+        return {"callbackUrl": self._service.callback_url.rstrip("/") + path} if self._service.callback_url else {}
 
     async def asked(self, method: str, path: str, *, number: int, body: bytes = b"", fine: tuple[int, ...] = ()) -> Reply:
         """Raises `_Trouble` and `_Failed`."""
@@ -314,4 +337,4 @@ class _Remote:
 
 
 def _path(desired: Desired) -> str:
-    return f"/{sha256(desired.key.encode()).hexdigest()[:32]}"
+    return f"/{name_of_key(desired.key)}"

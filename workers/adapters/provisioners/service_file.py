@@ -18,6 +18,11 @@ NAME: Final = "service.json"
 _SHORTEST: Final = 4
 
 
+def name_of_key(infrastructure_key: str) -> str:
+    """What the infrastructure of a key is called in paths."""
+    return sha256(infrastructure_key.encode()).hexdigest()[:32]
+
+
 class ServiceUnusable(Exception):
     """The file is not installed, or not valid. One sentence without secrets."""
 
@@ -68,6 +73,13 @@ class ServiceFiles:
             raise ServiceUnusable(f"the file of the service {template!r} is not valid: {said}") from None
         return service.model_copy(update={"name": template})
 
+    def signing_key(self, template: str) -> bytes:
+        """Empty where the service does not sign."""
+        try:
+            return self.service(template).signing_key
+        except (ServiceUnusable, OSError):
+            return b""
+
     def was_asked(self, key: str) -> bool:
         return self._note(key).exists()
 
@@ -80,4 +92,4 @@ class ServiceFiles:
         self._note(key).unlink(missing_ok=True)
 
     def _note(self, key: str) -> Path:
-        return self._root / f"{sha256(key.encode()).hexdigest()[:32]}.service"
+        return self._root / f"{name_of_key(key)}.service"

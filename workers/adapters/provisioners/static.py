@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import name_of
-from workers.ports import ProvisionProgress
+from workers.ports import Halt, ProvisionProgress
 
 
 class StaticProvisioner:
-    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         return Provided(resources=list(desired.resources), exists=bool(desired.resources))
 
     async def plan(self, desired: Desired) -> str:

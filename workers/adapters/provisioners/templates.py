@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from domain.provision.desired import Desired, Provided
 from workers.adapters.provisioners.service import ServiceProvisioner
 from workers.adapters.provisioners.terraform import TerraformProvisioner
-from workers.ports import ProvisionProgress
+from workers.ports import Halt, ProvisionProgress
 
 
 class TemplateProvisioner:
@@ -17,7 +15,7 @@ class TemplateProvisioner:
         self._terraform = terraform
         self._service = service
 
-    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         return await self._chosen(desired).provide(desired, progress=progress, halt=halt)
 
     async def plan(self, desired: Desired) -> str:

@@ -12,19 +12,19 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, Told, changes, lock_in
-from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, Workdir
-from workers.ports import ProvisionProgress
+from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, OnLine, Running, Workdir
+from workers.ports import Halt, ProvisionProgress
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 _PREFIX: Final = "TF_VAR_"
@@ -72,7 +72,7 @@ class TerraformProvisioner:
         self._root = root
         self._limits = limits or TerraformLimits()
 
-    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: asyncio.Event) -> Provided:
+    async def provide(self, desired: Desired, *, progress: ProvisionProgress, halt: Halt) -> Provided:
         workdir = Workdir(self._root, desired.key)
         try:
             return await _Run(self, desired, workdir=workdir, progress=progress, halt=halt).provide()
@@ -87,7 +87,7 @@ class TerraformProvisioner:
         aside = Workdir(self._root, desired.key, copy=f".plan-{uuid4()}")
         try:
             await asyncio.to_thread(Workdir(self._root, desired.key).copy_to, aside)
-            run = _Run(self, desired, workdir=aside, progress=told, halt=asyncio.Event())
+            run = _Run(self, desired, workdir=aside, progress=told, halt=Halt())
             planned = await run.plan()
         except _Failed as failure:
             return f"it would fail: {failure}"
@@ -137,7 +137,7 @@ class _Run:
         *,
         workdir: Workdir,
         progress: ProvisionProgress,
-        halt: asyncio.Event,
+        halt: Halt,
     ) -> None:
         self._terraform = terraform
         self._desired = desired
@@ -206,10 +206,10 @@ class _Run:
                 await self._progress.info("waiting for the end of a run that an earlier worker has begun")
                 if self._workdir.purpose != self._purpose:
                     await self._interrupt(holder)
-            if self._halt.is_set():
+            if self._halt.forbids:
                 return False
             await asyncio.sleep(_POLL)
-        return not self._halt.is_set()
+        return not self._halt.forbids
 
     async def _interrupt(self, process: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -262,29 +262,22 @@ class _Run:
         if message:
             await self._progress.info(self._plain(message))
 
-    async def _call(self, *arguments: str, on_line: Callable[[str], Any] | None = None, halt: asyncio.Event | None = None) -> str:
+    async def _call(self, *arguments: str, on_line: OnLine | None = None, halt: asyncio.Event | None = None) -> str:
         """What it wrote. Raises `_Failed`."""
-        name, limits, told = arguments[0], self._terraform.limits, self._told
-        if halt is None and self._halt.is_set():
-            raise _Failed(_INTERRUPTED)
-        running = await self._workdir.run(
-            [self._program, *arguments], environment=self._environment, name=name, on_line=on_line, until=halt or self._halt
-        )
-        status = await running.ended(seconds=limits.run, grace=limits.grace)
-        output = (self._workdir.path / f".{name}.out").read_text(errors="replace")
+        name, told = arguments[0], self._told
+        running, status = await self._ended(arguments, on_line=on_line, halt=halt)
+        output, wrong = running.output()
         if status == 0:
             return output
         if running.killed:
             lost = ", ".join(told.under_way) or "nothing that it told of"
             raise _Failed(f"terraform {name} was killed, since it did not end; in flight were: {lost}"[:_LONGEST])
-        if status == BUSY:
-            raise _Failed("another process works in the workdir")
         if self._halt.is_set() and halt is None:
             raise _Failed(_INTERRUPTED)
         if on_line is None:
             for line in output.splitlines():
                 told.line(line)
-        errors = told.errors or [(self._workdir.path / f".{name}.err").read_text(errors="replace").strip() or output.strip()]
+        errors = told.errors or [wrong.strip() or output.strip()]
         if (lock := lock_in("\n".join(errors))) is not None:
             raise _Failed(self._plain(f"{lock}; if no Terraform works there any more: {self._unlocking(lock)}"))
         raise _Failed(self._plain(f"terraform {name} failed: {'; '.join(errors)}"))
@@ -292,6 +285,26 @@ class _Run:
     def _unlocking(self, lock: Lock) -> str:
         """The command of the operator, who alone knows it. We never unlock by force."""
         return f"terraform -chdir=HOME/provision/{self._workdir.path.name} force-unlock {lock.id}"
+
+    async def _ended(self, arguments: Sequence[str], *, on_line: OnLine | None, halt: asyncio.Event | None) -> tuple[Running, int]:
+        """A program that has ended, and its status. An earlier worker may use the workdir for as long as it does not know of its
+        successor."""
+        limits = self._terraform.limits
+        while True:
+            if halt is None and self._halt.forbids:
+                raise _Failed(_INTERRUPTED)
+            running = await self._workdir.run(
+                [self._program, *arguments],
+                environment=self._environment,
+                name=arguments[0],
+                on_line=on_line,
+                until=halt or self._halt,
+            )
+            status = await running.ended(seconds=limits.run, grace=limits.grace)
+            if status != BUSY:
+                return running, status
+            running.output()
+            await asyncio.sleep(_POLL)
 
     def _plain(self, text: str) -> str:
         """Without the operator's credentials."""

@@ -16,6 +16,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from projections.kernel.background_task import start_task
 from projections.kernel.sizes import MIB
@@ -49,6 +50,8 @@ class Workdir:
         """With the files of the template as they are now; None: as they were."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.path / ".key").write_text(self._key)
+        for left in (*self.path.glob(".*.out"), *self.path.glob(".*.err")):
+            left.unlink(missing_ok=True)
         if template is None:
             return
         wanted = {path.name for path in template.iterdir()}
@@ -136,8 +139,8 @@ class Workdir:
         on_line: OnLine | None = None,
     ) -> Running:
         """Start a program. Its output goes to files: it goes on, and ends well, where this process does not."""
-        out = self.path / f".{name}.out"
-        with out.open("wb") as output, (self.path / f".{name}.err").open("wb") as errors:
+        out = self.path / f".{name}.{uuid4().hex[:8]}.out"  # another process may begin the same
+        with out.open("wb") as output, out.with_suffix(".err").open("wb") as errors:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", str(_LAUNCH), str(self._lock), *arguments),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -188,6 +191,14 @@ class Running:
                     os.killpg(self._process.pid, signal.SIGKILL)
         await self._follow()
         return waiting.result()
+
+    def output(self) -> tuple[str, str]:
+        """What it wrote, and its errors. Once: both files are gone then."""
+        texts = []
+        for path in (self._out, self._out.with_suffix(".err")):
+            texts.append(path.read_text(errors="replace"))
+            path.unlink()
+        return texts[0], texts[1]
 
     async def _follow(self) -> None:
         """The lines since the last time."""
