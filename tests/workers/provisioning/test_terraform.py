@@ -13,6 +13,7 @@ import pytest
 from tests.programs import program
 from tests.workers.jobs.engine import once
 from tests.workers.provisioning.site import TEMPLATE, A, B, Site, names
+from workers.ports import Halt
 
 
 @pytest.fixture
@@ -63,6 +64,20 @@ async def test_a_program_that_does_not_end_is_killed_and_what_was_in_flight_told
     found = await provisioner.provide(site.desired(A), progress=site.notes, halt=site.halt)
     assert 'in flight were: terraform_data.host["a"]' in found.reason
     assert site.workdir.holder() is None
+
+
+async def test_a_worker_that_has_lost_its_lease_begins_nothing(site: Site) -> None:
+    site.halt = Halt(lambda: False)
+    found = await site.provide(A)
+    assert (found.reason, site.up) == ("it was interrupted", [])
+    assert not (site.workdir.path / ".terraform").exists()
+
+
+async def test_a_disk_without_space_is_told_before_anything_is_made(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.adapters.provisioners.terraform.NONE_LEFT", 1 << 62)
+    found = await site.provide(A)
+    assert "the disk of the workdirs is full" in found.reason
+    assert site.up == []
 
 
 _WORKER = """
