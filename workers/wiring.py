@@ -26,6 +26,8 @@ from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import BucketAddress, DownloadLimits, Outbound
+from workers.syndication.trial import no_targets
+from workers.target_ports import Targets
 
 if TYPE_CHECKING:
     from workers.kernel.forked import ForkServer
@@ -93,6 +95,8 @@ class WorkerContext:
     """Under which callers reach the API."""
     version: str
     media_bucket: BucketAddress | None = None
+    targets: Targets = no_targets
+    """What destinations are reached with."""
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
     step_server: ForkServer | None = None

@@ -8,6 +8,7 @@ from domain.job.handlers import JobHandlers
 from domain.job.owners import OwnersOfRooms
 from domain.kernel.clock import Clock
 from domain.media_event.vod_jobs import VodJobOwners
+from domain.publication.handlers import PublicationJobOwners
 from projections.job.numbers import JobNumbers
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
@@ -31,5 +32,5 @@ def job_handlers(
         workflows=installed(),
         vault=vault,
         callbacks=JobCallbacks(vault, events, records, clock=clock, new_signing_secret=new_signing_secret),
-        owners=OwnersOfRooms(VodJobOwners(events, records, clock=clock), AssetJobOwners()),
+        owners=OwnersOfRooms(VodJobOwners(events, records, clock=clock), AssetJobOwners(), PublicationJobOwners()),
     )

@@ -21,6 +21,7 @@ from api.wiring.rooms.log_store import LOG_STORE
 from api.wiring.rooms.operations import OPERATIONS
 from api.wiring.rooms.origin import ORIGIN
 from api.wiring.rooms.provision import PROVISION
+from api.wiring.rooms.publication import PUBLICATION
 from api.wiring.rooms.published import PUBLISHED
 from api.wiring.rooms.publishing_points import PUBLISHING_POINTS
 from api.wiring.rooms.records import RECORDS
@@ -39,6 +40,7 @@ ROOMS: tuple[Room, ...] = (
     PROVISION,
     ASSET,
     DESTINATION,
+    PUBLICATION,
     WEBHOOK,
     CLIENT,
     CONTENT_KEY,

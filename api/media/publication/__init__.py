@@ -1,0 +1,1 @@
+"""Publications: contents at destinations."""

@@ -1,0 +1,63 @@
+"""Publications as responses show them: with the details of their targets, and when their callbacks were last called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from api.media.publication.responses import MediaPublication
+from domain.kernel.errors import Malformed
+from domain.publication.aggregate import Publication
+from domain.publication.ports import PublishedContents, TargetCall
+from domain.publication.row import PublicationRow
+from domain.records.kinds.destination import Destination
+from projections.publication.queries import PublicationQueries
+from projections.records.history import RecordHistory
+
+M = TypeVar("M", bound=MediaPublication)
+MOST_ASKED: Final = 100
+"""Publications whose targets one request asks."""
+_AT_ONCE: Final = 8
+_SECONDS: Final = 15.0
+"""How long all of these questions may take together; what has not answered by then has no details."""
+
+
+class PublicationPresenter:
+    """Presents publications as of the present or as of any position of the log."""
+
+    def __init__(self, publications: PublicationQueries, contents: PublishedContents, *, history: RecordHistory) -> None:
+        self._publications = publications
+        self._contents = contents
+        self._history = history
+
+    async def shown(self, model: type[M], rows: Sequence[PublicationRow], *, query_target: bool = False) -> list[M]:
+        """With `query_target` the details are those that the targets give now."""
+        triggered = await self._publications.last_triggered(rows)
+        details = await self._asked(rows) if query_target else [row.details for row in rows]
+        return [model.of(row, triggered, found) for row, found in zip(rows, details, strict=True)]
+
+    async def of_roots(self, model: type[M], roots: Sequence[Publication], *, as_of: int | None = None) -> list[M]:
+        """Publications as a write has left them."""
+        links = [(Destination.KIND, str(root.destination_id)) for root in roots]
+        found = await self._history.at(as_of).shown(links)
+        names = [found[link].details.name if link in found else "" for link in links]
+        return await self.shown(
+            model, [PublicationRow.of(root, destination_name=name) for root, name in zip(roots, names, strict=True)]
+        )
+
+    async def _asked(self, rows: Sequence[PublicationRow]) -> list[Mapping[str, Any] | None]:
+        if len(rows) > MOST_ASKED:
+            raise Malformed.at("queryTarget", f"asks at most {MOST_ASKED} targets; take a smaller pageSize")
+        seats = asyncio.Semaphore(_AT_ONCE)
+        details: list[Mapping[str, Any] | None] = [None] * len(rows)
+
+        async def ask(index: int, row: PublicationRow) -> None:
+            async with seats:
+                details[index] = (await self._contents.ask(TargetCall.QUERY, row)).details
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SECONDS):
+                await asyncio.gather(*(ask(index, row) for index, row in enumerate(rows)))
+        return details

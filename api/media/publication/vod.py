@@ -1,0 +1,164 @@
+"""The VOD publications API: docs/reference/api/publications.md."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ, WRITE
+from api.kernel.pages import page_body
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.publication.presenter import PublicationPresenter
+from api.media.publication.requests import (
+    ContentQuery,
+    DeletePairQuery,
+    OneQuery,
+    PairQuery,
+    PairRequest,
+    PublicationsQuery,
+    PublishContentsRequest,
+    TransactionQuery,
+    UpdatePublicationRequest,
+)
+from api.media.publication.responses import DeletedCount, OperationResult, VodPublication, VodPublicationPage
+from domain.kernel.errors import FieldError, Malformed, NotFound
+from domain.kernel.ports import Outcome
+from domain.publication.aggregate import Publication
+from domain.publication.handlers import PublicationHandlers
+from domain.publication.row import PublicationRow
+from domain.publication.values import PublicationKind
+from projections.publication.queries import PublicationQueries
+
+routes = Router("/vodpublications", tag="VOD publications", surface=MEDIA)
+
+MOST_IN_A_TRANSACTION = 1000
+_TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing was changed"}
+
+
+def found(row: PublicationRow | None, key: object) -> PublicationRow:
+    if row is None:
+        raise NotFound(Publication.KIND, str(key))
+    return row
+
+
+async def publication_written(request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter) -> Response:
+    shown = await presenter.of_roots(VodPublication, [outcome.aggregate], as_of=outcome.as_of or outcome.before)
+    return Response(200, shown[0], etag=outcome.aggregate.version)
+
+
+async def publications_created(request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter) -> Response:
+    roots = [outcome.aggregates[place] for place in outcome.result["places"]]
+    return Response(200, await presenter.of_roots(VodPublication, roots, as_of=outcome.as_of))
+
+
+@routes.post("/", WRITE, response_model=list[VodPublication], absent=404, if_match=False, respond=publications_created)
+async def create_vod_publications(
+    request: Request, body: PublishContentsRequest, handlers: PublicationHandlers
+) -> Outcome[Publication]:
+    """Publish contents at destinations: all of them, or none. Uploads run as jobs; the answer does not wait for them."""
+    return await handlers.create(body.wanted(), invocation=request.invocation)
+
+
+async def operation_done(request: Request, outcome: Outcome[Publication]) -> Response:
+    fault = outcome.result["fault"]
+    return Response(200, OperationResult.model_construct(description=fault or "Done.", is_successful=fault is None))
+
+
+@routes.put("/publish/", WRITE, response_model=OperationResult, absent=404, if_match=False, respond=operation_done)
+async def publish_vod_publication(
+    request: Request, query: PairQuery, handlers: PublicationHandlers, body: PairRequest | None = None
+) -> Outcome[Publication]:
+    """Have the target make a publication public. Not every target can."""
+    key, destination = _pair(query, body)
+    return await handlers.show(key, destination, published=True, invocation=request.invocation)
+
+
+@routes.put("/unpublish/", WRITE, response_model=OperationResult, absent=404, if_match=False, respond=operation_done)
+async def unpublish_vod_publication(
+    request: Request, query: PairQuery, handlers: PublicationHandlers, body: PairRequest | None = None
+) -> Outcome[Publication]:
+    """Have the target make a publication private. Not every target can."""
+    key, destination = _pair(query, body)
+    return await handlers.show(key, destination, published=False, invocation=request.invocation)
+
+
+@routes.put("/{id}", WRITE, response_model=VodPublication, respond=publication_written)
+async def update_vod_publication(
+    request: Request, id: UUID, body: UpdatePublicationRequest, handlers: PublicationHandlers
+) -> Outcome[Publication]:
+    """Change what is said of a publication. A completed one is changed at its target too, where that can be."""
+    return await handlers.amend(id, body.destination_id, text=body.publication_json, invocation=request.invocation)
+
+
+@routes.get("/", READ, response_model=VodPublicationPage)
+async def list_vod_publications(
+    request: Request, query: PublicationsQuery, publications: PublicationQueries, presenter: PublicationPresenter
+) -> Response:
+    """A page of VOD publications."""
+    page = await publications.page(query.listed(), query.window)
+    return Response(200, page_body(page, await presenter.shown(VodPublication, page.results, query_target=query.query_target)))
+
+
+@routes.get("/transactionId/{transactionId}", READ, response_model=list[VodPublication], absent=None)
+async def list_vod_publications_of_transaction(
+    request: Request,
+    transaction_id: UUID,
+    query: TransactionQuery,
+    publications: PublicationQueries,
+    presenter: PublicationPresenter,
+) -> Response:
+    """The VOD publications of one request. An unknown one has none."""
+    rows = await publications.listed(query.filter(transaction_id), limit=MOST_IN_A_TRANSACTION)
+    return Response(200, await presenter.shown(VodPublication, rows, query_target=query.query_target))
+
+
+@routes.get("/contentId/", READ, response_model=VodPublication, absent=404)
+async def get_vod_publication_of_content(
+    request: Request, query: ContentQuery, publications: PublicationQueries, presenter: PublicationPresenter
+) -> Response:
+    """The newest VOD publication of a content at a destination."""
+    row = found(await publications.newest(query.content_id, query.destination_id, kind=PublicationKind.VOD), query.content_id)
+    shown = await presenter.shown(VodPublication, [row], query_target=query.query_target)
+    return Response(200, shown[0], etag=row.version)
+
+
+@routes.get("/{id}", READ, response_model=VodPublication)
+async def get_vod_publication(
+    request: Request, id: UUID, query: OneQuery, publications: PublicationQueries, presenter: PublicationPresenter
+) -> Response:
+    """One VOD publication."""
+    row = found(await publications.find(id, destination_id=query.destination_id, kind=PublicationKind.VOD), id)
+    shown = await presenter.shown(VodPublication, [row], query_target=query.query_target)
+    return Response(200, shown[0], etag=row.version)
+
+
+async def publications_deleted(request: Request, outcome: Outcome[Any]) -> Response:
+    return Response(200, DeletedCount.model_construct(deleted_count=outcome.result["deleted"]))
+
+
+@routes.delete("/all/{contentId}", WRITE, response_model=DeletedCount, absent=None, if_match=False, respond=publications_deleted)
+async def delete_vod_publications_of_content(
+    request: Request, content_id: str, handlers: PublicationHandlers
+) -> Outcome[Publication]:
+    """Delete all VOD publications of a content. What is at their targets stays there."""
+    return await handlers.delete_of_content(content_id, invocation=request.invocation)
+
+
+@routes.delete("/{id}", WRITE, response_model=VodPublication, respond=publication_written, errors=_TARGET_DOWN)
+async def delete_vod_publication(
+    request: Request, id: UUID, query: DeletePairQuery, handlers: PublicationHandlers
+) -> Outcome[Publication]:
+    """Delete a publication; a running upload is broken off. The answer shows it as it last was."""
+    return await handlers.delete(id, query.destination_id, hard=query.hard_delete, invocation=request.invocation)
+
+
+def _pair(query: PairQuery, body: PairQuery | None) -> tuple[UUID, UUID]:
+    key = query.id or (body.id if body is not None else None)
+    destination = query.destination_id or (body.destination_id if body is not None else None)
+    if key is None or destination is None:
+        missing = [name for name, value in (("id", key), ("destinationId", destination)) if value is None]
+        raise Malformed(*(FieldError(name, "is required, in the query or in the body") for name in missing))
+    return key, destination

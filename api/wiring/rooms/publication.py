@@ -1,0 +1,161 @@
+"""Publications: contents at destinations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room, WorkerRole
+from domain.destination.handlers import DestinationHandlers
+from domain.job.handlers import JobHandlers
+from domain.kernel.clock import Clock
+from domain.kernel.ids import new_id
+from domain.publication.aggregate import Publication
+from domain.publication.handlers import PublicationHandlers
+from domain.records.handlers import RecordHandlers
+from domain.webhook.naming import CallbackNaming
+from projections.custom_property.queries import PropertyQueries
+from projections.kernel.database import Database
+from projections.log.executor import CommandExecutor
+from projections.media_event.queries import EventQueries
+from projections.publication.queries import PublicationQueries
+from projections.publication.view import PUBLICATION_VIEW
+from projections.records.history import RecordHistory
+from projections.records.queries import RecordQueries
+from projections.vault.signing_secrets import new_signing_secret
+from projections.vault.vault import Vault
+from workers.syndication.contents import TargetContents
+
+if TYPE_CHECKING:
+    from api.audit.past_states import Moment, Renderer
+    from api.http.router import Router
+    from workers.outcomes.owner_commands import OwnerCommand
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
+
+
+def _routes() -> Sequence[Router]:
+    from api.media.publication import media, vod
+
+    return (media.routes, media.plural, vod.routes)
+
+
+def _services(services: Services) -> Providers:
+    from api.media.publication.presenter import PublicationPresenter
+
+    get, around = services.get, services.surroundings
+    return {
+        PublicationQueries: lambda: PublicationQueries(get(Database)),
+        TargetContents: lambda: TargetContents(
+            around.targets, get(RecordQueries), destinations=get(DestinationHandlers), vault=get(Vault)
+        ),
+        PublicationPresenter: lambda: PublicationPresenter(
+            get(PublicationQueries), get(TargetContents), history=get(RecordHistory)
+        ),
+        PublicationHandlers: lambda: publication_handlers(
+            get(Database),
+            get(CommandExecutor),
+            records=get(RecordQueries),
+            jobs=get(JobHandlers),
+            vault=get(Vault),
+            contents=get(TargetContents),
+            clock=around.clock,
+        ),
+    }
+
+
+def publication_handlers(
+    database: Database,
+    executor: CommandExecutor,
+    *,
+    records: RecordQueries,
+    jobs: JobHandlers,
+    vault: Vault,
+    contents: TargetContents,
+    clock: Clock,
+) -> PublicationHandlers:
+    events = EventQueries(database)
+    return PublicationHandlers(
+        executor,
+        PublicationQueries(database),
+        records=records,
+        events=events,
+        jobs=jobs,
+        callbacks=CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret),
+        vault=vault,
+        contents=contents,
+    )
+
+
+def _past_states(services: Services) -> Mapping[str, Renderer]:
+    from api.media.publication.presenter import PublicationPresenter
+    from api.media.publication.responses import VodPublication
+
+    presenter = services.get(PublicationPresenter)
+
+    async def publication(root: Publication, moment: Moment) -> Any:
+        return (await presenter.of_roots(VodPublication, [root], as_of=moment.position))[0]
+
+    return {Publication.KIND: publication}
+
+
+def _owners() -> Mapping[str, OwnerCommand]:
+    from domain.publication.handlers import command_of
+
+    return {Publication.KIND: command_of}
+
+
+def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from api.wiring.job_handlers import job_handlers
+    from projections.consumers.leases import ShardLeases
+    from projections.effects.orders import Orders
+    from workers.kernel.consumer import Consumer
+    from workers.kernel.order_worker import OrderWorker
+    from workers.kernel.wakeups import Waker
+    from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
+    from workers.syndication.trial import TargetTrials
+
+    waker = Waker()
+    handler = SyndicationOrders(mapper=context.mapper, wake=waker.wake)
+    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
+    consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
+    history = RecordHistory(context.streams, context.records, properties=PropertyQueries(context.database))
+    destinations = DestinationHandlers(
+        context.executor,
+        context.records,
+        vault=context.vault,
+        trial=TargetTrials(context.targets, refused={}),
+        deletions=RecordHandlers(context.executor, history.at(None)),
+    )
+    jobs = job_handlers(
+        context.database,
+        context.executor,
+        streams=context.streams,
+        records=context.records,
+        vault=context.vault,
+        clock=context.clock,
+    )
+    contents = TargetContents(context.targets, context.records, destinations=destinations, vault=context.vault)
+    handlers = publication_handlers(
+        context.database,
+        context.executor,
+        records=context.records,
+        jobs=jobs,
+        vault=context.vault,
+        contents=contents,
+        clock=context.clock,
+    )
+    removals = Removals(handlers, context.streams, clock=context.clock, lease=context.lease)
+    return [consumer, OrderWorker(Orders(context.database, CONSUMER), removals.carry_out, waker=waker)]
+
+
+PUBLICATION = Room(
+    name="publication",
+    aggregates=(Publication,),
+    views=(PUBLICATION_VIEW,),
+    routes=_routes,
+    services=_services,
+    past_states=_past_states,
+    owners=_owners,
+    worker_roles=(WorkerRole("syndication", _syndication),),
+)

@@ -1,0 +1,223 @@
+"""Publication: a content at a destination, from the request to its removal."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar, Final, Self
+from uuid import UUID
+
+from domain.destination.targets import Target
+from domain.kernel.aggregate import NO_LINKS, NO_SECRETS, AggregateRoot
+from domain.kernel.errors import NotFound, PlanOutdated, Refused
+from domain.kernel.event import DomainEvent
+from domain.publication import events
+from domain.publication.values import RUNNING, PublicationKind, PublicationState, PublicationText
+
+_DESTINATION: Final = "destination"
+
+
+class Publication(AggregateRoot):
+    """`jobs` are all that may have published it, the last one is the present one; `followed` is the version of that which the
+    publication has followed. While it is running it links to its destination, which then cannot be deleted."""
+
+    KIND: ClassVar[str] = "publication"
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+
+    kind: PublicationKind
+    content_id: str
+    destination_id: UUID
+    target: Target
+    transaction_id: UUID
+    client: str
+    text: PublicationText
+    state: PublicationState
+
+    def begin(self) -> None:
+        self.jobs: tuple[int, ...] = ()
+        self.followed = 0
+        self.reason = ""
+        self.details: dict[str, Any] | None = None
+        self.published = False
+        self.withdrawn = False
+        self.target_left = False
+        self.started: datetime | None = None
+        self.completed: datetime | None = None
+
+    @property
+    def job(self) -> int | None:
+        return self.jobs[-1] if self.jobs else None
+
+    @property
+    def running_job(self) -> int | None:
+        """The job that is broken off when the publication is withdrawn."""
+        return self.job if self.state is PublicationState.Processing else None
+
+    # --- decisions
+
+    @classmethod
+    def schedule(
+        cls,
+        key: UUID,
+        *,
+        kind: PublicationKind,
+        content_id: str,
+        destination_id: UUID,
+        target: Target,
+        transaction_id: UUID,
+        client: str,
+        text: PublicationText,
+        at: datetime,
+    ) -> Self:
+        return cls._begin(
+            events.Scheduled,
+            key,
+            at,
+            kind=kind,
+            content_id=content_id,
+            destination_id=destination_id,
+            target=target,
+            transaction_id=transaction_id,
+            client=client,
+            text=text,
+        )
+
+    def process(self, job: int, *, at: datetime) -> None:
+        """A new job publishes it."""
+        self._trigger(events.Processed, at=at, job=job)
+
+    def complete(self, job: int, *, job_version: int, details: dict[str, Any], at: datetime) -> None:
+        if self._is_news(job, job_version) and self.state is not PublicationState.Completed:
+            self._trigger(events.Completed, at=at, job_version=job_version, details=details)
+
+    def fail(self, state: PublicationState, reason: str, *, at: datetime) -> None:
+        """Without a job, or against what its job has done: a destination that is not active, an update that the target refuses."""
+        if not self.withdrawn and (self.state, self.reason) != (state, reason):
+            self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=self.followed)
+
+    def fail_job(self, job: int, *, job_version: int, state: PublicationState, reason: str, at: datetime) -> None:
+        """A completed publication is at its target, whatever becomes of the job."""
+        if self._is_news(job, job_version) and self.state is PublicationState.Processing:
+            self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=job_version)
+
+    def resume(self, job: int, *, job_version: int, at: datetime) -> None:
+        """The present job goes on after its end."""
+        if self._is_news(job, job_version) and self.state is not PublicationState.Processing:
+            self._trigger(events.Processed, at=at, job=job, job_version=job_version)
+
+    def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+        """Another job repeats the present one, and is the present one from now on."""
+        if not self.withdrawn and rerun_of is not None and rerun_of == self.job:
+            self._trigger(events.Processed, at=at, job=job, job_version=job_version)
+
+    def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+        """A client has the job resumed, or repeated. Refuses what nobody would follow."""
+        if self.withdrawn or self.job != (job if rerun_of is None else rerun_of):
+            raise Refused("the publication of the job was deleted, or another job publishes it")
+        if rerun_of is None:
+            self.resume(job, job_version=job_version, at=at)
+        else:
+            self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
+
+    def show(self, published: bool, *, at: datetime) -> None:
+        """The target has made it public, or private."""
+        self._must_exist()
+        if published != self.published:
+            self._trigger(events.Published if published else events.Unpublished, at=at)
+
+    def amend(self, text: PublicationText, *, at: datetime) -> None:
+        self._must_exist()
+        if text != self.text:
+            self._trigger(events.Amended, at=at, text=text)
+
+    def withdraw(self, *, hard: bool, running_job: int | None, at: datetime) -> None:
+        """`running_job` is the job that is broken off in the same append. What it still brings to the target is removed later."""
+        self._must_exist()
+        if running_job != self.running_job:
+            raise PlanOutdated(self.KIND, self.key)
+        self._trigger(events.Withdrawn, at=at, hard=hard, target_left=hard and running_job is not None)
+
+    def clear_target(self, *, at: datetime) -> None:
+        if self.target_left:
+            self._trigger(events.TargetCleared, at=at)
+
+    def _must_exist(self) -> None:
+        if self.withdrawn:
+            raise NotFound(self.KIND, self.key)
+
+    def _is_news(self, job: int, job_version: int) -> bool:
+        """Whether the publication must follow its job: outcomes come in order, and each at least once."""
+        return not self.withdrawn and job == self.job and job_version > self.followed
+
+    # --- state
+
+    def _when_scheduled(self, event: events.Scheduled) -> None:
+        for name in ("kind", "content_id", "destination_id", "target", "transaction_id", "client", "text"):
+            setattr(self, name, getattr(event, name))
+        self.state = PublicationState.Processing if event.kind is PublicationKind.VOD else PublicationState.Scheduled
+
+    def _when_processed(self, event: events.Processed) -> None:
+        self.state, self.reason, self.followed = PublicationState.Processing, "", event.job_version
+        self.started, self.completed = event.timestamp, None
+        if event.job != self.job:
+            self.jobs = (*self.jobs, event.job)
+
+    def _when_completed(self, event: events.Completed) -> None:
+        self.state, self.reason, self.followed = PublicationState.Completed, "", event.job_version
+        self.details, self.completed = event.details, event.timestamp
+
+    def _when_failed(self, event: events.Failed) -> None:
+        self.state, self.reason, self.followed = event.state, event.reason, event.job_version
+
+    def _when_published(self, event: events.Published) -> None:
+        self.published = True
+
+    def _when_unpublished(self, event: events.Unpublished) -> None:
+        self.published = False
+
+    def _when_amended(self, event: events.Amended) -> None:
+        self.text = event.text
+
+    def _when_withdrawn(self, event: events.Withdrawn) -> None:
+        self.withdrawn, self.target_left = True, event.target_left
+
+    def _when_target_cleared(self, event: events.TargetCleared) -> None:
+        self.target_left = False
+
+    # --- references
+
+    def links(self) -> frozenset[str]:
+        holds = self.target_left if self.withdrawn else self.state in RUNNING
+        return frozenset({f"{_DESTINATION}:{self.destination_id}"}) if holds else NO_LINKS
+
+    def secrets(self) -> frozenset[UUID]:
+        if self.withdrawn and not self.target_left:
+            return NO_SECRETS
+        sealed = [callback.sealed_url for callback in self.text.callbacks if callback.sealed_url is not None]
+        return frozenset(ref.reference for ref in (*self.text.secrets.values(), *sealed))
+
+    # --- snapshots
+
+    def _kept(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            **{name: int(getattr(self, name)) for name in ("kind", "target", "state")},
+            **{name: str(getattr(self, name)) for name in ("destination_id", "transaction_id")},
+            **{name: (moment := getattr(self, name)) and moment.isoformat() for name in ("started", "completed")},
+            "text": self.text.model_dump(mode="json"),
+        }
+
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
+        for name in _PLAIN:
+            setattr(self, name, details[name])
+        self.jobs = tuple(self.jobs)
+        self.kind, self.target = PublicationKind(details["kind"]), Target(details["target"])
+        self.state = PublicationState(details["state"])
+        self.destination_id, self.transaction_id = UUID(details["destination_id"]), UUID(details["transaction_id"])
+        self.started, self.completed = (
+            moment and datetime.fromisoformat(moment) for moment in (details["started"], details["completed"])
+        )
+        self.text = PublicationText.model_validate(details["text"])
+
+
+_PLAIN: Final = ("content_id", "client", "jobs", "followed", "reason", "details", "published", "withdrawn", "target_left")
+events.Scheduled.AGGREGATE = Publication

@@ -1,0 +1,169 @@
+"""Commands of publications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from domain.destination.targets import Target
+from domain.kernel.command import Command
+from domain.kernel.encryption import EncryptedSecret
+from domain.kernel.errors import NotFound, PlanOutdated
+from domain.publication.aggregate import Publication
+from domain.publication.values import PublicationKind, PublicationState, PublicationText
+
+
+@dataclass(frozen=True)
+class _PublicationCommand(Command[Publication]):
+    key: UUID
+
+    def kind(self) -> type[Publication]:
+        return Publication
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulePublication(_PublicationCommand):
+    """`job` publishes it, and is accepted in the same append; without one it has failed with `fault` at once."""
+
+    publication: PublicationKind
+    content_id: str
+    destination_id: UUID
+    target: Target
+    transaction_id: UUID
+    client: str
+    text: PublicationText
+    job: int | None = None
+    fault: tuple[PublicationState, str] | None = None
+    sealed: Sequence[EncryptedSecret] = field(default=())
+
+    @property
+    def creates(self) -> bool:
+        return True
+
+    def decide(self, root: Publication | None, *, at: datetime) -> Publication:
+        if root is not None:  # a key is made once, so this is a repeat of the same command
+            return root
+        made = Publication.schedule(
+            self.key,
+            kind=self.publication,
+            content_id=self.content_id,
+            destination_id=self.destination_id,
+            target=self.target,
+            transaction_id=self.transaction_id,
+            client=self.client,
+            text=self.text,
+            at=at,
+        )
+        if self.job is not None:
+            made.process(self.job, at=at)
+        if self.fault is not None:
+            made.fail(*self.fault, at=at)
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletePublication(_PublicationCommand):
+    """The job has ended."""
+
+    job: int
+    job_version: int
+    details: dict[str, Any]
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.complete(self.job, job_version=self.job_version, details=self.details, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailPublicationJob(_PublicationCommand):
+    """The job has failed, or was broken off."""
+
+    job: int
+    job_version: int
+    state: PublicationState
+    reason: str
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.fail_job(self.job, job_version=self.job_version, state=self.state, reason=self.reason, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartPublication(_PublicationCommand):
+    """The job goes on after its end; with `rerun_of` it repeats that one."""
+
+    job: int
+    job_version: int
+    rerun_of: int | None = None
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        if self.rerun_of is None:
+            root.resume(self.job, job_version=self.job_version, at=at)
+        else:
+            root.rerun(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoOnWithPublication(_PublicationCommand):
+    """A client has the job resumed, or repeated by `job`: in the same append. `job_version` is that of the job afterwards."""
+
+    job: int
+    job_version: int
+    rerun_of: int | None = None
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.go_on(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+
+
+@dataclass(frozen=True)
+class ShowPublication(_PublicationCommand):
+    """The target has made it public, or private."""
+
+    published: bool
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.show(self.published, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmendPublication(_PublicationCommand):
+    """`still` is the text that it was made from. With `refusal` the target did not take it."""
+
+    text: PublicationText
+    still: PublicationText
+    refusal: str | None = None
+    sealed: Sequence[EncryptedSecret] = field(default=())
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        if root.text != self.still:
+            raise PlanOutdated(root.KIND, root.key)
+        root.amend(self.text, at=at)
+        if self.refusal is not None:
+            root.fail(PublicationState.FailedPublication, self.refusal, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithdrawPublication(_PublicationCommand):
+    """`running_job` is broken off in the same append. `looked_up`: the plan has found it, so where it is gone, another plan is to
+    be made."""
+
+    hard: bool
+    running_job: int | None
+    looked_up: bool = False
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        try:
+            root.withdraw(hard=self.hard, running_job=self.running_job, at=at)
+        except NotFound:
+            if self.looked_up:
+                raise PlanOutdated(root.KIND, root.key) from None
+            raise
+
+
+@dataclass(frozen=True)
+class ClearTarget(_PublicationCommand):
+    """Nothing of it is at its target any more."""
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.clear_target(at=at)

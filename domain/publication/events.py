@@ -1,0 +1,96 @@
+"""What can happen to a publication."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from domain.destination.targets import Target
+from domain.kernel.event import DomainEvent, FirstEvent
+from domain.publication.values import PublicationKind, PublicationState, PublicationText
+
+
+class Scheduled(FirstEvent):
+    """`transaction_id` is that of all publications of one request. `client` is told of the changes."""
+
+    TOPIC: ClassVar[str] = "publication.scheduled"
+
+    kind: PublicationKind
+    content_id: str
+    destination_id: UUID
+    target: Target
+    transaction_id: UUID
+    client: str
+    text: PublicationText
+
+
+class Processed(DomainEvent):
+    """A job publishes the content, from now on. `job_version` is that of the job at this moment, 0 for a new one."""
+
+    TOPIC: ClassVar[str] = "publication.processed"
+
+    job: int
+    job_version: int = 0
+
+
+class Completed(DomainEvent):
+    """The content is at its target. `details` are what the target says of it."""
+
+    TOPIC: ClassVar[str] = "publication.completed"
+
+    job_version: int
+    details: dict[str, Any]
+
+
+class Failed(DomainEvent):
+    """`state` says what is at fault; `reason` is one sentence without secrets."""
+
+    TOPIC: ClassVar[str] = "publication.failed"
+
+    state: PublicationState
+    reason: str
+    job_version: int = 0
+
+
+class Published(DomainEvent):
+    """Everybody may see it at its target."""
+
+    TOPIC: ClassVar[str] = "publication.published"
+
+
+class Unpublished(DomainEvent):
+    TOPIC: ClassVar[str] = "publication.unpublished"
+
+
+class Amended(DomainEvent):
+    TOPIC: ClassVar[str] = "publication.amended"
+
+    text: PublicationText
+
+
+class Withdrawn(DomainEvent):
+    """It is not shown any more. `target_left`: what is at the target, or may still come there, is yet to be removed."""
+
+    TOPIC: ClassVar[str] = "publication.withdrawn"
+
+    hard: bool
+    target_left: bool = False
+
+
+class TargetCleared(DomainEvent):
+    """After the withdrawal: nothing of it is at its target."""
+
+    TOPIC: ClassVar[str] = "publication.target_cleared"
+
+
+EVENTS: tuple[type[DomainEvent], ...] = (
+    Scheduled,
+    Processed,
+    Completed,
+    Failed,
+    Published,
+    Unpublished,
+    Amended,
+    Withdrawn,
+    TargetCleared,
+)

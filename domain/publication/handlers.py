@@ -1,0 +1,363 @@
+"""Use cases of publications: create several at once, change, show, delete, and follow the job.
+
+A publication and the job that publishes it are one append. Secrets are in the vault; the job gets ids only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from domain.destination.targets import Target
+from domain.job.commands import EndJob
+from domain.job.handlers import JobHandlers, NewJob
+from domain.job.outcome import JobOutcome, OutcomeKind
+from domain.job.ports import CheckedJob, OwnedJob
+from domain.kernel.command import Command
+from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
+from domain.kernel.ids import new_id
+from domain.kernel.media_files import is_published_path
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
+from domain.kernel.stream_name import StreamName
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.ports import EventLookup
+from domain.media_event.values import Mp4State
+from domain.publication.aggregate import Publication
+from domain.publication.commands import (
+    AmendPublication,
+    ClearTarget,
+    CompletePublication,
+    FailPublicationJob,
+    GoOnWithPublication,
+    RestartPublication,
+    SchedulePublication,
+    ShowPublication,
+    WithdrawPublication,
+)
+from domain.publication.ports import PublicationLookup, PublishedContents, TargetCall
+from domain.publication.row import PublicationRow
+from domain.publication.texts import SentText, TextSecrets, parse_text
+from domain.publication.values import (
+    MOST_AT_ONCE,
+    PublicationCallback,
+    PublicationKind,
+    PublicationState,
+    PublicationText,
+)
+from domain.records.kinds.destination import Destination
+from domain.records.ports import RecordLookup
+from domain.records.row import RecordRow
+from domain.webhook.callback_url import CallbackUrl
+from domain.webhook.naming import CallbackNaming
+
+WORKFLOW: Final = "publication_upload"
+MOST_DELETED: Final = 500
+"""Publications that one append withdraws."""
+_FIELD: Final = "publications"
+_FAULTS: Final = {
+    "destination": PublicationState.FailedDestination,
+    "media": PublicationState.FailedMediaAsset,
+    "publication": PublicationState.FailedPublication,
+}
+_INACTIVE: Final = "the destination is not active"
+_LIVE_ONLY: Final = "the target takes live streams only"
+
+
+@dataclass(frozen=True, slots=True)
+class NewPublication:
+    """What a client asks for. `text` is the publicationJson."""
+
+    content_id: str
+    destination_id: UUID
+    text: str
+
+
+class PublicationHandlers:
+    """All ways to make or change a publication on behalf of a client."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        publications: PublicationLookup,
+        *,
+        records: RecordLookup,
+        events: EventLookup,
+        jobs: JobHandlers,
+        callbacks: CallbackNaming,
+        vault: Vault,
+        contents: PublishedContents,
+    ) -> None:
+        self._executor = executor
+        self._publications = publications
+        self._records = records
+        self._events = events
+        self._jobs = jobs
+        self._callbacks = callbacks
+        self._vault = vault
+        self._contents = contents
+
+    async def publish_event(
+        self, event_id: UUID, wanted: Sequence[NewPublication], *, invocation: Invocation
+    ) -> Outcome[Publication]:
+        """Publications of the film of an Event, which must have one."""
+        event = await self._events.by_id(event_id)
+        if event is None:
+            raise NotFound(MediaEvent.KIND, str(event_id))
+        if event.details.mp4_state is not Mp4State.AVAILABLE:
+            raise Refused("the Event has no MP4 file that is available")
+        return await self.create([replace(one, content_id=str(event_id)) for one in wanted], invocation=invocation)
+
+    async def create(self, wanted: Sequence[NewPublication], *, invocation: Invocation) -> Outcome[Publication]:
+        """All or none, each with a job of its own. To a destination that is not active they fail at once. The outcome has other
+        aggregates too; `places` in the result are those of the publications."""
+        if not 0 < len(wanted) <= MOST_AT_ONCE:
+            raise Malformed.at(_FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
+        sent = [parse_text(one.text, field=f"{_FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
+        for index, one in enumerate(wanted):
+            if not _is_content_id(one.content_id):
+                raise Malformed.at(f"{_FIELD}[{index}].contentId", "must be the name of a folder, without slashes")
+        keys = [new_id() for _ in wanted]
+        transaction = _transaction(invocation.cause.correlation_id)
+
+        async def plan() -> Plan:
+            commands: list[Command[Any]] = []
+            places: list[int] = []
+            for key, one, text in zip(keys, wanted, sent, strict=True):
+                commands += await self._scheduling(key, one, text, transaction=transaction, invocation=invocation)
+                places.append(len(commands) - 1)
+            return Plan(_each_once(commands, places), {"places": places})
+
+        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+
+    async def _scheduling(
+        self, key: UUID, one: NewPublication, sent: SentText, *, transaction: UUID, invocation: Invocation
+    ) -> list[Command[Any]]:
+        """The commands for one publication; its own is the last."""
+        destination = await self._records.find(Destination.KIND, one.destination_id)
+        if destination is None:
+            raise NotFound(Destination.KIND, str(one.destination_id))
+        client = invocation.cause.actor
+        text, sealed, named = await self._text(sent, None, key=key, client=client)
+        fault = _fault(destination)
+        commands, job = list(named), None
+        if fault is None:
+            new = NewJob(
+                client=client,
+                workflow=WORKFLOW,
+                parameters={"content_id": one.content_id, "publication_id": str(key), "destination_id": str(one.destination_id)},
+                owner=Publication.stream(key),
+            )
+            prepared = await self._jobs.prepare_job(new, transaction_id=invocation.cause.correlation_id)
+            commands, job = [*commands, *await prepared.commands()], prepared.number
+        schedule = SchedulePublication(
+            key,
+            publication=PublicationKind.VOD,
+            content_id=one.content_id,
+            destination_id=one.destination_id,
+            target=destination.details.target,
+            transaction_id=transaction,
+            client=client,
+            text=text,
+            job=job,
+            fault=fault,
+            sealed=sealed,
+        )
+        return [*commands, schedule]
+
+    async def _text(
+        self, sent: SentText, stored: PublicationText | None, *, key: UUID, client: str
+    ) -> tuple[PublicationText, Sequence[Any], Sequence[Command[Any]]]:
+        """The text to store, its encrypted secrets, and the commands for its callbacks."""
+        held = TextSecrets(self._vault, Publication.stream(key))
+        addresses = self._callbacks.checked(client, sent.callback_urls)
+        before = {} if stored is None else {callback.id: callback for callback in stored.callbacks}
+        callbacks = tuple(
+            before.get(name) if not url.has_secret_part and name in before else _callback(name, url, held)
+            for name, url in addresses.items()
+        )
+        refs = held.of_options(sent.options, stored={} if stored is None else stored.secrets)
+        text = PublicationText(
+            title=sent.title,
+            description=sent.description,
+            options_json=sent.options.text,
+            secrets=refs,
+            callbacks=tuple(callback for callback in callbacks if callback is not None),
+        )
+        named = await self._callbacks.named(client, {name: url.shown for name, url in addresses.items()})
+        return text, tuple(held.encrypted), named
+
+    async def amend(self, key: UUID, destination_id: UUID, *, text: str, invocation: Invocation) -> Outcome[Publication]:
+        """Store another text; a completed publication is changed at its target, where that can be. What the target refuses fails
+        the publication. Raises `Unavailable` where it cannot be reached, and nothing is changed then."""
+        sent = parse_text(text, field="publicationJson")
+        row = await self._known(key, destination_id)
+        settled, sealed, named = await self._text(sent, row.text, key=key, client=row.client)
+        refusal = None
+        if row.state is PublicationState.Completed and settled != row.text:
+            shown = settled.model_copy(update={"secrets": row.text.secrets})  # a new one is not stored yet
+            answer = await self._contents.ask(TargetCall.UPDATE, replace(row, text=shown))
+            if answer.able and answer.passing:
+                raise Unavailable(answer.fault or "the target")
+            refusal = answer.fault if answer.able else None
+        command = AmendPublication(key, text=settled, still=row.text, refusal=refusal, sealed=sealed)
+
+        async def plan() -> Plan:
+            return Plan((*named, command))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def show(self, key: UUID, destination_id: UUID, *, published: bool, invocation: Invocation) -> Outcome[Publication]:
+        """Have the target make it public, or private. The result has `fault`, None when it did."""
+        row = await self._known(key, destination_id)
+        fault: str | None = "The publication is not completed."
+        if row.state is PublicationState.Completed:
+            call = TargetCall.PUBLISH if published else TargetCall.UNPUBLISH
+            answer = await self._contents.ask(call, row)
+            fault = answer.fault if answer.able else f"A destination of the target {row.target.name} cannot {call.value}."
+
+        async def plan() -> Plan:
+            commands = () if fault is not None else (ShowPublication(key, published),)
+            return Plan(commands, {"fault": fault})
+
+        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+
+    async def delete(self, key: UUID, destination_id: UUID | None, *, hard: bool, invocation: Invocation) -> Outcome[Publication]:
+        """A running upload is broken off. `hard` removes what is at the target too: at once, or after the upload has ended. Where
+        that cannot be done the publication stays, and this raises `Unavailable` or `Refused`. The publication is the last aggregate
+        of the outcome."""
+
+        async def plan() -> Plan:
+            row = await self._known(key, destination_id)
+            if hard and row.running_job is None and row.job is not None:
+                await self._remove(row)
+            return Plan(withdrawal(row, hard=hard))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def delete_of_content(self, content_id: str, *, invocation: Invocation) -> Outcome[Publication]:
+        """All of its VOD publications, or none. The result says how many."""
+
+        async def plan() -> Plan:
+            rows = await self._publications.of_content(content_id, kind=PublicationKind.VOD, limit=MOST_DELETED)
+            if len(rows) > MOST_DELETED:
+                raise Refused(f"the content has more than {MOST_DELETED} publications")
+            return Plan([command for row in rows for command in withdrawal(row, hard=False)], {"deleted": len(rows)})
+
+        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+
+    async def withdraw_of_destination(self, destination_id: UUID, *, invocation: Invocation) -> int:
+        """One batch of the publications of a destination that was deleted. Returns how many there were."""
+        rows = await self._publications.of_destination(destination_id, limit=MOST_DELETED)
+
+        async def plan() -> Plan:
+            return Plan([command for row in rows for command in withdrawal(row, hard=False)])
+
+        if rows:
+            await self._executor.execute(plan, invocation=invocation)
+        return len(rows)
+
+    async def clear_target(self, publication: Publication, *, invocation: Invocation) -> None:
+        """Remove what the job that was broken off may have brought to the target. Raises `Unavailable` where it cannot."""
+        if publication.target_left:
+            await self._remove(PublicationRow.of(publication))
+            await self._executor.execute(ClearTarget(UUID(publication.key)), invocation=invocation)
+
+    async def _remove(self, row: PublicationRow) -> None:
+        answer = await self._contents.ask(TargetCall.DELETE, row)
+        if not answer.able:
+            raise Refused(f"nothing can be removed from a destination of the target {row.target.name}")
+        if answer.fault is not None:
+            raise Unavailable(f"the target of the publication: {answer.fault}")
+
+    async def _known(self, key: UUID, destination_id: UUID | None) -> PublicationRow:
+        row = await self._publications.find(key, destination_id=destination_id)
+        if row is None:
+            raise NotFound(Publication.KIND, str(key))
+        return row
+
+
+class PublicationJobOwners:
+    """The port `domain.job.ports.JobOwners`. A publication names its first job itself."""
+
+    async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
+        if job.workflow == WORKFLOW:
+            raise Malformed.at("job.workflow", "is for publications, which submit it themselves")
+        return None
+
+    def accepted(
+        self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None, version: int = 0
+    ) -> Sequence[Command[Any]]:
+        name = StreamName.read(owner)
+        if name.kind != Publication.KIND or not (rerun_of or version):
+            return ()
+        return (GoOnWithPublication(UUID(name.key), job=number, job_version=version or 1, rerun_of=rerun_of),)
+
+
+def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
+    """The command that an outcome of a job is to the publication that owns the job. What the job says of the target is under
+    `details` in its metadata; the reason of a failure begins with what is at fault and a colon."""
+    publication, job, version = UUID(key), outcome.job, outcome.version
+    match outcome.kind:
+        case OutcomeKind.COMPLETED:
+            details = outcome.metadata.get("details")
+            if not isinstance(details, dict) or details.get("isUnavailable") is True:
+                return FailPublicationJob(
+                    publication,
+                    job=job,
+                    job_version=version,
+                    state=PublicationState.FailedPublication,
+                    reason="the target gave no details, or says that it is not available",
+                )
+            return CompletePublication(publication, job=job, job_version=version, details=details)
+        case OutcomeKind.FAILED | OutcomeKind.BROKEN:
+            word, _, rest = outcome.reason.partition(": ")
+            state = _FAULTS.get(word, PublicationState.FailedPublication)
+            reason = rest if word in _FAULTS else outcome.reason
+            return FailPublicationJob(publication, job=job, job_version=version, state=state, reason=reason)
+        case OutcomeKind.RESUMED | OutcomeKind.RERUN:
+            return RestartPublication(publication, job=job, job_version=version, rerun_of=outcome.rerun_of)
+
+
+def withdrawal(row: PublicationRow, *, hard: bool) -> list[Command[Any]]:
+    withdraw = WithdrawPublication(row.id, hard=hard, running_job=row.running_job, looked_up=True)
+    return [withdraw] if row.running_job is None else [EndJob(row.running_job), withdraw]
+
+
+def _fault(destination: RecordRow) -> tuple[PublicationState, str] | None:
+    if not destination.details.active:
+        return PublicationState.FailedDestination, _INACTIVE
+    if destination.details.target is Target.CUSTOM:
+        return PublicationState.FailedPublication, _LIVE_ONLY
+    return None
+
+
+def _is_content_id(text: str) -> bool:
+    return "/" not in text and "\\" not in text and is_published_path(text)
+
+
+def _callback(key: UUID, url: CallbackUrl, held: TextSecrets) -> PublicationCallback:
+    return PublicationCallback(id=key, url=url.shown, sealed_url=held.sealed(url.whole) if url.has_secret_part else None)
+
+
+def _transaction(correlation_id: str) -> UUID:
+    try:
+        return UUID(correlation_id)
+    except ValueError:
+        return new_id()
+
+
+def _each_once(commands: Sequence[Command[Any]], places: list[int]) -> list[Command[Any]]:
+    """Callbacks that several publications name are named once. `places` are moved along."""
+    kept: list[Command[Any]] = []
+    seen: set[tuple[type[Any], object]] = set()
+    moved: dict[int, int] = {}
+    for index, command in enumerate(commands):
+        name = (command.kind(), command.key)
+        if name not in seen:
+            moved[index] = len(kept)
+            kept.append(command)
+            seen.add(name)
+    places[:] = [moved[place] for place in places]
+    return kept

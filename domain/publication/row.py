@@ -1,0 +1,67 @@
+"""The result of a look-up of a publication."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from domain.destination.targets import Target
+from domain.publication.aggregate import Publication
+from domain.publication.values import PublicationKind, PublicationState, PublicationText
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationRow:
+    """`version` is that of the last event. `destination_name` is empty where it was not looked up."""
+
+    id: UUID
+    version: int
+    kind: PublicationKind
+    content_id: str
+    destination_id: UUID
+    target: Target
+    transaction_id: UUID
+    client: str
+    state: PublicationState
+    reason: str
+    job: int | None
+    details: Mapping[str, Any] | None
+    published: bool
+    withdrawn: bool
+    text: PublicationText
+    date_created: datetime
+    date_started: datetime | None
+    date_completed: datetime | None
+    destination_name: str = ""
+
+    @classmethod
+    def of(cls, root: Publication, *, destination_name: str = "") -> PublicationRow:
+        return cls(
+            UUID(root.key),
+            root.version,
+            root.kind,
+            root.content_id,
+            root.destination_id,
+            root.target,
+            root.transaction_id,
+            root.client,
+            root.state,
+            root.reason,
+            root.job,
+            root.details,
+            root.published,
+            root.withdrawn,
+            root.text,
+            root.created_on,
+            root.started,
+            root.completed,
+            destination_name,
+        )
+
+    @property
+    def running_job(self) -> int | None:
+        """The job that is broken off when the publication is withdrawn."""
+        return self.job if self.state is PublicationState.Processing else None

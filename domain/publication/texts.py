@@ -1,0 +1,82 @@
+"""The text `publicationJson`: a JSON object with `title`, `description`, `callbackUrls`, and what only the target knows.
+
+Its secrets are encrypted and stored apart, and so are addresses of callbacks with user info or a query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.configuration.secrets import Split, opened, settled, split
+from domain.destination.targets import SECRETS
+from domain.kernel.encryption import EncryptedSecret, SecretRef, kept_or_new
+from domain.kernel.errors import FieldError, Malformed
+from domain.kernel.json_document import json_object
+from domain.kernel.ports import Vault
+from domain.publication.values import PublicationText
+
+LONGEST_TEXT: Final = 64 * 1024
+_SHARED: Final = ("title", "description")
+_CALLBACKS: Final = "callbackUrls"
+
+
+@dataclass(frozen=True, slots=True)
+class SentText:
+    """A checked publicationJson. `callback_urls` come with the paths of their fields."""
+
+    title: str
+    description: str
+    callback_urls: Sequence[tuple[str, str]] = field(repr=False)
+    options: Split = field(repr=False)
+
+
+def parse_text(text: str, *, field: str) -> SentText:
+    """Raises `Malformed` with the path of what is wrong."""
+    if len(text) > LONGEST_TEXT:
+        raise Malformed.at(field, f"must have at most {LONGEST_TEXT} characters")
+    members = json_object(text, field=field)
+    split(text, field=field, members=SECRETS)
+    for name in _SHARED:
+        if not isinstance(members.get(name) or "", str):
+            raise Malformed.at(f"{field}.{name}", "must be a string")
+    urls = members.get(_CALLBACKS) or []
+    if not isinstance(urls, list):
+        raise Malformed.at(f"{field}.{_CALLBACKS}", "must be an array")
+    faults = [index for index, url in enumerate(urls) if not isinstance(url, str)]
+    if faults:
+        raise Malformed(*(FieldError(f"{field}.{_CALLBACKS}[{index}]", "must be a string") for index in faults))
+    options = {name: value for name, value in members.items() if name not in (*_SHARED, _CALLBACKS)}
+    return SentText(
+        members.get("title") or "",
+        members.get("description") or "",
+        [(f"{field}.{_CALLBACKS}[{index}]", url) for index, url in enumerate(urls)],
+        split(json.dumps(options, ensure_ascii=False), field=field, members=SECRETS),
+    )
+
+
+class TextSecrets:
+    """Encrypts what one publication must not show. The command that stores it brings `encrypted` along."""
+
+    def __init__(self, vault: Vault, owner: str) -> None:
+        self._vault = vault
+        self._owner = owner
+        self.encrypted: list[EncryptedSecret] = []
+
+    def sealed(self, secret: str) -> SecretRef:
+        self.encrypted.append(self._vault.encrypt(secret, owner=self._owner))
+        return self.encrypted[-1].ref
+
+    def of_options(self, sent: Split, *, stored: Mapping[str, SecretRef]) -> dict[str, SecretRef]:
+        """The secrets after a write: a secret that is null or absent stays as it is while its object is there, and "" clears it."""
+        refs = {path: kept_or_new(stored.get(path), self.sealed(secret)) if secret else None for path, secret in sent.sent.items()}
+        return settled(stored, refs, holders=sent.holders)
+
+
+async def opened_options(text: PublicationText, vault: Vault, *, owner: str) -> dict[str, Any]:
+    """The options with their secrets."""
+    read = {place: await vault.read(ref.reference, owner=owner) for place, ref in text.secrets.items()}
+    secrets = {place: secret for place, secret in read.items() if secret is not None}
+    document = opened(text.options_json, secrets, members=SECRETS)
+    return document if isinstance(document, dict) else {}

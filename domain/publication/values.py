@@ -1,0 +1,57 @@
+"""Values of publications."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from domain.kernel.encryption import SecretRef
+
+MOST_AT_ONCE: Final = 100
+"""Publications that one request creates: they are one append."""
+
+
+class PublicationKind(IntEnum):
+    VOD = 0
+    LIVE = 1
+
+
+class PublicationState(IntEnum):
+    """As clients know it. A film is Processing, Completed or failed; a live stream also Scheduled and InProgress."""
+
+    Processing = 0
+    Scheduled = 1
+    InProgress = 2
+    Completed = 3
+    FailedDestination = 4
+    FailedMediaAsset = 5
+    FailedPublication = 6
+
+
+RUNNING: Final = frozenset({PublicationState.Processing, PublicationState.InProgress})
+
+
+class PublicationCallback(BaseModel):
+    """An address that is told of every change. `url` is shown; `sealed_url` refers to the whole one, where it has secrets."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    url: str
+    sealed_url: SecretRef | None = None
+
+
+class PublicationText(BaseModel):
+    """What a client says of a publication. `options_json` are the members that only the target knows, as a JSON object with null in
+    place of every secret; `secrets` are these by their places."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str = ""
+    description: str = ""
+    options_json: str = "{}"
+    secrets: dict[str, SecretRef] = {}
+    callbacks: tuple[PublicationCallback, ...] = ()

@@ -1,0 +1,158 @@
+"""Questions about publications."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from domain.destination.targets import Target
+from domain.publication.row import PublicationRow
+from domain.publication.values import PublicationKind, PublicationState, PublicationText
+from projections.kernel.arrays import bigints, texts, uuids
+from projections.kernel.database import Database
+from projections.kernel.page import Page, Window
+from projections.kernel.where import where
+
+_COLUMNS: Final[LiteralString] = (
+    "SELECT p.id, p.version, p.kind, p.content_id, p.destination_id, p.target, p.transaction_id, p.client, p.state, p.reason, "
+    "p.job, p.details, p.published, p.withdrawn, p.content, p.date_created, p.date_started, p.date_completed, coalesce(d.name, '') "
+)
+_FROM: Final[LiteralString] = (
+    "FROM publication_view p JOIN record_view d ON d.kind = 'destination' AND d.id = p.destination_id::text AND NOT d.deleted "
+)
+_OF_DESTINATION: Final = (
+    "FROM publication_view p LEFT JOIN record_view d ON d.kind = 'destination' AND d.id = p.destination_id::text "
+    "WHERE NOT p.withdrawn AND p.destination_id = %s ORDER BY p.id LIMIT %s"
+)
+_ORDERS: Final[Mapping[str, LiteralString]] = {
+    "created": "p.date_created",
+    "started": "p.date_started",
+    "completed": "p.date_completed",
+}
+_TRIGGERED: Final = """
+SELECT a.webhook, a.ordering_key, max(a.started_at)
+FROM unnest(%s::text[], %s::uuid[]) AS c(stream, webhook)
+JOIN stream_events e ON e.stream = stream_key(c.stream)
+JOIN delivery_attempts a ON a.webhook = c.webhook AND a.position = e.position AND a.ordering_key = c.stream
+GROUP BY a.webhook, a.ordering_key
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationFilter:
+    """A part that is None or empty does not filter. Parts combine with AND. `since` and `until` bound the creation, inclusive;
+    `order` is created, started or completed."""
+
+    kind: PublicationKind
+    targets: Sequence[Target] = ()
+    content_part: str | None = None
+    content_id: str | None = None
+    destination_id: UUID | None = None
+    transaction_id: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    order: str = "created"
+
+
+class PublicationQueries:
+    """Reads `publication_view`. Publications of a deleted destination are not found."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(
+        self, key: UUID, *, destination_id: UUID | None = None, kind: PublicationKind | None = None
+    ) -> PublicationRow | None:
+        found = await self._database.row(_COLUMNS + _FROM + "WHERE p.id = %s AND NOT p.withdrawn", (key,))
+        row = _row(found) if found else None
+        if row is None or destination_id not in (None, row.destination_id) or kind not in (None, row.kind):
+            return None
+        return row
+
+    async def of_content(self, content_id: str, *, kind: PublicationKind, limit: int) -> Sequence[PublicationRow]:
+        tail = "WHERE p.content_id = %s AND p.kind = %s AND NOT p.withdrawn ORDER BY p.date_created DESC, p.id DESC LIMIT %s"
+        return [_row(found) for found in await self._database.rows(_COLUMNS + _FROM + tail, (content_id, int(kind), limit + 1))]
+
+    async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:
+        return [_row(found) for found in await self._database.rows(_COLUMNS + _OF_DESTINATION, (destination_id, limit))]
+
+    async def newest(self, content_id: str, destination_id: UUID, *, kind: PublicationKind) -> PublicationRow | None:
+        """The most recently created publication of a content at a destination."""
+        wanted = PublicationFilter(kind=kind, content_id=content_id, destination_id=destination_id)
+        condition, parameters = _conditions(wanted)
+        tail = f"WHERE {condition} ORDER BY p.date_created DESC, p.id DESC LIMIT 1"
+        rows = await self._database.rows(_COLUMNS + _FROM + tail, parameters)
+        return _row(rows[0]) if rows else None
+
+    async def listed(self, wanted: PublicationFilter, *, limit: int) -> Sequence[PublicationRow]:
+        """At most `limit` + 1, so that the caller knows whether there are more."""
+        condition, parameters = _conditions(wanted)
+        tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id LIMIT %(limit)s"
+        rows = await self._database.lists.rows(_COLUMNS + _FROM + tail, {**parameters, "limit": limit + 1})
+        return [_row(found) for found in rows]
+
+    async def page(self, wanted: PublicationFilter, window: Window) -> Page[PublicationRow]:
+        condition, parameters = _conditions(wanted)
+        tail = f"WHERE {condition} ORDER BY {_ORDERS[wanted.order]} NULLS LAST, p.id LIMIT %(limit)s OFFSET %(offset)s"
+        rows, total = await self._database.lists.page(
+            _COLUMNS + _FROM + tail,
+            f"SELECT count(*) {_FROM} WHERE {condition}",
+            content=("details", "content"),
+            parameters={**parameters, "limit": window.limit, "offset": window.offset},
+        )
+        return Page(window.limit, total, [_row(found) for found in rows])
+
+    async def last_triggered(self, rows: Iterable[PublicationRow]) -> Mapping[tuple[UUID, UUID], datetime]:
+        """When the callbacks of publications were last called, by publication and callback."""
+        named = [(row.id, callback.id) for row in rows for callback in row.text.callbacks]
+        if not named:
+            return {}
+        streams, callbacks = texts([f"publication:{key}" for key, _ in named]), uuids([callback for _, callback in named])
+        found = await self._database.lists.rows(_TRIGGERED, (streams, callbacks))
+        return {(UUID(stream.partition(":")[2]), callback): moment for callback, stream, moment in found}
+
+
+def _conditions(wanted: PublicationFilter) -> tuple[str, dict[str, Any]]:
+    conditions, parameters = where(
+        [
+            ("kind", int(wanted.kind), "p.kind = %(kind)s"),
+            ("targets", bigints(list(wanted.targets)) if wanted.targets else None, "p.target = ANY(%(targets)s::bigint[])"),
+            ("part", wanted.content_part or None, "strpos(lower(p.content_id), lower(%(part)s)) > 0"),
+            ("content", wanted.content_id, "p.content_id = %(content)s"),
+            ("destination", wanted.destination_id, "p.destination_id = %(destination)s"),
+            ("transaction", wanted.transaction_id, "p.transaction_id = %(transaction)s"),
+            ("since", wanted.since, "p.date_created >= %(since)s"),
+            ("until", wanted.until, "p.date_created <= %(until)s"),
+        ]
+    )
+    return " AND ".join(["NOT p.withdrawn", *conditions]), parameters
+
+
+def _row(found: Sequence[Any]) -> PublicationRow:
+    key, version, kind, content_id, destination, target, transaction, client, state, *rest = found
+    reason, job, details, published, withdrawn, text, created, started, completed, name = rest
+    return PublicationRow(
+        key,
+        version,
+        PublicationKind(kind),
+        content_id,
+        destination,
+        Target(target),
+        transaction,
+        client,
+        PublicationState(state),
+        reason,
+        job,
+        None if details is None else json.loads(details),
+        published,
+        withdrawn,
+        PublicationText.model_validate_json(text),
+        created,
+        started,
+        completed,
+        name,
+    )

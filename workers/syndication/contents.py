@@ -1,0 +1,81 @@
+"""Calls to the targets of publications."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.destination.handlers import DestinationHandlers
+from domain.kernel.ports import Vault
+from domain.publication.aggregate import Publication
+from domain.publication.ports import TargetAnswer, TargetCall
+from domain.publication.row import PublicationRow
+from domain.publication.texts import opened_options
+from domain.records.kinds.destination import Destination
+from domain.records.ports import RecordLookup
+from workers.syndication.trial import closed
+from workers.target_ports import PublicationOrder, PublishingTarget, TargetFailed, Targets
+
+SECONDS: Final = 10.0
+"""How long a call may take. The client of a request waits for it."""
+
+
+class TargetContents:
+    """The port `domain.publication.ports.PublishedContents`."""
+
+    def __init__(
+        self,
+        targets: Targets,
+        records: RecordLookup,
+        *,
+        destinations: DestinationHandlers,
+        vault: Vault,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._targets = targets
+        self._records = records
+        self._destinations = destinations
+        self._vault = vault
+        self._seconds = seconds
+
+    async def ask(self, call: TargetCall, publication: PublicationRow) -> TargetAnswer:
+        destination = await self._records.find(Destination.KIND, publication.destination_id)
+        if destination is None:
+            return TargetAnswer(fault="the destination does not exist any more")
+        target = self._targets(destination.details.target, await self._destinations.configuration(destination))
+        try:
+            if call.value not in target.capabilities:
+                return TargetAnswer(able=False)
+            order = await self._order(publication)
+            async with asyncio.timeout(self._seconds):
+                details = await _called(target, call, order, publication.details)
+        except TargetFailed as failure:
+            return TargetAnswer(fault=str(failure), passing=failure.kind == "retry")
+        except TimeoutError:
+            return TargetAnswer(fault=f"The target did not answer within {self._seconds:g} seconds.", passing=True)
+        finally:
+            await closed(target)
+        return TargetAnswer(details=details)
+
+    async def _order(self, publication: PublicationRow) -> PublicationOrder:
+        options = await opened_options(publication.text, self._vault, owner=Publication.stream(publication.id))
+        text = publication.text
+        return PublicationOrder(publication.id, publication.content_id, text.title, text.description, options)
+
+
+async def _called(
+    target: PublishingTarget, call: TargetCall, order: PublicationOrder, details: Mapping[str, Any] | None, /
+) -> Mapping[str, Any] | None:
+    match call:
+        case TargetCall.QUERY:
+            return await target.query(order, details or {})
+        case TargetCall.PUBLISH:
+            await target.publish(order, details or {})
+        case TargetCall.UNPUBLISH:
+            await target.unpublish(order, details or {})
+        case TargetCall.UPDATE:
+            await target.update(order, details or {})
+        case TargetCall.DELETE:
+            await target.delete(order, details)
+    return None
