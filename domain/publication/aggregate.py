@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
 from domain.destination.targets import Target
-from domain.kernel.aggregate import NO_LINKS, NO_SECRETS, AggregateRoot
+from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, NO_SECRETS, AggregateRoot, Claim
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
+from domain.kernel.named_callback import held_callback
 from domain.publication import events
 from domain.publication.values import RUNNING, PublicationKind, PublicationState, PublicationText
 
@@ -188,6 +189,12 @@ class Publication(AggregateRoot):
     def links(self) -> frozenset[str]:
         holds = self.target_left if self.withdrawn else self.state in RUNNING
         return frozenset({f"{_DESTINATION}:{self.destination_id}"}) if holds else NO_LINKS
+
+    def claims(self) -> frozenset[Claim]:
+        """A callback stays as long as there may be a change to tell it of."""
+        if self.withdrawn:
+            return NO_CLAIMS
+        return frozenset(Claim(held_callback(callback.id), str(self.key), self.id) for callback in self.text.callbacks)
 
     def secrets(self) -> frozenset[UUID]:
         if self.withdrawn and not self.target_left:

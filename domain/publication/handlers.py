@@ -19,6 +19,7 @@ from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.media_files import is_published_path
+from domain.kernel.named_callback import NamedCallback
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
 from domain.kernel.stream_name import StreamName
 from domain.media_event.aggregate import MediaEvent
@@ -41,7 +42,6 @@ from domain.publication.row import PublicationRow
 from domain.publication.texts import SentText, TextSecrets, parse_text
 from domain.publication.values import (
     MOST_AT_ONCE,
-    PublicationCallback,
     PublicationKind,
     PublicationState,
     PublicationText,
@@ -62,6 +62,7 @@ _FAULTS: Final = {
     "publication": PublicationState.FailedPublication,
 }
 _INACTIVE: Final = "the destination is not active"
+_CONTENT_ID: Final = "must be the name of a folder, without slashes"
 _LIVE_ONLY: Final = "the target takes live streams only"
 
 
@@ -117,7 +118,7 @@ class PublicationHandlers:
         sent = [parse_text(one.text, field=f"{_FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
         for index, one in enumerate(wanted):
             if not _is_content_id(one.content_id):
-                raise Malformed.at(f"{_FIELD}[{index}].contentId", "must be the name of a folder, without slashes")
+                raise Malformed.at(f"{_FIELD}[{index}].contentId", _CONTENT_ID)
         keys = [new_id() for _ in wanted]
         transaction = _transaction(invocation.cause.correlation_id)
 
@@ -238,6 +239,8 @@ class PublicationHandlers:
 
     async def delete_of_content(self, content_id: str, *, invocation: Invocation) -> Outcome[Publication]:
         """All of its VOD publications, or none. The result says how many."""
+        if not _is_content_id(content_id):
+            raise Malformed.at("contentId", _CONTENT_ID)
 
         async def plan() -> Plan:
             rows = await self._publications.of_content(content_id, kind=PublicationKind.VOD, limit=MOST_DELETED)
@@ -337,8 +340,8 @@ def _is_content_id(text: str) -> bool:
     return "/" not in text and "\\" not in text and is_published_path(text)
 
 
-def _callback(key: UUID, url: CallbackUrl, held: TextSecrets) -> PublicationCallback:
-    return PublicationCallback(id=key, url=url.shown, sealed_url=held.sealed(url.whole) if url.has_secret_part else None)
+def _callback(key: UUID, url: CallbackUrl, held: TextSecrets) -> NamedCallback:
+    return NamedCallback(id=key, url=url.shown, sealed_url=held.sealed(url.whole) if url.has_secret_part else None)
 
 
 def _transaction(correlation_id: str) -> UUID:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 from typing import Final
-from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
 from domain.kernel.encryption import SecretRef
+from domain.kernel.named_callback import NamedCallback
 
 MOST_AT_ONCE: Final = 100
 """Publications that one request creates: they are one append."""
@@ -34,16 +34,6 @@ class PublicationState(IntEnum):
 RUNNING: Final = frozenset({PublicationState.Processing, PublicationState.InProgress})
 
 
-class PublicationCallback(BaseModel):
-    """An address that is told of every change. `url` is shown; `sealed_url` refers to the whole one, where it has secrets."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    url: str
-    sealed_url: SecretRef | None = None
-
-
 class PublicationText(BaseModel):
     """What a client says of a publication. `options_json` are the members that only the target knows, as a JSON object with null in
     place of every secret; `secrets` are these by their places."""
@@ -54,4 +44,4 @@ class PublicationText(BaseModel):
     description: str = ""
     options_json: str = "{}"
     secrets: dict[str, SecretRef] = {}
-    callbacks: tuple[PublicationCallback, ...] = ()
+    callbacks: tuple[NamedCallback, ...] = ()

@@ -51,6 +51,12 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
     "POST /api/category/customproperty/": {"id": UNKNOWN},
     "POST /api/chapterpoint/customproperty/": {"id": UNKNOWN},
     "POST /api/media/destinationproperty/": {"id": UNKNOWN, "category": "a", "key": "b"},
+    "PUT /api/vodpublications/publish/": {"id": UNKNOWN, "destinationId": UNKNOWN},
+    "PUT /api/vodpublications/unpublish/": {"id": UNKNOWN, "destinationId": UNKNOWN},
+    "POST /api/vodpublications/": {
+        "publications": [{"contentId": "film", "destinationId": UNKNOWN, "publicationJson": "{}"}],
+    },
+    "POST /api/media/vodpublication/": {"eventId": UNKNOWN, "publications": []},
     "POST /api/infrastructureprofile/": {**VALID["POST /api/infrastructureprofile/"], "id": UNKNOWN},
     "POST /api/asset/image/": {**VALID["POST /api/asset/image/"], "eventId": UNKNOWN},
     **{name: {**VALID[name], "clip": {**CLIP, "eventId": UNKNOWN}} for name in ("POST /api/asset/gif/", "POST /api/asset/video/")},
@@ -69,6 +75,7 @@ REQUIRED = {
     "category": "a",
     "key": "b",
     "active": "true",
+    "destinationId": UNKNOWN,
     **dict.fromkeys(("channelId", "infrastructureProfileId"), UNKNOWN),
     **dict.fromkeys((name for of in OWNERS for name in (of.source_id, of.target_id)), UNKNOWN),
 }
@@ -97,7 +104,10 @@ def listing(status: int) -> set[str]:
 
 def nowhere() -> dict[str, str]:
     return {
-        **{name: str(uuid4()) for name in ("id", "contentId", "eventId", "channelId", "itemId", "deliveryId", "destinationId")},
+        **{
+            name: str(uuid4())
+            for name in ("id", "contentId", "eventId", "channelId", "itemId", "deliveryId", "destinationId", "transactionId")
+        },
         **NOWHERE,
     }
 

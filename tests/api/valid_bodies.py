@@ -22,6 +22,7 @@ from tests.api.asking import (
 from tests.api.media.asset.assets_given import vod_file
 from tests.api.media.owners import OWNERS, add_category, add_point
 from tests.api.media.publishing import add_destination
+from tests.api.media.test_vod import put_file
 from tests.domain.configuration.texts_given import FLOW, PROFILE
 
 EVENT = "0f0e0d0c-0b0a-4908-8706-050403020100"
@@ -67,6 +68,11 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/media/destination/": {"name": "x", "target": "TWITTER", "destinationJson": "{}", "active": False},
     "PUT /api/media/destination/{id}": {"name": "x", "destinationJson": "{}"},
     "POST /api/media/destinationproperty/": {"destinationId": PROPERTY, "category": "x", "key": "y", "value": "z"},
+    "POST /api/media/vodpublication/": {"eventId": EVENT, "publications": [{"destinationId": PROPERTY, "publicationJson": "{}"}]},
+    "POST /api/vodpublications/": {"publications": [{"contentId": EVENT, "destinationId": PROPERTY, "publicationJson": "{}"}]},
+    "PUT /api/vodpublications/publish/": {"id": PROPERTY, "destinationId": PROPERTY},
+    "PUT /api/vodpublications/unpublish/": {"id": PROPERTY, "destinationId": PROPERTY},
+    "PUT /api/vodpublications/{id}": {"destinationId": PROPERTY, "publicationJson": "{}"},
     "POST /api/channel/": {"name": "x", "configurationJson": "{}"},
     "PUT /api/channel/{id}": {"name": "x", "configurationJson": "{}"},
     "POST /api/flow/": {"name": "x", "configurationJson": json.dumps(FLOW)},
@@ -88,7 +94,12 @@ VALID: dict[str, dict[str, Any]] = {
     "PUT /engine/scheduler": {"schedule": "queue_scheduled_jobs", "active": False},
 }
 """A body that would be carried out; the attacks spoil it in one place each."""
-_AT_DESTINATION = ("POST /api/media/destinationproperty/",)
+_AT_DESTINATION = (
+    "POST /api/media/destinationproperty/",
+    "PUT /api/vodpublications/publish/",
+    "PUT /api/vodpublications/unpublish/",
+    "PUT /api/vodpublications/{id}",
+)
 """Whose destination `things` names: the product gives it its id."""
 
 
@@ -96,6 +107,8 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     """Things that exist, so that no attack is stopped by a 404."""
     vod_file(media_root, EVENT)
     shown = await add(http, Id=EVENT, Title="Final", RefId="r", EventState=10)
+    put_file(media_root, EVENT)
+    assert (await http.put(f"/api/vod/{EVENT}/metadata")).status_code == 200  # its film can be published
     room, channel = await add_room(http), await add_channel(http)
     playlist = await add_playlist(http)
     category = await add_category(http, "Hostile")
@@ -106,6 +119,12 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     destination = await add_destination(http, "Hostile", target="TWITTER", destinationJson="{}")
     for body in _AT_DESTINATION:
         VALID[body]["destinationId"] = destination
+    publications = [VALID[f"POST /api/{path}/"]["publications"][0] for path in ("vodpublications", "media/vodpublication")]
+    for publication in publications:
+        publication["destinationId"] = destination
+    published = (await http.post("/api/vodpublications/", json={"publications": publications[:1]})).json()[0]["id"]
+    for operation in ("publish", "unpublish"):
+        VALID[f"PUT /api/vodpublications/{operation}/"]["id"] = published
     owned = await http.post("/api/media/destinationproperty/", json={"destinationId": destination, "category": "a", "key": "b"})
     job = await http.post("/engine/job", json=VALID["POST /engine/job"], headers={"client": "admin"})
     return {
@@ -121,6 +140,8 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
         "channel": channel,
         "channelId": channel,
         **dict.fromkeys(("destination", "active", "activate", "destinationId"), destination),
+        **dict.fromkeys(("vodpublication", "vodpublications"), published),
+        "transactionId": PROPERTY,
         DESTINATION_PROPERTY: owned.json()["id"],
         "flow": await add_flow(http),
         "eventtype": await add_event_type(http),

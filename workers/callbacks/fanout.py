@@ -1,4 +1,5 @@
-"""Fan-out of callbacks: one delivery for each notice of a job, or of infrastructure, and each callback that it names.
+"""Fan-out of callbacks: one delivery for each notice of a job, a publication or infrastructure, and each callback that it
+names.
 
 The handler of the consumer. A notice shows the aggregate as of its event. Whether a callback exists and is enabled is read when the
 delivery is inserted, and again by the sender.
@@ -20,6 +21,7 @@ from domain.job.values import TERMINAL
 from domain.kernel.mapper import EventMapper
 from domain.kernel.named_callback import NamedCallback
 from domain.provision.aggregate import ProvisionInfo
+from domain.publication.aggregate import Publication
 from domain.webhook.callback import Callback
 from projections.deliveries.fanout import NewDelivery
 from projections.deliveries.keys import Source
@@ -30,6 +32,7 @@ from projections.log.weighed import memory_of
 from projections.records.queries import RecordQueries
 from workers.callbacks.policy import payload
 from workers.callbacks.provision_notices import payload as provision_payload
+from workers.callbacks.publications import NOTED, notice_of
 from workers.deliveries.endpoint_state import DISABLED
 from workers.deliveries.fanout import DeliveryFanout
 from workers.kernel.aggregate_cache import AggregateCache
@@ -60,7 +63,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
     """`most` is the size of the cache of jobs, in bytes; `wake` notifies the sender of this process."""
 
     source = Source.CALLBACKS
-    kinds: Final = frozenset({Job.KIND, ProvisionInfo.KIND})
+    kinds: Final = frozenset({Job.KIND, ProvisionInfo.KIND, Publication.KIND})
 
     def __init__(
         self, streams: Streams, records: RecordQueries, *, mapper: EventMapper, wake: Callable[[], None], most: int = 16 * MIB
@@ -78,8 +81,18 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         return _Memory(position, jobs, AggregateCache(ProvisionInfo, self._streams, most=self._most))
 
     async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
-        notices = await self._notices(memory, records, start=start)
+        notices = await self._notices(memory, [record for record in records if record.kind != Publication.KIND], start=start)
+        for record in records:
+            if record.topic in NOTED:
+                notices += await self._of_publication(record)
         return await self._new_deliveries(notices) if notices else []
+
+    async def _of_publication(self, record: LoggedEvent) -> Sequence[_Notice]:
+        """Publications change seldom, so each is read as it was then."""
+        publication = (await self._streams.as_of({record.stream}, record.position)).get(record.stream)
+        if not isinstance(publication, Publication):
+            return ()
+        return [*_noticed(record, publication.text.callbacks, body=notice_of(self._read(record), publication))]
 
     async def _notices(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[_Notice]:
         read = [record for record in records if record.stream not in memory.without_callbacks]

@@ -135,6 +135,14 @@ async def get_vod_publication(
     return Response(200, shown[0], etag=row.version)
 
 
+@routes.delete("/{id}", WRITE, response_model=VodPublication, respond=publication_written, errors=_TARGET_DOWN)
+async def delete_vod_publication(
+    request: Request, id: UUID, query: DeletePairQuery, handlers: PublicationHandlers
+) -> Outcome[Publication]:
+    """Delete a publication; a running upload is broken off. The answer shows it as it last was."""
+    return await handlers.delete(id, query.destination_id, hard=query.hard_delete, invocation=request.invocation)
+
+
 async def publications_deleted(request: Request, outcome: Outcome[Any]) -> Response:
     return Response(200, DeletedCount.model_construct(deleted_count=outcome.result["deleted"]))
 
@@ -145,14 +153,6 @@ async def delete_vod_publications_of_content(
 ) -> Outcome[Publication]:
     """Delete all VOD publications of a content. What is at their targets stays there."""
     return await handlers.delete_of_content(content_id, invocation=request.invocation)
-
-
-@routes.delete("/{id}", WRITE, response_model=VodPublication, respond=publication_written, errors=_TARGET_DOWN)
-async def delete_vod_publication(
-    request: Request, id: UUID, query: DeletePairQuery, handlers: PublicationHandlers
-) -> Outcome[Publication]:
-    """Delete a publication; a running upload is broken off. The answer shows it as it last was."""
-    return await handlers.delete(id, query.destination_id, hard=query.hard_delete, invocation=request.invocation)
 
 
 def _pair(query: PairQuery, body: PairQuery | None) -> tuple[UUID, UUID]:

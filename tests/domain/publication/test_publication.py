@@ -12,6 +12,7 @@ from domain.destination.targets import Target
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
+from domain.kernel.named_callback import NamedCallback
 from domain.publication import events
 from domain.publication.aggregate import Publication
 from domain.publication.commands import (
@@ -23,7 +24,7 @@ from domain.publication.commands import (
     WithdrawPublication,
 )
 from domain.publication.handlers import command_of
-from domain.publication.values import PublicationCallback, PublicationKind, PublicationState, PublicationText
+from domain.publication.values import PublicationKind, PublicationState, PublicationText
 from tests.domain.scenario import Fact, Scenario, fact, given
 
 KEY, DESTINATION, TRANSACTION = UUID(int=7), UUID(int=8), UUID(int=9)
@@ -32,7 +33,7 @@ TEXT = PublicationText(
     title="Final",
     options_json='{"token":null}',
     secrets={'["token"]': SECRET},
-    callbacks=(PublicationCallback(id=UUID(int=3), url="https://h.test/a", sealed_url=ADDRESS),),
+    callbacks=(NamedCallback(id=UUID(int=3), url="https://h.test/a", sealed_url=ADDRESS),),
 )
 FACTS: dict[str, Any] = {
     "content_id": "c",

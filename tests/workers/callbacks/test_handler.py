@@ -10,8 +10,15 @@ from pydantic_core import from_json
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
+from domain.destination.targets import Target
 from domain.job import commands
+from domain.kernel.encryption import SecretRef
 from domain.kernel.mapper import EventMapper
+from domain.kernel.named_callback import NamedCallback
+from domain.publication.commands import CompletePublication, SchedulePublication, ShowPublication, WithdrawPublication
+from domain.publication.values import PublicationKind, PublicationText
+from domain.records.configured import SentConfiguration
+from domain.records.kinds.destination import Destination
 from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
 from domain.webhook.callback import Callback
 from projections.deliveries.keys import CHANNEL, shard_of
@@ -26,7 +33,23 @@ from tests.workers.webhooks.feeding import Fed, rows
 from workers.callbacks.fanout import CallbackFanout
 from workers.deliveries.endpoint_state import DISABLED
 
-A, B = UUID(int=201), UUID(int=202)
+A, B, DESTINATION = UUID(int=201), UUID(int=202), UUID(int=203)
+
+
+def scheduled(key: UUID, text: PublicationText) -> SchedulePublication:
+    return SchedulePublication(
+        key,
+        publication=PublicationKind.VOD,
+        content_id="film",
+        destination_id=DESTINATION,
+        target=Target.S3,
+        transaction_id=UUID(int=1),
+        client="studio",
+        text=text,
+        job=17,
+    )
+
+
 WHOLE = ["started", "task_started", "task_completed", "task_started", "task_completed", "completed"]
 
 
@@ -162,3 +185,28 @@ async def test_an_unreadable_record_is_an_error_and_writes_nothing(inner: Core, 
 def _spoilt(record: Any) -> Any:
     values = {name: getattr(record, name) for name in record.__slots__}
     return type(record)(**{**values, "state": b'{"timestamp":"2031-01-02T12:00:00Z"}'})
+
+
+async def test_a_publication_has_notices_of_every_change_in_the_order_of_the_log(inner: Core, fan: Fed) -> None:
+    key, secret = UUID(int=301), SecretRef(reference=UUID(int=9), fingerprint="f")
+    named = (
+        NamedCallback(id=A, url="https://hooks.test/a", sealed_url=secret),
+        NamedCallback(id=B, url="https://b.test/"),
+    )
+    text = PublicationText(title="Final", callbacks=named)
+    configuration = SentConfiguration("{}", {}, {})
+    destination = {"name": "Archive", "target": Target.S3, "configuration_json": configuration}
+    await do(inner, RegisterRecord(DESTINATION, Destination, destination))
+    await do(inner, scheduled(key, text))
+    await do(inner, CompletePublication(key, job=17, job_version=9, details={"etag": "x"}))
+    await do(inner, ShowPublication(key, True))
+    await do(inner, WithdrawPublication(key, hard=False, running_job=None))
+    await fan.feed(writes_at_once=2)
+    states = [(one["publicationStateString"], one["published"]) for one in await told(inner)]
+    assert states == [("Processing", False), ("Completed", False), ("Completed", True)]
+    assert await told(inner, A) == await told(inner, B)
+    found = [row for row in await rows(inner.database) if row[0] == A]
+    assert {(row[2], row[3]) for row in found} == {(f"publication:{key}", shard_of(A))}
+    sealed = await inner.database.rows("SELECT DISTINCT sealed_url FROM pending_deliveries WHERE webhook = %s", (A,))
+    assert sealed == [(secret.reference,)]
+    assert [row[1] for row in found] == sorted(row[1] for row in found)

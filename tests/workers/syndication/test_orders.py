@@ -1,0 +1,164 @@
+"""What follows from deleted destinations and publications, on a real log. The target is a twin in memory."""
+
+from __future__ import annotations
+
+from asyncio import Event
+from typing import cast
+from uuid import UUID
+
+import pytest
+
+from api.wiring.catalogue import RECORDS
+from api.wiring.core import Core
+from api.wiring.rooms.publication import publication_handlers
+from domain.destination.handlers import DestinationHandlers
+from domain.destination.targets import Target
+from domain.job.handlers import JobHandlers
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.mapper import EventMapper
+from domain.publication.aggregate import Publication
+from domain.publication.commands import CompletePublication, SchedulePublication, WithdrawPublication
+from domain.publication.values import PublicationKind, PublicationText
+from domain.records.configured import SentConfiguration
+from domain.records.handlers import RecordHandlers
+from domain.records.kinds.destination import Destination
+from domain.records.record import DeleteRecord, RegisterRecord
+from projections.custom_property.queries import PropertyQueries
+from projections.effects.orders import Orders
+from projections.log.reader import read
+from projections.log.transactions import writes
+from projections.records.history import RecordHistory
+from projections.records.queries import RecordQueries
+from projections.vault.vault import Vault
+from tests.api.asking import topics
+from tests.api.media.publishing import MemoryTarget
+from tests.conftest import HandClock
+from tests.projections.feeding import do
+from workers.kernel.order_worker import OrderWorker
+from workers.kernel.wakeups import Waker
+from workers.syndication.contents import TargetContents
+from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
+from workers.syndication.trial import TargetTrials, no_targets
+from workers.target_ports import TargetFailed
+
+DESTINATION = UUID(int=501)
+LEASE = 30.0
+
+
+def published(number: int) -> SchedulePublication:
+    return SchedulePublication(
+        UUID(int=number),
+        publication=PublicationKind.VOD,
+        content_id="film",
+        destination_id=DESTINATION,
+        target=Target.S3,
+        transaction_id=UUID(int=1),
+        client="studio",
+        text=PublicationText(title="Final"),
+        job=number,
+    )
+
+
+@pytest.fixture
+async def inner(inner: Core) -> Core:
+    values = {"name": "Archive", "target": Target.S3, "configuration_json": SentConfiguration("{}", {}, {})}
+    await do(inner, RegisterRecord(DESTINATION, Destination, values))
+    return inner
+
+
+async def fed(inner: Core) -> int:
+    """The whole log, as the consumer gives it. Returns the number of orders."""
+    handler = SyndicationOrders(mapper=EventMapper(inner.catalogue), wake=lambda: None)
+    batch = [one for write in writes(await read(inner.database, 0, limit=100_000)) for one in write if one.kind in handler.kinds]
+    effects = await handler.prepare(batch)
+    if effects is not None:
+        async with inner.database.connection() as connection, connection.transaction():
+            await handler.write(connection, effects)
+    return len(effects or ())
+
+
+async def carried_out(inner: Core, target: MemoryTarget) -> None:
+    records = RecordQueries(inner.database, RECORDS)
+    vault = Vault(inner.database, SecretCipher(bytes(32)))
+    history = RecordHistory(inner.streams, records, properties=PropertyQueries(inner.database))
+    destinations = DestinationHandlers(
+        inner.executor,
+        records,
+        vault=vault,
+        trial=TargetTrials(target, refused={}),
+        deletions=RecordHandlers(inner.executor, history.at(None)),
+    )
+    handlers = publication_handlers(
+        inner.database,
+        inner.executor,
+        records=records,
+        jobs=cast("JobHandlers", None),  # nothing is uploaded here
+        vault=vault,
+        contents=TargetContents(target, records, destinations=destinations, vault=vault),
+        clock=inner.clock,
+    )
+    removals = Removals(handlers, inner.streams, clock=inner.clock, lease=LEASE)
+    worker = OrderWorker(Orders(inner.database, CONSUMER), removals.carry_out, waker=Waker())
+    await inner.database.execute("UPDATE orders SET due_at = clock_timestamp()")
+    while await worker.carry_out():
+        pass
+
+
+async def left(inner: Core) -> int:
+    return int((await inner.database.rows("SELECT count(*) FROM orders WHERE consumer = %s", (CONSUMER,)))[0][0])
+
+
+async def test_a_deleted_destination_takes_all_its_publications_along(inner: Core) -> None:
+    for number in range(1, 8):
+        await do(inner, published(number))
+        await do(inner, CompletePublication(UUID(int=number), job=number, job_version=9, details={}))
+    await do(inner, DeleteRecord(DESTINATION, Destination))
+    assert await fed(inner) == 1
+    await carried_out(inner, MemoryTarget())
+    assert await left(inner) == 0
+    assert await inner.database.rows("SELECT count(*) FROM publication_view WHERE NOT withdrawn") == [(0,)]
+    await fed(inner)  # the same once more
+    await carried_out(inner, MemoryTarget())
+    assert (await topics(inner, Publication.stream(UUID(int=1)))).count("publication.withdrawn") == 1
+
+
+async def test_what_an_upload_left_is_removed_after_its_worker_gave_up_and_until_it_is(inner: Core, clock: HandClock) -> None:
+    await do(inner, published(17))
+    await do(inner, WithdrawPublication(UUID(int=17), hard=True, running_job=17))
+    assert await fed(inner) == 1
+    target = MemoryTarget()
+    await carried_out(inner, target)
+    assert (target.calls, await left(inner)) == ([], 1)
+    clock.forward(seconds=LEASE)
+    target.fault = TargetFailed("retry", "busy")
+    await carried_out(inner, target)
+    assert (target.calls, await left(inner)) == (["delete", "close"], 1)
+    target.fault = None
+    await carried_out(inner, target)
+    assert (target.calls, await left(inner)) == (["delete", "close"] * 2, 0)
+    assert (await topics(inner, Publication.stream(UUID(int=17))))[-1] == "publication.target_cleared"
+    await do(inner, DeleteRecord(DESTINATION, Destination))
+
+
+async def test_a_deletion_that_leaves_nothing_orders_nothing(inner: Core) -> None:
+    await do(inner, published(17))
+    await do(inner, WithdrawPublication(UUID(int=17), hard=False, running_job=17))
+    assert await fed(inner) == 0
+
+
+async def test_a_target_that_hangs_is_given_up(inner: Core) -> None:
+    target, never = MemoryTarget(), Event()
+
+    async def hang() -> None:
+        await never.wait()
+
+    target.before = hang
+    fault = await TargetTrials(target, refused={}, seconds=0.01).fault(Target.S3, {})
+    assert fault is not None
+    assert "did not answer" in fault
+    assert target.calls == ["check", "close"]
+
+
+async def test_what_nothing_here_publishes_to_says_so(inner: Core) -> None:
+    fault = await TargetTrials(no_targets, refused={}).fault(Target.MPX, {})
+    assert fault == "Nothing that is installed here can publish to MPX."

@@ -1,0 +1,33 @@
+"""Notices of publications for their callbacks: docs/reference/api/publications.md#callbacks. Pure.
+
+There is a notice of every change of the state, and when the target has made a publication public or private."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from domain.kernel.clock import iso
+from domain.kernel.event import DomainEvent
+from domain.publication import events
+from domain.publication.aggregate import Publication
+
+NOTED: Final = frozenset(
+    event.TOPIC for event in (events.Processed, events.Completed, events.Failed, events.Published, events.Unpublished)
+)
+
+
+def notice_of(event: DomainEvent, publication: Publication) -> dict[str, Any]:
+    """The payload; `publication` is as it was after the event."""
+    return {
+        "publicationId": publication.key,
+        "destinationId": str(publication.destination_id),
+        "contentId": publication.content_id,
+        "transactionId": str(publication.transaction_id),
+        "target": int(publication.target),
+        "publicationState": int(publication.state),
+        "publicationStateString": publication.state.name,
+        "published": publication.published,
+        "reason": publication.reason,
+        "time": iso(event.timestamp),
+        "client": publication.client,
+    }
