@@ -34,6 +34,8 @@ class JobOutcome(Value):
     job: int
     version: int = 0
     reason: str = ""
+    cause: str = ""
+    """Of a failure, a word of the workflow: whose fault it is."""
     files: tuple[Output, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
     rerun_of: int | None = None

@@ -147,7 +147,7 @@ class PublicationHandlers:
             new = NewJob(
                 client=client,
                 workflow=WORKFLOW,
-                parameters={"content_id": one.content_id, "publication_id": str(key), "destination_id": str(one.destination_id)},
+                parameters={"content_id": one.content_id, "publication": str(key)},
                 owner=Publication.stream(key),
             )
             prepared = await self._jobs.prepare_job(new, transaction_id=invocation.cause.correlation_id)
@@ -300,7 +300,7 @@ class PublicationJobOwners:
 
 def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
     """The command that an outcome of a job is to the publication that owns the job. What the job says of the target is under
-    `details` in its metadata; the reason of a failure begins with what is at fault and a colon."""
+    `details` in its metadata; the cause of a failure says what is at fault."""
     publication, job, version = UUID(key), outcome.job, outcome.version
     match outcome.kind:
         case OutcomeKind.COMPLETED:
@@ -315,10 +315,8 @@ def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
                 )
             return CompletePublication(publication, job=job, job_version=version, details=details)
         case OutcomeKind.FAILED | OutcomeKind.BROKEN:
-            word, _, rest = outcome.reason.partition(": ")
-            state = _FAULTS.get(word, PublicationState.FailedPublication)
-            reason = rest if word in _FAULTS else outcome.reason
-            return FailPublicationJob(publication, job=job, job_version=version, state=state, reason=reason)
+            state = _FAULTS.get(outcome.cause, PublicationState.FailedPublication)
+            return FailPublicationJob(publication, job=job, job_version=version, state=state, reason=outcome.reason)
         case OutcomeKind.RESUMED | OutcomeKind.RERUN:
             return RestartPublication(publication, job=job, job_version=version, rerun_of=outcome.rerun_of)
 

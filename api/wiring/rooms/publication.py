@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
     from workers.outcomes.owner_commands import OwnerCommand
+    from workers.syndication.opening import UploadOpening
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -105,6 +106,27 @@ def _owners() -> Mapping[str, OwnerCommand]:
     return {Publication.KIND: command_of}
 
 
+def open_destination(context: WorkerContext) -> UploadOpening:
+    """What the jobs of uploads open destinations with."""
+    from workers.syndication.opening import UploadOpening
+
+    publications = PublicationQueries(context.database)
+    return UploadOpening(publications, context.records, destinations=_destinations(context), vault=context.vault)
+
+
+def _destinations(context: WorkerContext) -> DestinationHandlers:
+    from workers.syndication.trial import TargetTrials
+
+    history = RecordHistory(context.streams, context.records, properties=PropertyQueries(context.database))
+    return DestinationHandlers(
+        context.executor,
+        context.records,
+        vault=context.vault,
+        trial=TargetTrials(context.targets, refused={}),
+        deletions=RecordHandlers(context.executor, history.at(None)),
+    )
+
+
 def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from api.wiring.job_handlers import job_handlers
     from projections.consumers.leases import ShardLeases
@@ -113,20 +135,11 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
     from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
-    from workers.syndication.trial import TargetTrials
 
     waker = Waker()
     handler = SyndicationOrders(mapper=context.mapper, wake=waker.wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
     consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
-    history = RecordHistory(context.streams, context.records, properties=PropertyQueries(context.database))
-    destinations = DestinationHandlers(
-        context.executor,
-        context.records,
-        vault=context.vault,
-        trial=TargetTrials(context.targets, refused={}),
-        deletions=RecordHandlers(context.executor, history.at(None)),
-    )
     jobs = job_handlers(
         context.database,
         context.executor,
@@ -135,7 +148,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
         vault=context.vault,
         clock=context.clock,
     )
-    contents = TargetContents(context.targets, context.records, destinations=destinations, vault=context.vault)
+    contents = TargetContents(context.targets, context.records, destinations=_destinations(context), vault=context.vault)
     handlers = publication_handlers(
         context.database,
         context.executor,

@@ -107,7 +107,7 @@ async def test_several_are_one_append_with_their_jobs_and_share_a_transaction(
     assert (one.state, one.job, two.job, one.text.title) == (PublicationState.Processing, 17, 18, "Final")
     assert memory.topics[before:] == ["job.accepted", "publication.scheduled", "publication.processed"] * 2
     job: Any = memory.log.load("job:17")
-    expected = {"content_id": "film", "publication_id": one.key, "destination_id": str(ACTIVE)}
+    expected = {"content_id": "film", "publication": one.key}
     assert (job.submission.parameters, job.submission.owner, job.submission.client) == (expected, one.id, "studio")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from asyncio import Event
 from typing import cast
 from uuid import UUID
@@ -16,6 +17,7 @@ from domain.destination.targets import Target
 from domain.job.handlers import JobHandlers
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import EventMapper
+from domain.kernel.ports import Invocation
 from domain.publication.aggregate import Publication
 from domain.publication.commands import CompletePublication, SchedulePublication, WithdrawPublication
 from domain.publication.values import PublicationKind, PublicationText
@@ -27,6 +29,7 @@ from projections.custom_property.queries import PropertyQueries
 from projections.effects.orders import Orders
 from projections.log.reader import read
 from projections.log.transactions import writes
+from projections.publication.queries import PublicationQueries
 from projections.records.history import RecordHistory
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
@@ -37,6 +40,7 @@ from tests.projections.feeding import do
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
 from workers.syndication.contents import TargetContents
+from workers.syndication.opening import UploadOpening
 from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
 from workers.syndication.trial import TargetTrials, no_targets
 from workers.target_ports import TargetFailed
@@ -77,24 +81,27 @@ async def fed(inner: Core) -> int:
     return len(effects or ())
 
 
-async def carried_out(inner: Core, target: MemoryTarget) -> None:
-    records = RecordQueries(inner.database, RECORDS)
-    vault = Vault(inner.database, SecretCipher(bytes(32)))
+def kept_in(inner: Core) -> tuple[RecordQueries, Vault]:
+    return RecordQueries(inner.database, RECORDS), Vault(inner.database, SecretCipher(bytes(32)))
+
+
+def destinations_of(inner: Core, target: MemoryTarget) -> DestinationHandlers:
+    records, vault = kept_in(inner)
     history = RecordHistory(inner.streams, records, properties=PropertyQueries(inner.database))
-    destinations = DestinationHandlers(
-        inner.executor,
-        records,
-        vault=vault,
-        trial=TargetTrials(target, refused={}),
-        deletions=RecordHandlers(inner.executor, history.at(None)),
-    )
+    deletions = RecordHandlers(inner.executor, history.at(None))
+    trial = TargetTrials(target, refused={})
+    return DestinationHandlers(inner.executor, records, vault=vault, trial=trial, deletions=deletions)
+
+
+async def carried_out(inner: Core, target: MemoryTarget) -> None:
+    records, vault = kept_in(inner)
     handlers = publication_handlers(
         inner.database,
         inner.executor,
         records=records,
         jobs=cast("JobHandlers", None),  # nothing is uploaded here
         vault=vault,
-        contents=TargetContents(target, records, destinations=destinations, vault=vault),
+        contents=TargetContents(target, records, destinations=destinations_of(inner, target), vault=vault),
         clock=inner.clock,
     )
     removals = Removals(handlers, inner.streams, clock=inner.clock, lease=LEASE)
@@ -162,3 +169,22 @@ async def test_a_target_that_hangs_is_given_up(inner: Core) -> None:
 async def test_what_nothing_here_publishes_to_says_so(inner: Core) -> None:
     fault = await TargetTrials(no_targets, refused={}).fault(Target.MPX, {})
     assert fault == "Nothing that is installed here can publish to MPX."
+
+
+async def test_a_destination_is_opened_for_the_present_job_of_a_publication_while_it_is_active(inner: Core) -> None:
+    records, vault = kept_in(inner)
+    destinations = destinations_of(inner, MemoryTarget())
+    config = {"endpoint": "https://s3.example", "bucket": "b", "accessKeyId": "k", "secretAccessKey": "marked"}
+    values = {"configuration_json": json.dumps(config)}
+    await destinations.change(DESTINATION, values, invocation=Invocation.by("studio"))
+    opening = UploadOpening(PublicationQueries(inner.database), records, destinations=destinations, vault=vault)
+    await do(inner, published(17))
+    with pytest.raises(TargetFailed) as inactive:
+        await opening(UUID(int=17), job=17)
+    await destinations.set_active(DESTINATION, True, invocation=Invocation.by("studio"))
+    opened = await opening(UUID(int=17), job=17)
+    assert (opened.target, opened.config, opened.order.title) == (5, config, "Final")
+    assert "marked" not in repr(opened)
+    with pytest.raises(TargetFailed) as other:
+        await opening(UUID(int=17), job=16)
+    assert (inactive.value.kind, other.value.kind) == ("destination", "publication")
