@@ -62,7 +62,7 @@ def test_every_task_is_started_where_its_end_is_reported() -> None:
         *("api/cli/database.py: _start", "api/cli/serving.py: _stop", "api/cli/load_sample.py: all"),
         *("api/cli/supervisor.py: start", "api/cli/supervisor.py: stop"),
         *("api/http/streaming.py: send", "workers/adapters/kafka/relay.py: _fill"),
-        "workers/adapters/encoders/fetched.py: head",
+        *("workers/adapters/encoders/fetched.py: head", "workers/adapters/targets/s3.py: _send_parts"),
         *("workers/jobs/workflows/capture/recorder.py: record", "workers/jobs/workflows/capture/fetcher.py: run"),
         *("api/http/incoming.py: __aiter__", "api/http/incoming.py: _next"),
     }

@@ -17,11 +17,19 @@ from workers.ports import OutboundFailed
 
 async def connected(guard: Guard, addresses: Sequence[ResolveResult], *, name: str | None) -> tuple[StreamReader, StreamWriter]:
     """With TLS for this `name`, if it is given. Raises `OutboundRefused`, `OutboundFailed` or `TimeoutError`."""
+    return await _streams(await connected_socket(guard, addresses), name)
+
+
+async def connected_socket(
+    guard: Guard, addresses: Sequence[ResolveResult], *, kind: socket.SocketKind = socket.SOCK_STREAM
+) -> socket.socket:
+    """Raises as `connected`. A socket for datagrams is connected to the first address that there is a way to."""
     reason = "no address of it answers"
     for one in addresses:
         place = (one["host"], one["port"])
         try:
-            opened = guard.socket((one["family"], socket.SOCK_STREAM, one["proto"], "", place))
+            protocol = one["proto"] if kind is socket.SOCK_STREAM else 0
+            opened = guard.socket((one["family"], kind, protocol, "", place))
         except NotPublic as inside:
             raise inside.refusal() from None
         try:
@@ -34,7 +42,7 @@ async def connected(guard: Guard, addresses: Sequence[ResolveResult], *, name: s
         except BaseException:
             opened.close()
             raise
-        return await _streams(opened, name)
+        return opened
     raise OutboundFailed("connect", f"The host cannot be reached: {reason}.")
 
 

@@ -14,16 +14,17 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from re import compile as regex
+from socket import SOCK_STREAM, SocketKind, socket
 from time import perf_counter
 from urllib.parse import urljoin
 
 import aiohttp
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from yarl import URL
 
 from workers.adapters.outbound_answers import BoundedResponses
-from workers.adapters.outbound_connection import connected
+from workers.adapters.outbound_connection import connected, connected_socket
 from workers.adapters.outbound_file import Receiving
 from workers.adapters.outbound_guard import Guard, GuardedResolver, Network, NotPublic, target
 from workers.kernel.shortage import SHORTAGES
@@ -79,17 +80,22 @@ class GuardedClient:
         size: int | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
         seconds: float | None = None,
+        seconds_without_progress: float | None = None,
+        most: int = 1_024,
     ) -> Reply:
-        """A request whose body is made while it is sent: `size` bytes, or in chunks until it is over. `seconds` bounds all of it.
-        What `pieces` raises ends the request as a lost connection does."""
+        """A request whose body is made while it is sent: `size` bytes, or in chunks until it is over. `seconds` bounds all of it,
+        `seconds_without_progress` each piece, and the answer after the last one. What `pieces` raises ends the request as a lost
+        connection does."""
         begun = perf_counter()
         where = target(url)
         _check(headers)
         known = {} if size is None else {"Content-Length": str(size)}
-        late = "It took too long." if seconds is None else f"No complete answer within {seconds:g} s."
+        bound = seconds if seconds_without_progress is None else seconds_without_progress
+        late = "It took too long." if bound is None else f"No complete answer within {bound:g} s."
         with _translated_errors(late):
-            async with asyncio.timeout(seconds):
-                return await self._exchange(method, where, headers={**headers, **known}, body=pieces, most=1_024, begun=begun)
+            async with asyncio.timeout(seconds), asyncio.timeout(seconds_without_progress) as silence:
+                body = pieces if seconds_without_progress is None else _watched(pieces, silence, seconds_without_progress)
+                return await self._exchange(method, where, headers={**headers, **known}, body=body, most=most, begun=begun)
 
     async def stream(self, url: str, *, seconds_without_data: float = 10.0) -> AsyncGenerator[bytes, None]:
         """The body of a GET as it comes, without end where it has none. Redirects are followed. A status other than 200 is a
@@ -119,11 +125,24 @@ class GuardedClient:
 
     async def connect(self, authority: str, *, port: int, secure: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection for another protocol than HTTP, with TLS if `secure`, to the host of this authority of a URL."""
-        host = target(f"http://{authority}/").raw_host or ""
+        host, found = await self._resolved(authority, port)
         with _translated_errors(f"No connection within {CONNECT_SECONDS:g} s."):
-            found = await (self._resolver or GuardedResolver(self._guard)).resolve(host, port)
             async with asyncio.timeout(CONNECT_SECONDS * 2):
                 return await connected(self._guard, found, name=host if secure else None)
+
+    async def socket(self, authority: str, *, port: int, kind: SocketKind = SOCK_STREAM) -> socket:
+        """A connected socket for a library that speaks another protocol than HTTP, and makes no connection itself."""
+        _, found = await self._resolved(authority, port)
+        with _translated_errors(f"No connection within {CONNECT_SECONDS:g} s."):
+            async with asyncio.timeout(CONNECT_SECONDS * 2):
+                return await connected_socket(self._guard, found, kind=kind)
+
+    async def _resolved(self, authority: str, port: int) -> tuple[str, list[ResolveResult]]:
+        """The host of an authority of a URL, and its addresses, all of them permitted."""
+        host = target(f"http://{authority}/").raw_host or ""
+        with _translated_errors(f"No address within {CONNECT_SECONDS:g} s."):
+            async with asyncio.timeout(CONNECT_SECONDS * 2):
+                return host, await (self._resolver or GuardedResolver(self._guard)).resolve(host, port)
 
     async def download(
         self,
@@ -244,6 +263,13 @@ class _Answer(aiohttp.ClientResponse):
 @lru_cache(1024)
 def _may_be_set(header: str) -> bool:
     return header.lower() not in _OURS and _TOKEN.fullmatch(header) is not None
+
+
+async def _watched(pieces: AsyncIterable[bytes], silence: asyncio.Timeout, seconds: float) -> AsyncGenerator[bytes, None]:
+    """The pieces; each that is taken begins the time anew."""
+    async for piece in pieces:
+        yield piece
+        silence.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
 async def _head(content: aiohttp.StreamReader, most: int) -> bytes:

@@ -47,7 +47,7 @@ class Publication:
 
     async def publish(self, target: Target) -> None:
         """Raises `NotSent`, `OSError` or `EOFError`."""
-        await self._shake_hands()
+        await self.shake_hands()
         self._send(_SET_CHUNK_SIZE, struct.pack(">I", _CHUNK), stream=0)
         said: Value = {
             "app": target.application,
@@ -82,7 +82,8 @@ class Publication:
         self._command("deleteStream", 7.0, None, float(self._stream))
         await self._writer.drain()
 
-    async def _shake_hands(self) -> None:
+    async def shake_hands(self) -> None:
+        """Raises as `publish` does."""
         own = b"\0" * 8 + os.urandom(_HANDSHAKE - 8)
         self._writer.write(b"\3" + own)
         version = await self._reader.readexactly(1)

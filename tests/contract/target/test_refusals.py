@@ -1,0 +1,379 @@
+"""Targets that refuse, lie, redirect, drip and never end: what the publication is told, and that no secret is in it."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import asyncssh
+import pytest
+
+from tests.contract.target.stages import (
+    HOST_KEY,
+    PASSWORD,
+    TOKEN,
+    Memory,
+    guarded,
+    in_directory,
+    in_ssh,
+    order,
+    source,
+    uploaded,
+)
+from tests.workers.outbound.host import Host, Script, hangs, says
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.filesystem import FilesystemTarget
+from workers.adapters.targets.http_upload import HttpUploadTarget
+from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.live_only import CustomTarget
+from workers.adapters.targets.s3 import S3Target
+from workers.target_ports import PublishingTarget, TargetFailed
+
+SECRET = "marked-secret-5d1e"
+SIZE = 300_000
+STATUSES = {
+    401: "destination",
+    403: "destination",
+    404: "destination",
+    405: "destination",
+    413: "publication",
+    429: "retry",
+    500: "retry",
+    503: "retry",
+    507: "destination",
+}
+CODES = {
+    "AccessDenied": "destination",
+    "SignatureDoesNotMatch": "destination",
+    "NoSuchBucket": "destination",
+    "PermanentRedirect": "destination",
+    "QuotaExceeded": "destination",
+    "SlowDown": "retry",
+    "InternalError": "retry",
+    "MalformedXML": "publication",
+}
+
+
+def answer(status: int, *headers: str, body: bytes = b"") -> bytes:
+    lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+async def endless(out: asyncio.StreamWriter) -> None:
+    out.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    while True:
+        out.write(b"10000\r\n" + b"x" * 65_536 + b"\r\n")
+        await out.drain()
+
+
+async def drips(out: asyncio.StreamWriter) -> None:
+    out.write(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        out.write(b"x-drip: 1\r\n")
+        await asyncio.sleep(0.05)
+
+
+def on_http(host: Host, **changed: Any) -> PublishingTarget:
+    config = {"url": f"{host.url}/{{contentId}}.mp4?sig={SECRET}", "headers": [{"name": "X-Key", "value": SECRET}]}
+    return HttpUploadTarget(config | changed, client=guarded(), seconds=0.5)
+
+
+def in_s3(host: Host, **changed: Any) -> PublishingTarget:
+    config = {"endpoint": host.url, "bucket": "media", "prefix": "", "accessKeyId": "key", "secretAccessKey": SECRET}
+    return S3Target(config | changed, client=guarded(), seconds=0.5)
+
+
+KINDS = {"http": on_http, "s3": in_s3}
+
+
+async def failures(target: PublishingTarget, folder: Path) -> list[TargetFailed]:
+    """Of a check and of an upload."""
+    found = []
+    for act in (target.check(), uploaded(target, source(folder, SIZE), order(), Memory())):
+        with pytest.raises(TargetFailed) as caught:
+            await act
+        assert SECRET not in str(caught.value)
+        assert TOKEN not in str(caught.value)
+        found.append(caught.value)
+    await target.close()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_each_status_says_whose_fault_it_is(kind: str, tmp_path: Path) -> None:
+    for status, fault in STATUSES.items():
+        async with Host(says(answer(status, "retry-after: 7"), then_closes=True)) as host:
+            target = KINDS[kind](host)
+            with pytest.raises(TargetFailed) as caught:
+                await uploaded(target, source(tmp_path, SIZE), order(), Memory())
+            await target.close()
+        assert (status, caught.value.kind) == (status, fault)
+        assert str(status) in str(caught.value)
+        assert caught.value.after == (7.0 if fault == "retry" else None)
+
+
+async def test_each_error_of_s3_says_whose_fault_it_is(tmp_path: Path) -> None:
+    for code, fault in CODES.items():
+        body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{SECRET}</Message></Error>".encode()
+        for status in (400, 200):  # an error may come with a status that is none
+            async with Host(says(answer(status, body=body), then_closes=True)) as host:
+                found = await failures(in_s3(host), tmp_path)
+            assert [one.kind for one in found] == [fault, fault], code
+            assert code in str(found[1]) or fault == "publication" or code == "NoSuchBucket"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_redirect_is_not_followed(kind: str, tmp_path: Path) -> None:
+    async with Host(says(answer(200))) as inside:
+        async with Host(says(answer(307, f"location: {inside.url}/"))) as host:
+            found = await failures(KINDS[kind](host), tmp_path)
+        assert inside.connections == 0
+    assert {one.kind for one in found} == {"destination"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "script"),
+    [("http", hangs), ("http", drips), ("http", endless), ("s3", hangs), ("s3", drips), ("s3", endless)],
+    ids=["http hangs", "http drips", "http is endless", "s3 hangs", "s3 drips", "s3 is endless"],
+)
+async def test_a_target_without_an_end_is_given_up(kind: str, script: Script, tmp_path: Path) -> None:
+    async with Host(script) as host:
+        target = KINDS[kind](host)
+        with pytest.raises(TargetFailed):
+            async with asyncio.timeout(30):
+                await uploaded(target, source(tmp_path, SIZE), order(), Memory())
+        await target.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_address_inside_is_not_called(kind: str, tmp_path: Path) -> None:
+    async with Host(says(answer(200))) as host:
+        closed = GuardedClient()
+        config = {
+            "url": f"{host.url}/{{contentId}}",
+            "endpoint": host.url,
+            "bucket": "b",
+            "accessKeyId": "k",
+            "secretAccessKey": "s",
+        }
+        target = (HttpUploadTarget if kind == "http" else S3Target)(config, client=closed)
+        found = await failures(target, tmp_path)
+        assert host.connections == 0
+    assert [(one.kind, "not public" in str(one)) for one in found] == [("destination", True)] * 2
+
+
+async def test_an_upload_by_post_is_deleted_where_the_server_put_it(tmp_path: Path) -> None:
+    async with Host(says(answer(201, "location: /files/9"))) as host:
+        target = on_http(host, url=f"{host.url}/files", method="POST")
+        wanted = order()
+        details = await uploaded(target, source(tmp_path, SIZE), wanted, Memory())
+        await target.delete(wanted, details)
+        assert details["link"] == f"{host.url}/files/9"
+        assert host.heads[-1].startswith("DELETE /files/9 ")
+        await target.close()
+
+
+@pytest.mark.parametrize("location", ["http://127.0.0.2/x", "//127.0.0.2/x", "http://127.0.0.1@127.0.0.2/x"])
+async def test_a_place_at_another_server_is_not_believed(location: str, tmp_path: Path) -> None:
+    async with Host(says(answer(201, f"location: {location}"))) as host:
+        target = on_http(host, url=f"{host.url}/files", method="POST")
+        details = await uploaded(target, source(tmp_path, SIZE), order(), Memory())
+        assert details["link"] == f"{host.url}/files"
+        await target.close()
+
+
+async def test_a_file_with_another_hash_at_the_server_is_no_success(tmp_path: Path) -> None:
+    async with Host(says(answer(200, "repr-digest: sha-256=:AAAA:"))) as host:
+        target = on_http(host)
+        with pytest.raises(TargetFailed, match="another file than was sent"):
+            await uploaded(target, source(tmp_path, SIZE), order(), Memory())
+        await target.close()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"url": ""}, {"url": "ftp://127.0.0.1/{contentId}"}, {"url": "http://127.0.0.1/one"}, {"url": 7}, {"method": "PATCH"}],
+    ids=str,
+)
+async def test_a_configuration_that_cannot_be_used_says_so(config: dict[str, Any], tmp_path: Path) -> None:
+    async with Host(says(answer(200))) as host:
+        found = await failures(on_http(host, **config), tmp_path)
+    assert {one.kind for one in found} == {"destination"}
+
+
+# --- SFTP
+
+
+async def test_another_host_key_is_sent_nothing(tmp_path: Path) -> None:
+    other = asyncssh.generate_private_key("ssh-ed25519")
+    of_another_kind = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
+    wrong = (other.export_public_key().decode(), other.get_fingerprint(), of_another_kind.export_public_key().decode())
+    async with in_ssh(tmp_path / "root") as stage:
+        for key in wrong:
+            found = await failures(stage.target(hostKey=key), tmp_path)
+            assert {one.kind for one in found} == {"destination"}
+            assert all("host key" in str(one) or "hostKey" in str(one) for one in found)
+        assert dict(stage.files()) == {}
+
+
+async def test_a_fingerprint_is_enough_to_know_the_server(tmp_path: Path) -> None:
+    async with in_ssh(tmp_path / "root") as stage:
+        await stage.target(hostKey=HOST_KEY.get_fingerprint()).check()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"password": "wrong"},
+        {"username": "nobody"},
+        {"hostKey": ""},
+        {"hostKey": "ssh-ed25519 ???"},
+        {"path": "/../out"},
+        {"port": "x"},
+    ],
+    ids=str,
+)
+async def test_a_login_that_is_refused_says_so(changed: dict[str, Any], tmp_path: Path) -> None:
+    async with in_ssh(tmp_path / "root") as stage:
+        found = await failures(stage.target(**changed), tmp_path)
+        assert {one.kind for one in found} == {"destination"}
+        assert not any(PASSWORD in str(one) for one in found)
+
+
+class FullServer(asyncssh.SFTPServer):
+    """Takes some bytes of each file, and then says that there is no room."""
+
+    def write(self, file_obj: object, offset: int, data: bytes) -> Any:
+        if offset + len(data) > 100_000:
+            raise asyncssh.sftp.SFTPFailure("no room")
+        return super().write(file_obj, offset, data)
+
+
+async def test_a_full_sftp_server_says_so(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    async with in_ssh(root, factory=lambda connection: FullServer(connection, chroot=bytes(root))) as stage:
+        with pytest.raises(TargetFailed, match="no space left"):
+            await uploaded(stage.target(), source(tmp_path, SIZE), order(), Memory())
+        assert dict(stage.files()) == {}
+
+
+# --- FILESYSTEM
+
+
+@pytest.mark.parametrize("path", ["..", "out/..", "/etc", "link", "link/deeper", "out/film", "a\nb"])
+async def test_no_path_leads_out_of_the_root(path: str, tmp_path: Path) -> None:
+    stage = in_directory(tmp_path / "root")
+    (tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "root" / "out" / "film").write_text("a file")
+    found = await failures(stage.target(path=path), tmp_path)
+    assert {one.kind for one in found} == {"destination"}
+    assert list((tmp_path / "elsewhere" / "deeper").iterdir()) == []
+
+
+async def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
+    stage, wanted = in_directory(tmp_path / "root"), order()
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    (tmp_path / "root" / "out" / f".film-{wanted.id}.mp4.part").symlink_to(victim)
+    with pytest.raises(TargetFailed):
+        await uploaded(stage.target(), source(tmp_path, SIZE), wanted, Memory())
+    assert victim.read_text() == "untouched"
+
+
+async def test_without_a_root_nothing_is_written(tmp_path: Path) -> None:
+    found = await failures(FilesystemTarget({"path": "out"}, root=None), tmp_path)
+    assert all("MEDIALEDGER_FILESYSTEM_ROOT" in str(one) for one in found)
+
+
+@contextmanager
+def no_room(size: int) -> Iterator[None]:
+    """The system refuses to make larger files."""
+    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+async def test_a_full_file_system_says_so(tmp_path: Path) -> None:
+    stage, file = in_directory(tmp_path / "root"), source(tmp_path, SIZE)
+    with no_room(100_000), pytest.raises(TargetFailed, match="no space left") as caught:
+        await uploaded(stage.target(), file, order(), Memory())
+    assert caught.value.kind == "destination"
+
+
+# --- CUSTOM, and what there is nothing for
+
+
+async def greets_rtmp(out: asyncio.StreamWriter) -> None:
+    out.write(b"\3" + bytes(1536) + bytes(1536))
+
+
+class RtmpServer:
+    """Reads a handshake and answers it."""
+
+    async def __aenter__(self) -> int:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(1537)
+            await greets_rtmp(writer)
+
+        self._server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+
+class SrtListener(asyncio.DatagramProtocol):
+    """Answers an induction with one of version 5 and a cookie."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, address: Any) -> None:
+        if len(data) == 64 and data[:2] == b"\x80\x00" and data[16:20] == b"\0\0\0\4":
+            cast("asyncio.DatagramTransport", self._transport).sendto(data[:16] + b"\0\0\0\5" + data[20:], address)
+
+
+async def custom(url: str) -> str:
+    """Why a check fails; empty where it does not."""
+    target = CustomTarget({"cstm_streamUrl": url, "cstm_streamName": SECRET}, client=guarded(), seconds=0.5)
+    try:
+        await target.check()
+    except TargetFailed as failed:
+        return str(failed)
+    finally:
+        await target.close()
+    return ""
+
+
+async def test_a_stream_is_greeted_in_its_protocol() -> None:
+    async with RtmpServer() as port:
+        assert await custom(f"rtmp://127.0.0.1:{port}/live") == ""
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(SrtListener, local_addr=("127.0.0.1", 0))
+    port = transport.get_extra_info("sockname")[1]
+    assert await custom(f"srt://127.0.0.1:{port}?passphrase={SECRET}") == ""
+    transport.close()
+
+
+async def test_what_does_not_speak_the_protocol_of_the_stream_says_so() -> None:
+    async with Host(says(b"HTTP/1.1 400 Bad Request\r\n\r\n", then_closes=True)) as host:
+        assert "does not speak RTMP" in await custom(f"rtmp://127.0.0.1:{host.port}/live")
+    assert "cannot be reached" in await custom("rtmp://127.0.0.1:9/live")
+    assert "No SRT listener" in await custom("srt://127.0.0.1:9")
+    assert "begin with rtmp" in await custom("file:///etc/passwd")
+
+
+@pytest.mark.parametrize("target", [0, 1, 2, 3, 4, 9])
+async def test_what_takes_no_files_says_so(target: int, tmp_path: Path) -> None:
+    made = KnownTargets(guarded)(target, {})
+    found = await failures(made, tmp_path)
+    assert (found[1].kind, made.capabilities) == ("destination", frozenset())

@@ -1,0 +1,229 @@
+"""A target in a directory of this machine, below the root that the operator allows, such as a mounted share.
+
+Each directory is opened without following links, one below the other, so that no link leads out of the root."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from errno import EDQUOT, EFBIG, ELOOP, ENOENT, ENOSPC, ENOTDIR
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from workers.adapters.targets import named
+from workers.adapters.targets.files import FileTarget
+from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+
+PART: Final = 64 * 1024 * 1024
+_PIECE: Final = 4 * 1024 * 1024
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
+_READABLE: Final = 0o644
+_FULL: Final = (ENOSPC, EDQUOT, EFBIG)
+
+
+class FilesystemTarget(FileTarget):
+    """Its configuration: `path`, relative to the root or an absolute one below it."""
+
+    def __init__(self, config: Mapping[str, Any], *, root: Path | None, part: int = PART) -> None:
+        self._config = config
+        self._root = root
+        self._part = part
+
+    async def check(self) -> None:
+        await asyncio.to_thread(self._check)
+
+    async def upload(
+        self,
+        source: UploadSource,
+        order: PublicationOrder,
+        *,
+        state: UploadState | None,
+        save: Callable[[UploadState], Awaitable[None]],
+        progress: Callable[[UploadProgress], None],
+    ) -> Details:
+        name = named.file_name(order)
+        at = _offset(state, source)
+        with _translated():
+            folder = await asyncio.to_thread(self._opened)
+            try:
+                if at == source.size and await asyncio.to_thread(_hash, folder, name) == source.sha256:
+                    return self._details(name, source)
+                at = await asyncio.to_thread(_begun, folder, name, at)
+                while at < source.size:
+                    at = await self._copied(source, folder, name, at=at, progress=progress)
+                    await save({"at": at, "sha256": source.sha256})
+                await asyncio.to_thread(_finished, folder, name, source.sha256)
+            finally:
+                os.close(folder)
+        return self._details(name, source)
+
+    async def query(self, order: PublicationOrder, details: Details) -> Details | None:
+        return await asyncio.to_thread(self._query, named.file_name(order), details)
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        await asyncio.to_thread(self._delete, named.file_name(order))
+
+    async def close(self) -> None:
+        return None
+
+    async def _copied(
+        self, source: UploadSource, folder: int, name: str, *, at: int, progress: Callable[[UploadProgress], None]
+    ) -> int:
+        """One part, synced to the disk; where it ends. It is copied in pieces, between which it can be cancelled."""
+        end = min(at + self._part, source.size)
+        with source.path.open("rb") as read, _opened_file(folder, _partial(name), os.O_RDWR) as write:
+            while at < end:
+                at += await asyncio.to_thread(_copy, read.fileno(), write, at, min(_PIECE, end - at))
+                progress(UploadProgress(at, source.size))
+            await asyncio.to_thread(os.fsync, write)
+        return at
+
+    def _opened(self) -> int:
+        """The descriptor of the folder."""
+        if self._root is None:
+            raise TargetFailed(
+                "destination", "Files are not published to this machine: its operator sets MEDIALEDGER_FILESYSTEM_ROOT to allow it."
+            )
+        path = Path(named.text(self._config, "path"))
+        if path.is_absolute() and not path.is_relative_to(self._root):
+            raise TargetFailed(
+                "destination", "The path is not below the operator's MEDIALEDGER_FILESYSTEM_ROOT: choose one below it."
+            )
+        parts = path.relative_to(self._root).parts if path.is_absolute() else path.parts
+        if ".." in parts or not all(part.isprintable() for part in parts):
+            raise TargetFailed("destination", "The path may have neither '..' nor characters that cannot be seen.")
+        opened = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for part in parts:
+            try:
+                below = os.open(part, _FOLDER, dir_fd=opened)
+            finally:
+                os.close(opened)
+            opened = below
+        return opened
+
+    def _check(self) -> None:
+        probe, moved = (f"{named.PROBE}{uuid4().hex}" for _ in range(2))
+        with _translated():
+            folder = self._opened()
+            try:
+                with _opened_file(folder, probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
+                    os.write(file, probe.encode())
+                    os.fsync(file)
+                os.rename(probe, moved, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                for name in (probe, moved):
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
+                os.close(folder)
+
+    def _query(self, name: str, details: Details) -> Details | None:
+        with _translated():
+            folder = self._opened()
+            try:
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                return None
+            finally:
+                os.close(folder)
+        return {**details, "size": found.st_size}
+
+    def _delete(self, name: str) -> None:
+        with _translated():
+            folder = self._opened()
+            try:
+                for one in (_partial(name), name):
+                    with suppress(FileNotFoundError):
+                        os.unlink(one, dir_fd=folder)
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _details(self, name: str, source: UploadSource) -> Details:
+        return {"link": name, "size": source.size, "sha256": source.sha256}
+
+
+def _partial(name: str) -> str:
+    return f".{name}.part"
+
+
+def _offset(state: UploadState | None, source: UploadSource) -> int:
+    """What an earlier try has synced of this file."""
+    match state:
+        case {"at": int(at), "sha256": source.sha256} if 0 <= at <= source.size:
+            return at
+    return 0
+
+
+@contextmanager
+def _opened_file(folder: int, name: str, flags: int) -> Iterator[int]:
+    file = os.open(name, flags | _FILE, _READABLE, dir_fd=folder)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _begun(folder: int, name: str, at: int) -> int:
+    """Where the copy goes on: at 0 if what was there is not there any more."""
+    with _opened_file(folder, _partial(name), os.O_RDWR | os.O_CREAT) as file:
+        os.fchmod(file, _READABLE)
+        at = at if os.fstat(file).st_size >= at else 0
+        os.ftruncate(file, at)
+    return at
+
+
+def _copy(read: int, write: int, at: int, size: int) -> int:
+    try:
+        copied = os.copy_file_range(read, write, size, at, at)
+    except OSError as fault:
+        if fault.errno in _FULL:
+            raise
+        copied = os.pwrite(write, os.pread(read, size, at), at)  # between some file systems
+    if not copied:
+        raise TargetFailed("media", "The file became shorter while it was uploaded.")
+    return copied
+
+
+def _finished(folder: int, name: str, sha256: str) -> None:
+    """Renamed once it is what was to be copied: it is read again, from where it is now."""
+    if _hash(folder, _partial(name)) != sha256:
+        os.unlink(_partial(name), dir_fd=folder)
+        raise TargetFailed("retry", "The destination has another file than was copied: its hash differs.")
+    os.rename(_partial(name), name, src_dir_fd=folder, dst_dir_fd=folder)
+    os.fsync(folder)
+
+
+def _hash(folder: int, name: str) -> str | None:
+    with (
+        suppress(FileNotFoundError),
+        _opened_file(folder, name, os.O_RDONLY) as descriptor,
+        os.fdopen(os.dup(descriptor), "rb") as file,
+    ):
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """The system's own words, without the path."""
+    try:
+        yield
+    except OSError as fault:
+        raise _failure(fault) from None
+
+
+def _failure(fault: OSError) -> TargetFailed:
+    if fault.errno in _FULL:
+        return TargetFailed("destination", "The file system of the destination has no space left: make room there.")
+    if fault.errno in (ELOOP, ENOTDIR):
+        return TargetFailed("destination", "The path leads through a link or a file: name the directory itself.")
+    if fault.errno == ENOENT:
+        return TargetFailed("destination", "The directory is not there: make it, or mount it.")
+    if isinstance(fault, PermissionError):
+        return TargetFailed("destination", "The directory may not be written: give the account of the workers the right to.")
+    return TargetFailed("retry", f"The file system of the destination fails: {os.strerror(fault.errno or 0)}.")

@@ -1,0 +1,53 @@
+"""The targets that the product has, by the numbers of their kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final
+
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.filesystem import FilesystemTarget
+from workers.adapters.targets.http_upload import HttpUploadTarget
+from workers.adapters.targets.live_only import CustomTarget, WithoutUpload
+from workers.target_ports import PublishingTarget
+
+
+class Kind(IntEnum):
+    """As destinations number them."""
+
+    CUSTOM = 4
+    S3 = 5
+    SFTP = 6
+    HTTP = 7
+    FILESYSTEM = 8
+
+
+_NONE: Final = "Nothing here can publish to this kind of target: choose a destination of another kind."
+
+
+class KnownTargets:
+    """The port `Targets`. `client` makes a guarded client, which the target closes."""
+
+    def __init__(self, client: Callable[[], GuardedClient], *, filesystem_root: Path | None = None) -> None:
+        self._client = client
+        self._root = filesystem_root
+
+    def __call__(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
+        match target:
+            case Kind.CUSTOM:
+                return CustomTarget(config, client=self._client())
+            case Kind.S3:
+                from workers.adapters.targets.s3 import S3Target  # its signer takes longer to import than most steps run
+
+                return S3Target(config, client=self._client())
+            case Kind.SFTP:
+                from workers.adapters.targets.sftp import SftpTarget
+
+                return SftpTarget(config, client=self._client())
+            case Kind.HTTP:
+                return HttpUploadTarget(config, client=self._client())
+            case Kind.FILESYSTEM:
+                return FilesystemTarget(config, root=self._root)
+        return WithoutUpload(_NONE)

@@ -1,0 +1,159 @@
+"""Targets without uploads: CUSTOM takes live streams alone, and those that nothing here can serve say so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from socket import SOCK_DGRAM
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from workers.adapters.encoders.point import NotSent
+from workers.adapters.encoders.rtmp import Publication
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets import named
+from workers.adapters.targets.answers import reached
+from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+
+_PORTS: Final = {"rtmp": 1935, "rtmps": 443, "http": 80, "https": 443}
+SECONDS: Final = 5.0
+_ASKED: Final = 3
+"""Datagrams that are sent before the receiver is taken for silent."""
+_INDUCTION: Final = 1
+_HANDSHAKE: Final = 0x8000
+_SRT_HEAD: Final = ">HHIII"
+_SRT_HANDSHAKE: Final = ">IHHIIIIII16s"
+_MTU: Final = 1500
+_WINDOW: Final = 8192
+
+
+class WithoutUpload:
+    """Whatever is asked of it, it says why it does not do it."""
+
+    capabilities: frozenset[str] = frozenset()
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    async def check(self) -> None:
+        raise self._refusal()
+
+    async def upload(
+        self,
+        source: UploadSource,
+        order: PublicationOrder,
+        *,
+        state: UploadState | None,
+        save: Callable[[UploadState], Awaitable[None]],
+        progress: Callable[[UploadProgress], None],
+    ) -> Details:
+        raise self._refusal()
+
+    async def query(self, order: PublicationOrder, details: Details) -> Details | None:
+        raise self._refusal()
+
+    async def publish(self, order: PublicationOrder, details: Details) -> None:
+        raise self._refusal()
+
+    async def unpublish(self, order: PublicationOrder, details: Details) -> None:
+        raise self._refusal()
+
+    async def update(self, order: PublicationOrder, details: Details) -> None:
+        raise self._refusal()
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        raise self._refusal()
+
+    async def close(self) -> None:
+        return None
+
+    def _refusal(self) -> TargetFailed:
+        return TargetFailed("destination", self._why)
+
+
+class CustomTarget(WithoutUpload):
+    """Its configuration: `cstm_streamUrl`, of RTMP, RTMPS or SRT, and `cstm_streamName`."""
+
+    def __init__(self, config: Mapping[str, Any], *, client: GuardedClient, seconds: float = SECONDS) -> None:
+        super().__init__(
+            "A CUSTOM destination takes live streams only, no files: publish the Event live, or choose another destination."
+        )
+        self._config = config
+        self._client = client
+        self._seconds = seconds
+
+    async def check(self) -> None:
+        """The handshake of RTMP or SRT; of others a connection."""
+        parts = _parsed(named.text(self._config, "cstm_streamUrl"))
+        port = parts.port or _PORTS.get(parts.scheme)
+        if port is None:
+            raise TargetFailed("destination", "The cstm_streamUrl needs a port.")
+        with reached():
+            if parts.scheme == "srt":
+                await self._greet_srt(parts, port)
+            else:
+                await self._greet(parts, port)
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        """A stream that is over leaves nothing."""
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _greet(self, parts: SplitResult, port: int) -> None:
+        secure = parts.scheme in ("rtmps", "https")
+        reader, writer = await self._client.connect(_authority(parts), port=port, secure=secure)
+        try:
+            if parts.scheme.startswith("rtmp"):
+                async with asyncio.timeout(self._seconds):
+                    await Publication(reader, writer).shake_hands()
+        except (TimeoutError, NotSent, OSError, EOFError):
+            raise TargetFailed("destination", "What answers at cstm_streamUrl does not speak RTMP: check host and port.") from None
+        finally:
+            writer.transport.abort()
+
+    async def _greet_srt(self, parts: SplitResult, port: int) -> None:
+        """The induction of the handshake: the first packet of a caller, to which a listener answers with the same handshake."""
+        loop = asyncio.get_running_loop()
+        socket = await self._client.socket(_authority(parts), port=port, kind=SOCK_DGRAM)
+        try:
+            for _ in range(_ASKED):
+                own = int.from_bytes(os.urandom(4)) >> 1
+                await loop.sock_sendall(socket, _induction(own))
+                try:
+                    async with asyncio.timeout(self._seconds / _ASKED):
+                        answer = await loop.sock_recv(socket, _MTU)
+                except TimeoutError:
+                    continue
+                if len(answer) >= 64 and struct.unpack_from(">H", answer)[0] == _HANDSHAKE:
+                    return
+        except OSError:
+            pass
+        finally:
+            socket.close()
+        raise TargetFailed("destination", "No SRT listener answers at cstm_streamUrl: check host and port, and that it listens.")
+
+
+def _parsed(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise TargetFailed("destination", "The cstm_streamUrl cannot be read as a URL.") from None
+    if not parts.hostname or parts.scheme not in (*_PORTS, "srt"):
+        raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp://, rtmps:// or srt:// and name a host.")
+    return parts
+
+
+def _authority(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    return f"[{host}]" if ":" in host else host
+
+
+def _induction(own: int) -> bytes:
+    """A control packet of type 0 with a handshake of version 4 (draft-sharabayko-srt, 3.2.1 and 4.3.1.1)."""
+    head = struct.pack(_SRT_HEAD, _HANDSHAKE, 0, 0, 0, 0)
+    shake = struct.pack(_SRT_HANDSHAKE, 4, 0, 2, 0, _MTU, _WINDOW, _INDUCTION, own, 0, b"")
+    return head + shake

@@ -1,0 +1,63 @@
+"""Parts of the file that is uploaded: read in pieces, so that no part is in memory as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from workers.target_ports import TargetFailed, UploadSource
+
+PIECE: Final = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`number` counts from 1. The sums are in hexadecimal digits; MD5 is what S3 names parts by, not a protection."""
+
+    number: int
+    start: int
+    size: int
+    sha256: str
+    md5: str
+
+
+def count(source: UploadSource, size: int) -> int:
+    return -(-source.size // size)
+
+
+async def summed(source: UploadSource, number: int, *, size: int) -> Part:
+    """The part with its sums, computed in another thread."""
+    start = (number - 1) * size
+    return await asyncio.to_thread(_summed, source.path, number, start, min(size, source.size - start))
+
+
+async def pieces(path: Path, *, start: int, size: int, sent: Callable[[int], None] = lambda _: None) -> AsyncGenerator[bytes, None]:
+    """`sent` is told how many bytes were taken since the start."""
+    with await asyncio.to_thread(path.open, "rb") as file:
+        file.seek(start)
+        done = 0
+        while done < size:
+            piece = await asyncio.to_thread(file.read, min(PIECE, size - done))
+            if not piece:
+                raise TargetFailed("media", "The file became shorter while it was uploaded.")
+            yield piece
+            done += len(piece)
+            sent(done)
+
+
+def _summed(path: Path, number: int, start: int, size: int) -> Part:
+    sha256, md5, left = hashlib.sha256(), hashlib.md5(usedforsecurity=False), size
+    with path.open("rb") as file:
+        file.seek(start)
+        while left:
+            piece = file.read(min(PIECE, left))
+            if not piece:
+                raise TargetFailed("media", "The file became shorter while it was uploaded.")
+            sha256.update(piece)
+            md5.update(piece)
+            left -= len(piece)
+    return Part(number, start, size, sha256.hexdigest(), md5.hexdigest())

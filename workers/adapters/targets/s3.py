@@ -1,0 +1,305 @@
+"""A target in a bucket of an S3 server: uploads in parts, which nobody sees until all of them are there.
+
+The server lists the finished parts of an upload, so only the upload is remembered here, and at most one part is sent twice. Each
+part goes with its SHA-256 in the signature and its MD5, which the server checks, and what it says that it has is compared again."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from re import compile as regex
+from typing import Any, Final
+from uuid import uuid4
+from xml.sax.saxutils import escape
+
+from botocore.credentials import Credentials
+
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets import named
+from workers.adapters.targets.answers import SECONDS, refusal, retry_after
+from workers.adapters.targets.files import FileTarget
+from workers.adapters.targets.parts import Part, count, pieces, summed
+from workers.adapters.targets.s3_signing import Bucket, SignedClient, entries, error_code, texts
+from workers.ports import Reply
+from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+
+PART: Final = 16 * 1024 * 1024
+_MOST_PARTS: Final = 10_000
+_LARGEST: Final = 5 * 1024**4
+_PAGES: Final = 10_000
+_MD5: Final = regex(r"[0-9a-f]{32}")
+_KEYS: Final = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem"})
+_BUSY: Final = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "OperationAborted"})
+_FULL: Final = frozenset({"QuotaExceeded", "XMinioStorageFull", "InsufficientCapacity"})
+_PLACE: Final = frozenset(
+    {"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
+)
+
+
+class S3Target(FileTarget):
+    """Its configuration: `endpoint`, `bucket`, `prefix`, `accessKeyId`, `secretAccessKey`, `region` where it is not us-east-1."""
+
+    def __init__(self, config: Mapping[str, Any], *, client: GuardedClient, part: int = PART, seconds: float = SECONDS) -> None:
+        self._config = config
+        self._client = client
+        self._part = part
+        self._seconds = seconds
+
+    async def check(self) -> None:
+        """Puts, reads and deletes a small object."""
+        key, content = self._bucket.key(f"{named.PROBE}{uuid4().hex}"), uuid4().bytes
+        _must(await self._s3.request("PUT", key, body=content))
+        try:
+            found = await self._s3.request("GET", key)
+            _must(found)
+            if found.body != content:
+                raise TargetFailed("destination", "The S3 server does not give back what it was given: check the endpoint.")
+        finally:
+            deleted = await self._s3.request("DELETE", key)
+        _must(deleted)
+
+    async def upload(
+        self,
+        source: UploadSource,
+        order: PublicationOrder,
+        *,
+        state: UploadState | None,
+        save: Callable[[UploadState], Awaitable[None]],
+        progress: Callable[[UploadProgress], None],
+    ) -> Details:
+        if not 0 < source.size <= _LARGEST:
+            raise TargetFailed("media", "The file is empty, or larger than the 5 TiB of an object in S3.")
+        key = self._key(order)
+        if state is not None and await self._is_there(key, source):
+            return self._details(key, source)
+        upload, done = await self._resumed(key, source, state)
+        if upload is None:
+            await self._abort_all(key)
+            upload = _Upload(key, await self._begun(key, source), self._part_size(source))
+            await save(upload.state(source))
+        try:
+            sums = await self._send_parts(source, upload, done, save=save, progress=progress)
+            await self._complete(upload, sums)
+        except TargetFailed as failed:
+            if failed.kind != "retry":
+                await self._aborted(upload)
+            raise
+        if not await self._is_there(key, source):
+            raise TargetFailed("retry", "The S3 server has another object than was sent: its size or its hash differs.")
+        return self._details(key, source)
+
+    async def query(self, order: PublicationOrder, details: Details) -> Details | None:
+        reply = await self._s3.request("HEAD", self._key(order))
+        if reply.status == 404:
+            return None
+        _must(reply)
+        size = reply.headers.get("content-length", "")
+        return {
+            **details,
+            "size": int(size) if size.isdigit() else None,
+            "etag": reply.headers.get("etag", "").strip('"'),
+            "lastModified": reply.headers.get("last-modified"),
+        }
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        key = self._key(order)
+        await self._abort_all(key)
+        reply = await self._s3.request("DELETE", key)
+        if reply.status != 404 or error_code(reply) == "NoSuchBucket":
+            _must(reply)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    # --- an upload in parts
+
+    async def _begun(self, key: str, source: UploadSource) -> str:
+        headers = {"Content-Type": source.media_type, "x-amz-meta-sha256": source.sha256}
+        reply = await self._s3.request("POST", key, query={"uploads": ""}, headers=headers)
+        _must(reply)
+        [upload] = texts(reply, "UploadId") or [""]
+        if not upload or len(upload) > 2_000:
+            raise TargetFailed("retry", "The S3 server began an upload without an id.")
+        return upload
+
+    async def _resumed(
+        self, key: str, source: UploadSource, state: UploadState | None
+    ) -> tuple[_Upload | None, Mapping[int, Mapping[str, str]]]:
+        """The upload of an earlier try with its finished parts; None: it begins anew."""
+        upload = _Upload.of(key, source, state)
+        if upload is None:
+            return None, {}
+        done: dict[int, Mapping[str, str]] = {}
+        asked = {"uploadId": upload.id}
+        for _ in range(_PAGES):
+            reply = await self._s3.request("GET", key, query=asked)
+            if reply.status == 404 and error_code(reply) != "NoSuchBucket":
+                return None, {}
+            _must(reply)
+            done |= {int(one["PartNumber"]): one for one in entries(reply, "Part") if one.get("PartNumber", "").isdigit()}
+            following = (texts(reply, "NextPartNumberMarker") or [""])[0]
+            if texts(reply, "IsTruncated") != ["true"] or not following.isdigit() or following == asked.get("part-number-marker"):
+                break
+            asked["part-number-marker"] = following
+        return upload, done
+
+    async def _send_parts(
+        self,
+        source: UploadSource,
+        upload: _Upload,
+        done: Mapping[int, Mapping[str, str]],
+        *,
+        save: Callable[[UploadState], Awaitable[None]],
+        progress: Callable[[UploadProgress], None],
+    ) -> list[tuple[str, str]]:
+        """MD5 and entity tag of each part. The next one is read while one is sent."""
+        sums: list[tuple[str, str]] = []
+        last = count(source, upload.part)
+        following = asyncio.ensure_future(summed(source, 1, size=upload.part))
+        try:
+            for number in range(1, last + 1):
+                part = await following
+                if number < last:
+                    following = asyncio.ensure_future(summed(source, number + 1, size=upload.part))
+                there = done.get(number, {})
+                tag = there.get("ETag", "").strip('"')
+                if there.get("Size") != str(part.size) or (_MD5.fullmatch(tag) and tag != part.md5):
+                    tag = await self._send(source, upload, part, progress=progress)
+                    await save(upload.state(source, done=number))
+                progress(UploadProgress(part.start + part.size, source.size))
+                sums.append((part.md5, tag))
+        finally:
+            following.cancel()
+            with suppress(asyncio.CancelledError, TargetFailed, OSError):
+                await following
+        return sums
+
+    async def _send(self, source: UploadSource, upload: _Upload, part: Part, *, progress: Callable[[UploadProgress], None]) -> str:
+        """Its entity tag."""
+        body = pieces(
+            source.path,
+            start=part.start,
+            size=part.size,
+            sent=lambda sent: progress(UploadProgress(part.start + sent, source.size)),
+        )
+        reply = await self._s3.send(
+            upload.key,
+            query={"partNumber": str(part.number), "uploadId": upload.id},
+            headers={"Content-MD5": b64encode(bytes.fromhex(part.md5)).decode()},
+            body=body,
+            size=part.size,
+            sha256=part.sha256,
+        )
+        _must(reply, upload=True)
+        tag = reply.headers.get("etag", "").strip('"')
+        encrypted = "kms" in reply.headers.get("x-amz-server-side-encryption", "")
+        if not tag or (_MD5.fullmatch(tag) and tag != part.md5 and not encrypted):
+            raise TargetFailed("retry", "The S3 server has another part than was sent: its hash differs.")
+        return tag
+
+    async def _complete(self, upload: _Upload, sums: list[tuple[str, str]]) -> None:
+        listed = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{escape(tag)}&quot;</ETag></Part>"
+            for number, (_, tag) in enumerate(sums, 1)
+        )
+        body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
+        reply = await self._s3.request(
+            "POST", upload.key, query={"uploadId": upload.id}, headers={"Content-Type": "application/xml"}, body=body
+        )
+        _must(reply, upload=True)  # an error may come with status 200
+        [tag] = texts(reply, "ETag") or [""]
+        plain = all(md5 == part for md5, part in sums)
+        joined = hashlib.md5(b"".join(bytes.fromhex(md5) for md5, _ in sums), usedforsecurity=False).hexdigest()
+        found = tag.strip('"').partition("-")[0]
+        if plain and _MD5.fullmatch(found) and found != joined:
+            raise TargetFailed("retry", "The S3 server has put the parts together wrongly: the hash of the object differs.")
+
+    async def _aborted(self, upload: _Upload) -> None:
+        with suppress(TargetFailed):  # it is aborted by the next try, or when the publication is deleted
+            await self._s3.request("DELETE", upload.key, query={"uploadId": upload.id})
+
+    async def _abort_all(self, key: str) -> None:
+        """Uploads of this publication that nobody remembers, or that are not wanted any more."""
+        reply = await self._s3.request("GET", query={"uploads": "", "prefix": key})
+        _must(reply)
+        for one in entries(reply, "Upload"):
+            if one.get("Key") == key and one.get("UploadId"):
+                aborted = await self._s3.request("DELETE", key, query={"uploadId": one["UploadId"]})
+                if aborted.status != 404:
+                    _must(aborted)
+
+    async def _is_there(self, key: str, source: UploadSource) -> bool:
+        reply = await self._s3.request("HEAD", key)
+        if reply.status == 404:
+            return False
+        _must(reply)
+        headers = reply.headers
+        return headers.get("content-length") == str(source.size) and headers.get("x-amz-meta-sha256") == source.sha256
+
+    # --- where it goes
+
+    @cached_property
+    def _bucket(self) -> Bucket:
+        return Bucket.of(self._config)
+
+    @cached_property
+    def _s3(self) -> SignedClient:
+        keys = Credentials(named.text(self._config, "accessKeyId"), named.text(self._config, "secretAccessKey"))
+        return SignedClient(self._bucket, credentials=keys, client=self._client, seconds=self._seconds)
+
+    def _key(self, order: PublicationOrder) -> str:
+        return self._bucket.key(named.file_name(order))
+
+    def _part_size(self, source: UploadSource) -> int:
+        return max(self._part, -(-source.size // _MOST_PARTS))
+
+    def _details(self, key: str, source: UploadSource) -> Details:
+        return {"link": self._bucket.url(key), "key": key, "size": source.size, "sha256": source.sha256}
+
+
+class _Upload:
+    """An upload that was begun."""
+
+    def __init__(self, key: str, upload: str, part: int) -> None:
+        self.key = key
+        self.id = upload
+        self.part = part
+
+    def state(self, source: UploadSource, *, done: int = 0) -> UploadState:
+        return {"upload": self.id, "key": self.key, "part": self.part, "sha256": source.sha256, "done": done}
+
+    @classmethod
+    def of(cls, key: str, source: UploadSource, state: UploadState | None) -> _Upload | None:
+        """None: of another file or to another place."""
+        match state:
+            case {"upload": str(upload), "key": str(kept), "part": int(part), "sha256": str(sha256)}:
+                return cls(key, upload, part) if (kept, sha256) == (key, source.sha256) and part > 0 else None
+        return None
+
+
+def _must(reply: Reply, *, upload: bool = False) -> None:
+    """`upload`: that it is not there any more is a reason to begin anew."""
+    code = error_code(reply)
+    if 200 <= reply.status < 300 and not code:
+        return
+    said = f" ({code})" if code else ""
+    if code in _KEYS:
+        raise TargetFailed(
+            "destination",
+            f"The S3 server refuses the key{said}: check accessKeyId, secretAccessKey and their rights on the bucket.",
+        )
+    if code == "NoSuchBucket":
+        raise TargetFailed("destination", "There is no such bucket on the S3 server: make it, or correct bucket or endpoint.")
+    if code in _BUSY or (upload and code in ("NoSuchUpload", "InvalidPart", "BadDigest")):
+        raise TargetFailed("retry", f"The S3 server did not take it{said}.", after=retry_after(reply))
+    if code in _FULL:
+        raise TargetFailed("destination", f"The S3 server has no space left{said}: make room there.")
+    if code in _PLACE or 300 <= reply.status < 400:
+        raise TargetFailed(
+            "destination", f"The bucket is at another endpoint or in another region{said}: correct endpoint and region."
+        )
+    raise refusal(reply, what="The S3 server", credentials="accessKeyId, secretAccessKey")
