@@ -104,3 +104,20 @@ class Targets(Protocol):
     def __call__(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
         """Raises nothing: what is wrong with the configuration, the target says when it is used."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedDestination:
+    """`target` is the number of its kind, `config` has its secrets."""
+
+    target: int
+    config: Mapping[str, Any] = field(repr=False)
+    order: PublicationOrder
+
+
+class OpenDestination(Protocol):
+    """Opens the destination of a publication for its job."""
+
+    async def __call__(self, publication: UUID, *, job: int) -> OpenedDestination:
+        """Raises `TargetFailed`: the destination is not active, or the publication is gone or has another job now."""
+        ...

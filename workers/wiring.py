@@ -27,7 +27,7 @@ from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import BucketAddress, DownloadLimits, Outbound
 from workers.syndication.trial import no_targets
-from workers.target_ports import Targets
+from workers.target_ports import OpenDestination, Targets
 
 if TYPE_CHECKING:
     from workers.kernel.forked import ForkServer
@@ -94,9 +94,13 @@ class WorkerContext:
     public_host: str
     """Under which callers reach the API."""
     version: str
+    open_destination: Callable[[WorkerContext], OpenDestination]
+    """Opens the destinations of publications for the jobs that upload."""
     media_bucket: BucketAddress | None = None
     targets: Targets = no_targets
     """What destinations are reached with."""
+    filesystem_root: Path | None = None
+    """Below which files may be published to this machine; None: nowhere."""
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
     step_server: ForkServer | None = None

@@ -25,6 +25,7 @@ from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from api.wiring.media import media_files
 from api.wiring.origin import live_origin, own_origin
+from api.wiring.publishing_targets import publishing_targets, refused_targets
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
 from api.wiring.siblings import Alone, Siblings
@@ -230,6 +231,8 @@ async def build(
         siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
         media_served=files if settings.media_serve else None,
         origin=origin,
+        targets=publishing_targets(settings),
+        refused_targets=refused_targets(settings),
         templates=settings.home / "templates",
     )
     app = build_application(

@@ -144,6 +144,7 @@ class Settings(BaseSettings):
     media_work: Annotated[Path, stripped(parsers.path)] = Field(
         default_factory=_in_home("work"), description="where steps of jobs work on this machine when media are in S3"
     )
+    filesystem_root: Annotated[Path | None, stripped(parsers.path)] = Field(None, description="root of FILESYSTEM destinations")
     s3_endpoint: Annotated[str | None, stripped(parsers.public_url)] = Field(
         None, description="address of the S3 server that has the media; empty: Amazon's of the region"
     )

@@ -148,7 +148,9 @@ class Job(JobBase):
         self._complete_if_done(at)
         self._start_ready(workers, at)
 
-    def fail_task(self, task_id: int, *, run: int, error: str, retries: Retries, final: bool, at: datetime) -> None:
+    def fail_task(
+        self, task_id: int, *, run: int, error: str, retries: Retries, final: bool, at: datetime, cause: str = ""
+    ) -> None:
         task = self._present(task_id, run)
         retry_at = None if final else self._retry_at(task, retries, at)
         self._trigger(
@@ -163,7 +165,7 @@ class Job(JobBase):
         )
         if retry_at is None:
             tries = "" if task.attempts == 1 else f" {task.attempts} times"
-            self._abandon(f"the task {task.plan.name} failed{tries}: {error}", at)
+            self._abandon(f"the task {task.plan.name} failed{tries}: {error}", at, cause=cause)
 
     def expire_lease(self, task_id: int, *, run: int, retries: Retries, at: datetime) -> None:
         """The run's worker has not renewed its lease. A repeat changes nothing."""
@@ -217,8 +219,8 @@ class Job(JobBase):
         if all(task.state is TaskState.COMPLETED for task in self.tasks.values()):
             self._trigger(events.Completed, at=at, failed=False)
 
-    def _abandon(self, reason: str, at: datetime) -> None:
-        self._trigger(events.Completed, at=at, failed=True, reason=reason)
+    def _abandon(self, reason: str, at: datetime, *, cause: str = "") -> None:
+        self._trigger(events.Completed, at=at, failed=True, reason=reason, cause=cause)
 
 
 events.Accepted.AGGREGATE = Job

@@ -167,14 +167,15 @@ class CompleteTask(_TaskCommand):
 
 @dataclass(frozen=True)
 class FailTask(_TaskCommand):
-    """`final`: the step reports that another try would fail too."""
+    """`final`: the step reports that another try would fail too. `cause` is its word for the owner of the job."""
 
     error: str
     retries: Retries
     final: bool = False
+    cause: str = ""
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.fail_task(self.task, run=self.run, error=self.error, retries=self.retries, final=self.final, at=at)
+        root.fail_task(self.task, run=self.run, error=self.error, retries=self.retries, final=self.final, cause=self.cause, at=at)
 
 
 @dataclass(frozen=True)

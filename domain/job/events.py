@@ -90,12 +90,13 @@ class Broken(DomainEvent):
 
 
 class Completed(DomainEvent):
-    """`failed`: the job was abandoned, for this `reason`."""
+    """`failed`: the job was abandoned, for this `reason`. `cause` is a word of its workflow for the owner."""
 
     TOPIC: ClassVar[str] = "job.completed"
 
     failed: bool
     reason: str = ""
+    cause: str = ""
 
 
 class TaskStarted(DomainEvent):

@@ -54,8 +54,8 @@ def outcome(event: DomainEvent, job: Job) -> JobOutcome | None:
             return JobOutcome(kind=OutcomeKind.RESUMED, job=job.number)
         case events.Broken():
             return JobOutcome(kind=OutcomeKind.BROKEN, job=job.number, reason="the job was broken off")
-        case events.Completed(failed=True, reason=reason):
-            return JobOutcome(kind=OutcomeKind.FAILED, job=job.number, reason=reason)
+        case events.Completed(failed=True, reason=reason, cause=cause):
+            return JobOutcome(kind=OutcomeKind.FAILED, job=job.number, reason=reason, cause=cause)
         case events.Completed():
             return _completed(job)
     return None

@@ -29,6 +29,7 @@ from workers.jobs.media_paths import MediaPaths, PathEscape, path_fault, segment
 from workers.jobs.programs import Ended, Find, OnLine, Stalled, run
 from workers.jobs.protocol import Finished, Protection, StepListener, StepOrder
 from workers.ports import DEFAULT_LIMITS, NO_HEADERS, Began, Download, Downloaded, DownloadLimits
+from workers.target_ports import PublishingTarget, Targets
 
 __all__ = ["Job", "StepCancelled", "StepContext", "StepEnvironment", "StepFailed", "StepResult"]
 
@@ -42,11 +43,12 @@ _BETWEEN_PROGRESS: Final = 0.2
 
 
 class StepFailed(Exception):
-    """The step failed. `final`: another try would fail too."""
+    """The step failed. `final`: another try would fail too. `cause` is a word for the owner of the job."""
 
-    def __init__(self, reason: str, *, final: bool = False) -> None:
+    def __init__(self, reason: str, *, final: bool = False, cause: str = "") -> None:
         super().__init__(reason)
         self.final = final
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,11 @@ class Job:
     client: str
     workflow: str
     content_id: str
+
+
+def no_targets(target: int, config: Mapping[str, Any]) -> PublishingTarget:
+    """Where steps have no network."""
+    raise StepFailed("Nothing is published here.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,8 @@ class StepEnvironment:
     """Provides a file of the media root where that is no directory."""
     origin: str | None = None
     """Where the built-in origin is; None: there is none."""
+    target: Targets = no_targets
+    """Makes the target of a destination."""
 
 
 @dataclass
@@ -83,6 +92,8 @@ class StepContext(Generic[P]):
     cancellation: Cancellation = field(repr=False)
     protection: Callable[[], Protection | None] = field(default=lambda: None, repr=False)
     """Asks the worker how the content of the job is encrypted; None: not at all."""
+    ask: Callable[..., Mapping[str, Any]] = field(default=lambda kind, **_: {"refused": f"Nobody answers to {kind}."}, repr=False)
+    """Asks the worker a question of this kind, and waits for the answer."""
 
     def __post_init__(self) -> None:
         order = self.order

@@ -51,11 +51,13 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """`final`: another try would fail in the same way. `interrupted`: the step was cancelled, and might have succeeded."""
+    """`final`: another try would fail in the same way. `interrupted`: the step was cancelled, and might have succeeded. `cause`
+    is a word of the workflow for the owner of the job."""
 
     reason: str
     final: bool = False
     interrupted: bool = False
+    cause: str = ""
 
 
 Answer = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]

@@ -26,6 +26,7 @@ from workers.jobs.workflows.assets.video import ASSET_VIDEO
 from workers.jobs.workflows.capture.capture import VOD_CAPTURE
 from workers.jobs.workflows.http_fetch_verify import HTTP_FETCH_VERIFY
 from workers.jobs.workflows.probe_media import PROBE_MEDIA
+from workers.jobs.workflows.publication_upload import PUBLICATION_UPLOAD
 from workers.jobs.workflows.vod.ingest import VOD_INGEST
 from workers.jobs.workflows.vod.package import VOD_PACKAGE
 
@@ -112,7 +113,19 @@ class Registry:
 
 
 def builtin() -> Registry:
-    return Registry([ASSET_GIF, ASSET_IMAGE, ASSET_VIDEO, HTTP_FETCH_VERIFY, PROBE_MEDIA, VOD_CAPTURE, VOD_INGEST, VOD_PACKAGE])
+    return Registry(
+        [
+            ASSET_GIF,
+            ASSET_IMAGE,
+            ASSET_VIDEO,
+            HTTP_FETCH_VERIFY,
+            PROBE_MEDIA,
+            PUBLICATION_UPLOAD,
+            VOD_CAPTURE,
+            VOD_INGEST,
+            VOD_PACKAGE,
+        ]
+    )
 
 
 @cache

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from time import perf_counter
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from pydantic_core import from_json
 
@@ -31,17 +32,19 @@ from projections.log.streams import Streams
 from projections.vault.vault import Vault
 from workers.jobs.content_protection import FindProtection, unprotected
 from workers.jobs.media_paths import PathEscape
-from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
+from workers.jobs.protocol import Answer, Failed, Finished, Protection, StepOrder
+from workers.jobs.publication_uploads import PublicationUploads
 from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.report_batches import ReportBatches
 from workers.jobs.step_log import StepLogWriter, StepReporter
-from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.step_process_pool import NO_ANSWERS, StepProcessPool
 from workers.jobs.workspaces import RunFiles
 from workers.kernel.metrics import WorkerMetrics
 
 T = TypeVar("T")
 _AGAIN: Final = 0.5
 _LONGEST_ERROR: Final = 2_000
+PUBLICATION_UPLOAD: Final = "publication_upload"
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +81,7 @@ class StepExecutor:
         vault: Vault,
         settings: EngineSettingsQueries,
         protection: FindProtection = unprotected,
+        uploads: PublicationUploads | None = None,
         metrics: WorkerMetrics | None = None,
     ) -> None:
         self._executor = executor
@@ -88,6 +92,7 @@ class StepExecutor:
         self._vault = vault
         self._settings = settings
         self._protection = protection
+        self._uploads = uploads
         self._metrics = metrics or WorkerMetrics()
         self._stepping: set[Run] = set()
         self._batches = ReportBatches()
@@ -122,6 +127,9 @@ class StepExecutor:
             outcome = "broken" if job.state is JobState.BROKEN else "failed" if job.failed else "completed"
             self._metrics.job_ended(job.submission.workflow, outcome=outcome)
             await self._workspaces.remove([run.job])
+            uploads = self._uploads
+            if uploads is not None and outcome == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
+                await _until_available(lambda: uploads.forget(run.job))
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
         else:
@@ -155,7 +163,10 @@ class StepExecutor:
         self._stepping.add(run)
         begun, outcome = perf_counter(), "stopped"
         try:
-            made = await self._processes.run(_order(job, task, run, parameters), reporter, protection=self._find_protection)
+            order = _order(job, task, run, parameters)
+            made = await self._processes.run(
+                order, reporter, protection=self._find_protection, more=self._upload_answers(order, run)
+            )
             end = await self._staged(run, made)
             outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
         finally:
@@ -183,7 +194,7 @@ class StepExecutor:
     async def _step_failed(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
         if end.interrupted:
             return await self.report(InterruptTask(run.job, run.task, run.run), job.transaction_id)
-        return await self._failed(job, run, reason=reporter.clean(end.reason), final=end.final)
+        return await self._failed(job, run, reason=reporter.clean(end.reason), final=end.final, cause=end.cause)
 
     async def _publish(self, job: Job, assigned: Assigned) -> Job:
         """Move the committed files to their places, also those of a run of another worker."""
@@ -200,11 +211,17 @@ class StepExecutor:
     async def _completed(self, job: Job, assigned: Assigned, result: Result | None) -> Job:
         return await self.report(CompleteTask(*assigned.run, result=result, workers=assigned.successors(job)), job.transaction_id)
 
-    async def _failed(self, job: Job, run: Run, *, reason: str, final: bool) -> Job:
+    async def _failed(self, job: Job, run: Run, *, reason: str, final: bool, cause: str = "") -> Job:
         retries = await _until_available(lambda: self.retries(job.submission.client))
         return await self.report(
-            FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "it failed", retries, final), job.transaction_id
+            FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "it failed", retries, final, cause), job.transaction_id
         )
+
+    def _upload_answers(self, order: StepOrder, run: Run) -> Mapping[str, Answer]:
+        """Only the product's own workflow may open a destination."""
+        if self._uploads is None or order.workflow != PUBLICATION_UPLOAD:
+            return NO_ANSWERS
+        return self._uploads.answers(UUID(str(order.parameters["publication"])), run)
 
     async def _find_protection(self, client: str, content_id: str) -> Protection | None:
         return await _until_available(lambda: self._protection(client, content_id))

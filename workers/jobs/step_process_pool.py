@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from pwd import struct_passwd
+from types import MappingProxyType
+from typing import Final
 
 from workers.jobs.content_protection import FindProtection, answer, unprotected
 from workers.jobs.inputs import Inputs, provider
@@ -18,6 +20,8 @@ from workers.kernel.confinement import Confinement
 from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.ports import DEFAULT_LIMITS, DownloadLimits
+
+NO_ANSWERS: Final[Mapping[str, Answer]] = MappingProxyType({})
 
 
 class StepProcessPool:
@@ -32,6 +36,7 @@ class StepProcessPool:
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
         origin: str | None = None,
+        filesystem_root: Path | None = None,
         downloads: DownloadLimits = DEFAULT_LIMITS,
         inputs: Inputs | None = None,
         lease_seconds: float = 30.0,
@@ -51,6 +56,7 @@ class StepProcessPool:
                 media_root=media_root,
                 allow=allow,
                 origin=origin,
+                filesystem_root=filesystem_root,
                 downloads=downloads,
                 fetches=inputs is not None,
                 lease_seconds=lease_seconds,
@@ -83,11 +89,20 @@ class StepProcessPool:
         for pool in self._pools.values():
             pool.drain()
 
-    async def run(self, order: StepOrder, listener: StepListener, *, protection: FindProtection = unprotected) -> Finished | Failed:
-        """Run one step to its end. Cancelled, it kills the step's process group."""
-        pool = self._pools[self._needs_network(order.workflow, order.step)]
+    async def run(
+        self,
+        order: StepOrder,
+        listener: StepListener,
+        *,
+        protection: FindProtection = unprotected,
+        more: Mapping[str, Answer] = NO_ANSWERS,
+    ) -> Finished | Failed:
+        """Run one step to its end. Cancelled, it kills the step's process group. `more` answers further questions, of steps with
+        network alone."""
+        network = self._needs_network(order.workflow, order.step)
+        pool = self._pools[network]
         ask = partial(protection, order.client, order.content_id)
-        answers: dict[str, Answer] = {"protection": lambda _: answer(ask)}
+        answers: dict[str, Answer] = {"protection": lambda _: answer(ask), **(more if network else NO_ANSWERS)}
         if self._inputs is not None:
             answers["fetch"] = provider(self._inputs, order.job, listener=listener)
         return await pool.run(order, listener, answers=answers)

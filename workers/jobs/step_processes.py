@@ -60,6 +60,7 @@ class ProcessPool:
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
         origin: str | None = None,
+        filesystem_root: Path | None = None,
         downloads: DownloadLimits,
         fetches: bool,
         lease_seconds: float,
@@ -77,6 +78,7 @@ class ProcessPool:
             "media_root": str(media_root.absolute()),
             "allow": [str(network) for network in allow],
             "origin": origin,
+            "filesystem_root": None if filesystem_root is None else str(filesystem_root.absolute()),
             "downloads": asdict(downloads),
             "fetches": fetches,
             "lease_seconds": lease_seconds,
@@ -319,6 +321,8 @@ class StepProcess:
                         listener.log(Severity(severity), message)
                     case {"kind": str(kind), "number": int()} if kind in answers and (answering is None or answering.done()):
                         answering = start_task(self._answer(frame, answers[kind]), what="answers to steps")
+                    case {"kind": str(kind), "number": int(number)} if kind not in answers:
+                        self.send({"refused": f"Nobody answers to {kind}.", "kind": "answer", "number": number})
                     case {"kind": "ended"}:
                         self.fit = frame.get("fit") is True
                         self.seconds = frame.get("seconds")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from domain.destination.handlers import DestinationHandlers
@@ -14,16 +11,7 @@ from domain.publication.ports import PublicationLookup
 from domain.publication.texts import opened_options
 from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
-from workers.target_ports import PublicationOrder, TargetFailed
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedUpload:
-    """`target` is the number of its kind, `config` has its secrets."""
-
-    target: int
-    config: Mapping[str, Any] = field(repr=False)
-    order: PublicationOrder
+from workers.target_ports import OpenedDestination, PublicationOrder, TargetFailed
 
 
 class UploadOpening:
@@ -42,7 +30,7 @@ class UploadOpening:
         self._destinations = destinations
         self._vault = vault
 
-    async def __call__(self, publication: UUID, *, job: int) -> OpenedUpload:
+    async def __call__(self, publication: UUID, *, job: int) -> OpenedDestination:
         """Raises `TargetFailed`: the destination is not active, or the publication is gone or has another job now."""
         row = await self._publications.find(publication)
         if row is None or row.running_job != job:
@@ -54,4 +42,4 @@ class UploadOpening:
             raise TargetFailed("destination", "The destination has another target now: create the publication again.")
         options = await opened_options(row.text, self._vault, owner=Publication.stream(publication))
         order = PublicationOrder(row.id, row.content_id, row.text.title, row.text.description, options)
-        return OpenedUpload(int(row.target), await self._destinations.configuration(destination), order)
+        return OpenedDestination(int(row.target), await self._destinations.configuration(destination), order)

@@ -187,8 +187,10 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
     def make(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         from projections.consumers.leases import ShardLeases
         from projections.job.queue import TaskQueue
+        from projections.job.upload_states import UploadStates
         from projections.job.worker_lease import WorkerLease
         from workers.jobs.housekeeping import Housekeeping
+        from workers.jobs.publication_uploads import PublicationUploads
         from workers.jobs.step_executor import StepExecutor
         from workers.jobs.task_worker import TaskWorker
 
@@ -204,6 +206,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             vault=context.vault,
             settings=EngineSettingsQueries(context.database),
             protection=_protection(context),
+            uploads=PublicationUploads(UploadStates(context.database), opens=context.open_destination(context)),
             metrics=context.metrics,
         )
         worker = TaskWorker(
@@ -253,6 +256,7 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
             media_root=context.media_root,
             allow=context.outbound_allow,
             origin=context.own_origin,
+            filesystem_root=context.filesystem_root,
             downloads=context.downloads,
             inputs=step_inputs(context, shared),
             lease_seconds=context.lease,
@@ -285,6 +289,7 @@ JOB = Room(
     migrations=(
         Migration.read("0010 job queue", "job/schema.sql"),
         Migration.read("0015 orders", "effects/schema.sql"),
+        Migration.read("0020 upload states", "job/upload_states.sql"),
     ),
     grants=(Grant("SEQUENCE job_numbers", "USAGE"), Grant("SEQUENCE job_log_line_numbers", "USAGE")),
     removals=_removals,

@@ -81,8 +81,8 @@ def interrupted(run: int = 1) -> Fact:
     return fact(events.TaskInterrupted, task=1, name="fetch", run=run)
 
 
-def abandoned(reason: str) -> Fact:
-    return fact(events.Completed, failed=True, reason=reason)
+def abandoned(reason: str, *, cause: str = "") -> Fact:
+    return fact(events.Completed, failed=True, reason=reason, cause=cause)
 
 
 def running(*since: Fact) -> Scenario[Job]:

@@ -210,6 +210,11 @@ class TestRetries:
         command = FailTask(NUMBER, 1, 1, "404", RETRIES, final=True)
         running().when(command).then(failed(retry_at=None, error="404"), abandoned("the task fetch failed: 404"))
 
+    def test_the_owner_is_told_the_cause_of_a_failure(self) -> None:
+        command = FailTask(NUMBER, 1, 1, "403", RETRIES, final=True, cause="destination")
+        why = abandoned("the task fetch failed: 403", cause="destination")
+        running().when(command).then(failed(retry_at=None, error="403"), why)
+
     def test_a_limit_that_is_lowered_meanwhile_counts_at_once(self) -> None:
         command = FailTask(NUMBER, 1, 3, "no", replace(RETRIES, limit=1))
         at_attempt(3).when(command).then(failed(3, retry_at=None), abandoned("the task fetch failed 3 times: no"))

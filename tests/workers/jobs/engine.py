@@ -30,12 +30,14 @@ from projections.vault.vault import Vault
 from tests.platform.waiting import pauses
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
+from workers.jobs.publication_uploads import no_destinations
 from workers.jobs.registry import installed
 from workers.jobs.step_processes import step_fork_server
 from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.outcomes.owner_commands import OwnerCommand
 from workers.ports import BucketAddress, DownloadLimits
+from workers.target_ports import OpenDestination
 from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
@@ -138,6 +140,8 @@ async def process(
     owners: Callable[[], Mapping[str, OwnerCommand]] = owners,
     outbound_allow: Sequence[Network] = (),
     media_bucket: BucketAddress | None = None,
+    opens: OpenDestination = no_destinations,
+    filesystem_root: Path | None = None,
 ) -> AsyncIterator[Core]:
     """The parts of one process of the product, without its web server."""
     inner = core(conninfo, role=role, clock=system_clock)
@@ -174,6 +178,8 @@ async def process(
         public_host="media.example",
         version="0",
         media_bucket=media_bucket,
+        open_destination=lambda _: opens,
+        filesystem_root=filesystem_root,
     )
     with plugins():
         context = replace(context, step_server=_step_server(tuple(sys.path)))

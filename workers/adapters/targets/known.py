@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
+from domain.destination.targets import Target
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.live_only import CustomTarget, WithoutUpload
 from workers.target_ports import PublishingTarget
-
-
-class Kind(IntEnum):
-    """As destinations number them."""
-
-    CUSTOM = 4
-    S3 = 5
-    SFTP = 6
-    HTTP = 7
-    FILESYSTEM = 8
-
 
 _NONE: Final = "Nothing here can publish to this kind of target: choose a destination of another kind."
 
@@ -36,18 +25,18 @@ class KnownTargets:
 
     def __call__(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
         match target:
-            case Kind.CUSTOM:
+            case Target.CUSTOM:
                 return CustomTarget(config, client=self._client())
-            case Kind.S3:
+            case Target.S3:
                 from workers.adapters.targets.s3 import S3Target  # its signer takes longer to import than most steps run
 
                 return S3Target(config, client=self._client())
-            case Kind.SFTP:
+            case Target.SFTP:
                 from workers.adapters.targets.sftp import SftpTarget
 
                 return SftpTarget(config, client=self._client())
-            case Kind.HTTP:
+            case Target.HTTP:
                 return HttpUploadTarget(config, client=self._client())
-            case Kind.FILESYSTEM:
+            case Target.FILESYSTEM:
                 return FilesystemTarget(config, root=self._root)
         return WithoutUpload(_NONE)

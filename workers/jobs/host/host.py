@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_network
@@ -30,6 +30,7 @@ from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
 from workers.jobs.registry import Registry
 from workers.kernel.confinement import allow_processor_time
 from workers.ports import Download, DownloadLimits
+from workers.target_ports import PublishingTarget
 
 LONGEST_REASON: Final = 2_000
 _INTERRUPTED: Final = "The step was asked to end."
@@ -103,7 +104,7 @@ class StepHost:
             raise StepFailed(str(answer["fault"]), final=answer["final"])
         return Path(answer["path"])
 
-    def _ask(self, kind: str, cancellation: Cancellation, **question: str) -> Frame:
+    def _ask(self, kind: str, cancellation: Cancellation, **question: Any) -> Frame:
         """What the worker answers. An answer with another number was for a step that was cancelled before it came."""
         self._asked += 1
         self._channel.send({**question, "kind": kind, "number": self._asked})
@@ -115,15 +116,16 @@ class StepHost:
         raise StepCancelled
 
     def _execute(self, order: StepOrder, cancellation: Cancellation) -> Finished | Failed:
+        cause = ""
         try:
             return self._step(order, cancellation)
         except StepFailed as failed:
-            reason, final = str(failed), failed.final
+            reason, final, cause = str(failed), failed.final, failed.cause
         except StepCancelled:
             reason, final = _INTERRUPTED, False
         except BaseException as error:  # also `SystemExit`: it ends the step, not the process
             reason, final = _description(error), False
-        return Failed(storable(reason, LONGEST_REASON), final=final, interrupted=cancellation.requested and not final)
+        return Failed(storable(reason, LONGEST_REASON), final=final, interrupted=cancellation.requested and not final, cause=cause)
 
     def _step(self, order: StepOrder, cancellation: Cancellation) -> Finished:
         assert self._environment is not None, "the settings come first"
@@ -132,7 +134,10 @@ class StepHost:
         except Malformed as refusal:
             raise StepFailed(f"This worker cannot run it: {refusal}") from None
         protection = partial(self._protection, cancellation)
-        context: StepContext[Any] = StepContext(order, parameters, self._environment, self._channel, cancellation, protection)
+        context: StepContext[Any] = StepContext(
+            *(order, parameters, self._environment, self._channel, cancellation, protection),
+            ask=lambda kind, **question: self._ask(kind, cancellation, **question),
+        )
         return context.finished(workflow.step(order.step).run(context))
 
 
@@ -144,8 +149,15 @@ def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEn
 
         return GuardedClient(allow, origin=settings["origin"])
 
+    def target_of(target: int, config: Mapping[str, Any]) -> PublishingTarget:
+        from workers.adapters.outbound_http import GuardedClient
+        from workers.adapters.targets.known import KnownTargets
+
+        root = settings["filesystem_root"]
+        return KnownTargets(lambda: GuardedClient(allow), filesystem_root=Path(root) if root else None)(target, config)
+
     limits = DownloadLimits(**settings["downloads"])
-    return StepEnvironment(Path(settings["media_root"]), client, find, limits, fetch, origin=settings["origin"])
+    return StepEnvironment(Path(settings["media_root"]), client, find, limits, fetch, origin=settings["origin"], target=target_of)
 
 
 def _description(error: BaseException) -> str:

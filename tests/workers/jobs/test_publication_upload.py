@@ -1,0 +1,201 @@
+"""Uploads of publications by the engine: real steps, real servers, and secrets that are nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from hashlib import sha256
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.job.outcome import JobOutcome, outcome
+from domain.kernel.mapper import EventMapper
+from projections.job.numbers import JobNumbers
+from projections.job.queue import Run
+from projections.job.upload_states import UploadStates, UploadTaken
+from projections.kernel.database import Database
+from projections.log.reader import read
+from tests.contract.target.stages import PASSWORD, TOKEN, Stage, in_bucket, in_ssh, on_web
+from tests.s3 import SECRET
+from tests.s3 import moto_endpoint as moto_endpoint
+from tests.workers.jobs.engine import Engine, once, process
+from tests.workers.jobs.hosting import Listener, order
+from workers.adapters.targets.sftp import PART
+from workers.jobs.protocol import Failed, Finished
+from workers.jobs.publication_uploads import PublicationUploads
+from workers.jobs.step_process_pool import StepProcessPool
+from workers.kernel.forked import ForkServer
+from workers.target_ports import OpenedDestination, PublicationOrder, TargetFailed
+
+LOOPBACK = [ip_network("127.0.0.0/8")]
+FILM = bytes(range(256)) * 2_000
+UPLOAD = "publication_upload"
+Migrated = tuple[str, str | None]
+SECRETS = (PASSWORD, TOKEN, SECRET, "marked-option-44aa")
+
+
+@dataclass
+class Destinations:
+    """The port `OpenDestination` over what a test gives."""
+
+    known: dict[UUID, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+    content: str = "match"
+
+    def add(self, target: int, config: Mapping[str, Any]) -> UUID:
+        key = uuid4()
+        self.known[key] = (target, config)
+        return key
+
+    async def __call__(self, publication: UUID, *, job: int) -> OpenedDestination:
+        if publication not in self.known:
+            raise TargetFailed("destination", "The destination is not active.")
+        target, config = self.known[publication]
+        return OpenedDestination(target, config, PublicationOrder(publication, self.content, options={"key": SECRETS[3]}))
+
+
+@dataclass(frozen=True)
+class Product:
+    engine: Engine
+    destinations: Destinations
+    root: Path
+    published: Path
+    owner: str
+    """Of the tables."""
+
+
+@pytest.fixture
+async def product(database_url: str, migrated: Migrated, tmp_path: Path) -> AsyncIterator[Product]:
+    media, published, destinations = tmp_path / "media", tmp_path / "published", Destinations()
+    for folder in (media / "match", published / "out"):
+        folder.mkdir(parents=True)
+    (media / "match" / "match.mp4").write_bytes(FILM)
+    (published / "out").chmod(0o777)  # for the account of steps
+    async with process(
+        database_url, migrated[1], media_root=media, outbound_allow=LOOPBACK, opens=destinations, filesystem_root=published
+    ) as inner:
+        engine = Engine(inner, JobNumbers(inner.database))
+        await engine.set("retry_limit", 0)
+        yield Product(engine, destinations, media, published, database_url)
+
+
+async def uploaded(product: Product, publication: UUID) -> JobOutcome:
+    number = await product.engine.accept(UPLOAD, publication=str(publication))
+    job, inner = await product.engine.ended(number), product.engine.inner
+    last = (await read(inner.database, 0))[-1]
+    event = EventMapper(inner.catalogue).read(last.topic, stream=last.stream, version=last.version, state=last.state)
+    told = outcome(event, job)
+    assert told is not None
+    return told
+
+
+def config_of(stage: Stage) -> Mapping[str, Any]:
+    return stage.target()._config  # type: ignore[attr-defined, no-any-return]  # the configuration of the stage's server
+
+
+async def everything_stored(database: Database) -> str:
+    """All rows of all tables, as text."""
+    tables = await database.rows(
+        "SELECT quote_ident(relname) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
+    )
+    found = []
+    for (table,) in tables:
+        found += [str(row) for row in await database.rows(f"SELECT t::text FROM {table} t")]
+    return "\n".join(found)
+
+
+def arguments() -> str:
+    """Of all processes of the machine."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return "\n".join(lines)
+
+
+async def test_a_film_is_uploaded_everywhere_and_no_secret_is_kept(
+    product: Product, moto_endpoint: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with AsyncExitStack() as stack:
+        stages = {
+            5: await stack.enter_async_context(in_bucket(moto_endpoint)),
+            6: await stack.enter_async_context(in_ssh(tmp_path / "ssh")),
+            7: await stack.enter_async_context(on_web()),
+        }
+        keys = [product.destinations.add(target, config_of(stage)) for target, stage in stages.items()]
+        keys.append(product.destinations.add(8, {"path": "out"}))
+        watching = asyncio.create_task(asyncio.to_thread(arguments))
+        ends = [await uploaded(product, key) for key in keys]
+        watched = await watching + arguments()
+        for told in ends:
+            assert told.metadata["details"]["sha256"] == told.metadata["sha256"] == sha256(FILM).hexdigest()
+        assert [list(stage.files().values()) for stage in stages.values()] == [[FILM]] * 3
+        assert [path.read_bytes() for path in (product.published / "out").iterdir()] == [FILM]
+        for stage in stages.values():
+            for target in stage.opened:
+                await target.close()
+    said = "\n".join(str(one) for one in ends) + caplog.text + watched
+    async with Database.of_owner(product.owner, size=1) as database:
+        stored = await everything_stored(database)
+    assert str(keys[0]) in stored, "the rows that are searched have the jobs"
+    for secret in SECRETS:
+        assert secret not in stored
+        assert secret not in said
+
+
+FAILURES = [
+    (8, {"path": "missing"}, "destination"),
+    (4, {"cstm_streamUrl": "rtmp://127.0.0.1:9/a", "cstm_streamName": SECRETS[3]}, "destination"),
+    (5, {"endpoint": "http://127.0.0.1:9", "bucket": "b", "accessKeyId": "k", "secretAccessKey": SECRET}, "publication"),
+]
+
+
+async def test_a_failure_says_whose_fault_it_is(product: Product) -> None:
+    for target, config, cause in FAILURES:
+        told = await uploaded(product, product.destinations.add(target, config))
+        assert (told.kind, told.cause) == ("failed", cause)
+        assert not any(secret in told.reason for secret in SECRETS)
+    told = await uploaded(product, uuid4())
+    assert (told.cause, "not active" in told.reason) == ("destination", True)
+    (product.root / "match" / "match.mp4").unlink()
+    told = await uploaded(product, product.destinations.add(8, {"path": "out"}))
+    assert (told.cause, "no MP4" in told.reason) == ("media", True)
+
+
+async def test_a_later_run_goes_on_where_a_killed_one_ended(
+    database_url: str, migrated: Migrated, tmp_path: Path, step_server: ForkServer
+) -> None:
+    root, publication, content = tmp_path / "media", uuid4(), bytes(3 * PART)
+    (root / "film").mkdir(parents=True)
+    (root / "film" / "film.mp4").write_bytes(content)
+    hosts = StepProcessPool(media_root=root, allow=LOOPBACK, fork_server=step_server)
+    await hosts.start()
+    async with Database(database_url, role=migrated[1], size=2) as database, in_ssh(tmp_path / "ssh") as stage:
+        destinations = Destinations({publication: (6, config_of(stage))}, content="film")
+        states = UploadStates(database)
+        uploads = PublicationUploads(states, opens=destinations)
+
+        async def run(number: int) -> Finished | Failed:
+            wanted = order("upload", workflow=UPLOAD, run=number, publication=str(publication))
+            return await hosts.run(wanted, Listener(), more=uploads.answers(publication, Run(17, 1, number)))
+
+        first = asyncio.create_task(run(1))
+        await once(lambda: database.row("SELECT 1 FROM publication_uploads WHERE state IS NOT NULL"))
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        ended = await run(2)
+        assert isinstance(ended, Finished), ended
+        assert list(stage.files().values()) == [content]
+        assert stage.sent() <= len(content) + PART + 1_000_000
+        with pytest.raises(UploadTaken):
+            await states.save(publication, {}, job=17, run=1)
+        with pytest.raises(UploadTaken):
+            await states.take(publication, job=17, run=1)
+    await hosts.stop()

@@ -1,0 +1,75 @@
+"""What a step that uploads a publication asks its worker: the destination with its secrets, and how far earlier runs have come.
+
+The destination is opened while the step runs, so that its secrets are in no order, event or log line, and a password that was
+changed works at the next try."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic_core import to_json
+
+from projections.job.queue import Run
+from projections.job.upload_states import UploadStates, UploadTaken
+from workers.jobs.protocol import Answer
+from workers.target_ports import OpenDestination, OpenedDestination, TargetFailed
+
+OPEN: Final = "publication"
+SAVE: Final = "upload_state"
+MOST_STATE: Final = 65_536
+"""Bytes of a saved state as JSON."""
+
+_log = logging.getLogger(__name__)
+
+
+async def no_destinations(publication: UUID, *, job: int) -> OpenedDestination:
+    """Where nothing is published."""
+    raise TargetFailed("destination", "There are no destinations here.")
+
+
+class PublicationUploads:
+    """Answers the steps of uploads."""
+
+    def __init__(self, states: UploadStates, *, opens: OpenDestination = no_destinations) -> None:
+        self._states = states
+        self._opens = opens
+
+    def answers(self, publication: UUID, run: Run) -> Mapping[str, Answer]:
+        """By the kinds of the questions of this run."""
+
+        async def opened(_: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await _answered(self._opened(publication, run))
+
+        async def saved(question: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await _answered(self._saved(publication, run, question.get("state")))
+
+        return {OPEN: opened, SAVE: saved}
+
+    async def forget(self, job: int) -> None:
+        await self._states.forget(job)
+
+    async def _opened(self, publication: UUID, run: Run) -> Mapping[str, Any]:
+        destination = await self._opens(publication, job=run.job)
+        state = await self._states.take(publication, job=run.job, run=run.run)
+        return {"opened": destination, "state": state}
+
+    async def _saved(self, publication: UUID, run: Run, state: object) -> Mapping[str, Any]:
+        if not isinstance(state, dict) or len(to_json(state)) > MOST_STATE:
+            raise ValueError("a state is a JSON object")
+        await self._states.save(publication, state, job=run.job, run=run.run)
+        return {}
+
+
+async def _answered(work: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    try:
+        return await work
+    except TargetFailed as failed:
+        return {"failed": {"kind": failed.kind, "sentence": str(failed)}}
+    except UploadTaken:
+        return {"refused": "A later run uploads this publication."}
+    except Exception as fault:  # whatever it is: the step would wait for ever
+        _log.error("a step cannot upload: %s", type(fault).__name__)
+        return {"refused": "The destination cannot be opened; the log of the worker says why."}

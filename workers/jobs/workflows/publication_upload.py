@@ -1,0 +1,148 @@
+"""`publication_upload`: uploads the MP4 of a content to the destination of a publication.
+
+It goes on where an earlier run was cut off. A target that asks for a pause gets it while the run lasts; what fails in the end
+says whose fault it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic import Field, TypeAdapter
+
+from domain.job.values import Severity
+from workers.jobs.context import StepCancelled, StepContext, StepFailed, StepResult
+from workers.jobs.media_paths import Segment
+from workers.jobs.publication_uploads import OPEN, SAVE
+from workers.jobs.workflow import JobParameters, Step, Workflow
+from workers.target_ports import (
+    Details,
+    OpenedDestination,
+    PublishingTarget,
+    TargetFailed,
+    TargetFault,
+    UploadProgress,
+    UploadSource,
+    UploadState,
+)
+
+NAME: Final = "publication_upload"
+_PIECE: Final = 4 * 1024 * 1024
+_STUCK: Final = 3
+"""Tries in a row that get no further."""
+_LONGEST_PAUSE: Final = 60.0
+_OPENED: Final = TypeAdapter(OpenedDestination)
+_CAUSES: Final[Mapping[TargetFault, str]] = {
+    "retry": "publication",
+    "destination": "destination",
+    "media": "media",
+    "publication": "publication",
+}
+_FINAL: Final = ("destination", "publication")
+
+
+class PublicationUpload(JobParameters):
+    """`file` lies in the folder of the content; without it that is its MP4."""
+
+    publication: UUID = Field(strict=False)
+    file: Segment | None = None
+
+
+def upload(context: StepContext[PublicationUpload]) -> StepResult:
+    begun = monotonic()
+    try:
+        opened, state = _opened(context)
+        source = _source(context)
+        target = context.environment.target(opened.target, opened.config)
+        details = context.cancellation.wait_for(_Upload(context, opened, target).run(source, state))
+    except TargetFailed as failed:
+        raise StepFailed(str(failed), final=failed.kind in _FINAL, cause=_CAUSES[failed.kind]) from None
+    context.progress(1, f"{source.size} bytes")
+    return StepResult(
+        message=f"Uploaded {source.size} bytes",
+        metadata={"details": dict(details), "size": source.size, "sha256": source.sha256, "seconds": round(monotonic() - begun, 3)},
+    )
+
+
+class _Upload:
+    """The tries of one run."""
+
+    def __init__(self, context: StepContext[Any], opened: OpenedDestination, target: PublishingTarget) -> None:
+        self._context = context
+        self._order = opened.order
+        self._target = target
+        self._furthest = 0
+
+    async def run(self, source: UploadSource, state: UploadState | None) -> Details:
+        stuck, self._state = 0, state
+        try:
+            while True:
+                before = self._furthest
+                try:
+                    return await self._target.upload(
+                        source, self._order, state=self._state, save=self._save, progress=self._progress
+                    )
+                except TargetFailed as failed:
+                    stuck = 0 if self._furthest > before else stuck + 1
+                    if failed.kind != "retry" or stuck >= _STUCK:
+                        raise
+                    pause = min(max(failed.after or 0.0, 2.0**stuck / 4), _LONGEST_PAUSE)
+                    self._context.log(f"{failed} Going on at {self._furthest} bytes in {pause:g} s.", Severity.WARN)
+                await asyncio.sleep(pause)
+        finally:
+            with suppress(TargetFailed, OSError):
+                await self._target.close()
+
+    async def _save(self, state: UploadState) -> None:
+        self._state = state
+        await asyncio.to_thread(_asked, self._context, SAVE, state=state)
+
+    def _progress(self, progress: UploadProgress) -> None:
+        self._furthest = max(self._furthest, progress.sent)
+        self._context.progress(progress.sent / max(progress.total, 1), f"{progress.sent} of {progress.total} bytes")
+
+
+def _opened(context: StepContext[PublicationUpload]) -> tuple[OpenedDestination, UploadState | None]:
+    answer = _asked(context, OPEN)
+    opened = _OPENED.validate_python(answer["opened"])
+    if opened.order.content_id != context.job.content_id:
+        raise TargetFailed("publication", "The publication is of another content than the job.")
+    return opened, answer["state"]
+
+
+def _asked(context: StepContext[Any], kind: str, **question: Any) -> Mapping[str, Any]:
+    answer = context.ask(kind, **question)
+    if "failed" in answer:
+        raise TargetFailed(answer["failed"]["kind"], str(answer["failed"]["sentence"]))
+    if "refused" in answer:
+        raise StepFailed(str(answer["refused"]))
+    return answer
+
+
+def _source(context: StepContext[PublicationUpload]) -> UploadSource:
+    """The file with its hash. That it is not there yet may change."""
+    content = context.job.content_id
+    path = context.path(f"{content}/{context.parameters.file or f'{content}.mp4'}")
+    try:
+        return UploadSource(path, path.stat().st_size, _hashed(context, path))
+    except FileNotFoundError:
+        raise TargetFailed("media", "There is no MP4 of the content here: ingest it first.") from None
+
+
+def _hashed(context: StepContext[Any], path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            if context.cancelled:
+                raise StepCancelled
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+PUBLICATION_UPLOAD: Final = Workflow(NAME, PublicationUpload, (Step("upload", upload, needs_network=True),))
