@@ -24,6 +24,7 @@ from bench import (
     replays,
     size,
     speke,
+    targets,
     timekeeper,
     writes,
 )
@@ -54,6 +55,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "cores": cores.cores,
     "media": media.media,
     "prober": prober.prober,
+    "targets": targets.targets,
     "size": size.size,
 }
 
