@@ -43,8 +43,8 @@ def http(product: Product) -> Iterator[httpx.Client]:
 async def test_a_test_picture_is_watched_live_and_afterwards(
     product: Product, http: httpx.Client, tmp_path: Path, thorough: bool
 ) -> None:
-    """Where the browser is missing all but the watching is tested, and the run says so. Live as HLS and afterwards as DASH, and
-    both times as both in a thorough run."""
+    """Where the browser is missing all but the watching is tested, and the run says so. Live as HLS and afterwards as DASH; a
+    thorough run watches both both times."""
     live, film = (MANIFESTS, MANIFESTS) if thorough else (MANIFESTS[:1], MANIFESTS[1:])
     news = Station(http, "news")
     event = news.event(autoStart=True, autoPublish=True, scheduledStart=iso(system_clock() + timedelta(seconds=10)))
