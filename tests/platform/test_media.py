@@ -16,7 +16,8 @@ from projections.job.numbers import JobNumbers
 from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.workers.jobs.counted import film, numbers
-from tests.workers.jobs.engine import ENGINE, Engine, process
+from tests.workers.jobs.engine import ENGINE, Engine, once, process
+from workers.ports import BucketAddress
 
 Migrated = tuple[str, str | None]
 Said = tuple[int, str, str]
@@ -67,6 +68,12 @@ async def test_a_file_becomes_a_public_film(call: Call, engine: Engine, root: Pa
     assert (event.details.title, event.details.state) == ("The film", EventState.VOD_PUBLIC), "when the address is printed"
 
 
+def _folders(bucket: BucketAddress) -> set[str]:
+    """The first folders below the media root."""
+    found = client(bucket).list_objects_v2(Bucket=bucket.bucket).get("Contents", ())
+    return {each["Key"].removeprefix(f"{bucket.prefix}/").split("/")[0] for each in found}
+
+
 async def test_a_file_becomes_a_film_in_a_bucket(
     call: Call, database_url: str, migrated: Migrated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moto_endpoint: str
 ) -> None:
@@ -77,12 +84,16 @@ async def test_a_file_becomes_a_film_in_a_bucket(
     film(tmp_path / "film.mkv", frames=25)
     async with process(database_url, migrated[1], media_root=tmp_path / "work", media_bucket=bucket, roles=(*ENGINE, "outcomes")):
         code, said, error = await call("ingest", tmp_path / "film.mkv", "--title", "The film")
+
+        async def tidy() -> bool:
+            return ".jobs" not in _folders(bucket)
+
+        await once(tidy)  # that is done after the end of the job is told
     assert (code, error) == (0, "")
     event_id = said.splitlines()[0].removeprefix("Event ")
     assert said.splitlines()[-1] == f"{bucket}/{event_id}/clear/master.m3u8"
+    assert _folders(bucket) == {event_id, ".published"}
     found = client(bucket).list_objects_v2(Bucket=bucket.bucket)["Contents"]
-    names = {each["Key"].removeprefix(f"{bucket.prefix}/").split("/")[0] for each in found}
-    assert names == {event_id, ".published"}
     assert f"{bucket.prefix}/{event_id}/metadata.json" in {each["Key"] for each in found}
 
 
