@@ -20,6 +20,7 @@ from bench import (
     lists,
     media,
     prober,
+    provisioning,
     reads,
     replays,
     size,
@@ -56,6 +57,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "media": media.media,
     "prober": prober.prober,
     "targets": targets.targets,
+    "provisioning": provisioning.provisioning,
     "size": size.size,
 }
 
