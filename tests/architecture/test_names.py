@@ -30,6 +30,7 @@ _OPEN_OF_THE_ENGINE = ["", "jobs", "jobs/{job_id}", "logs/{job_id}", "logs/{job_
 _PAGE = ["dashboard.html", "dashboard.css", "dashboard.js"]
 OPEN_TO_ALL = {
     *("/livez", "/readyz", "/metrics", "/asyncapi.json", "/media/{contentId}/{+file}"),
+    "/api/provision/callback/{template}/{infrastructure}",  # signed by the service
     *("/origin/live/{name}", "/origin/live/{name}/{+file}"),
     *(f"/engine/{path}" for path in (*_OPEN_OF_THE_ENGINE, *_PAGE)),
 }

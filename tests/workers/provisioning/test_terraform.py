@@ -73,8 +73,8 @@ async def test_a_worker_that_has_lost_its_lease_begins_nothing(site: Site) -> No
     assert not (site.workdir.path / ".terraform").exists()
 
 
-async def test_a_disk_without_space_is_told_before_anything_is_made(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.adapters.provisioners.terraform.NONE_LEFT", 1 << 62)
+async def test_a_disk_without_space_is_told_before_anything_is_made(site: Site) -> None:
+    site.provisioner = site.another(program("terraform"), free=1 << 62)
     found = await site.provide(A)
     assert "the disk of the workdirs is full" in found.reason
     assert site.up == []

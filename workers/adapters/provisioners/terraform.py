@@ -42,11 +42,13 @@ class _Failed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerraformLimits:
-    """Seconds: of one program, from an interruption until it is killed, and for the lock of the state."""
+    """Seconds: of one program, from an interruption until it is killed, and for the lock of the state. `free`: bytes of the disk
+    below which no run begins."""
 
     run: float = 3600.0
     grace: float = 300.0
     lock: int = 60
+    free: int = NONE_LEFT
 
 
 class _Collected:
@@ -163,7 +165,7 @@ class _Run:
             return Provided(exists=True, left=True, reason=_INTERRUPTED)
         await asyncio.to_thread(self._workdir.prepare, template)
         self._workdir.begin(self._purpose)
-        if (free := free_bytes(self._workdir.path)) < NONE_LEFT:
+        if (free := free_bytes(self._workdir.path)) < self._terraform.limits.free:
             raise _Failed(f"the disk of the workdirs is full: {shown(free)} free")
         self._workdir.reserve()
         try:
