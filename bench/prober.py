@@ -34,7 +34,7 @@ def prober(ground: Ground) -> Result:
             events = list(threads.map(partial(_live, probing, address), range(_EVENTS)))
         time.sleep(4 * INTERVAL)  # the first samples, and the second ones
         _asked(f"{address}/gaps")
-        before, seconds = _cpu(ground), 5 * ground.effort.seconds
+        before, seconds = _cpu(ground), max(5 * ground.effort.seconds, 4 * INTERVAL)  # each point several times
         time.sleep(seconds)
         cpu = (_cpu(ground) - before) / seconds - idle
         seen = json.loads(_asked(f"{address}/gaps"))

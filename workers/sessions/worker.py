@@ -99,15 +99,18 @@ class SessionWorker(LeasedWorker):
         await asyncio.gather(*(session.finish() for session in list(self._sessions.values())))
 
     async def _round(self) -> None:
+        """What is wanted is read first: a stop waits for nothing else. Nothing starts of it that is not wanted any more, since the
+        number would not be drawn."""
+        everywhere = await self._store.wanted()
+        self._stop_unwanted({one.key: one for one in everywhere})
         if await self._store.handed_over(self._assignment.leases):
             self._renewed = float("-inf")
         await self._renew()
         held = self._assignment.leases
         if not held or time.monotonic() >= self._assignment.until:
             return
-        wanted = {one.key: one for one in await self._store.wanted() if self._shard(one.key) in held}
+        wanted = {one.key: one for one in everywhere if self._shard(one.key) in held}
         rows = {row.key: row for row in await self._store.under_way(held)}
-        self._stop_unwanted(wanted)
         for key, one in wanted.items():
             self._start_if_due(one, rows.get(key))
         self._end_left_over([row for key, row in rows.items() if key not in wanted])

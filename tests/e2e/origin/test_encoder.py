@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -43,3 +44,27 @@ async def test_sessions_that_follow_each_other_are_one_recording(origin: Product
     assert kinds.count("audio") == 2
     assert kinds.count("video") == 1
     await client.close()
+
+
+async def test_a_session_goes_on_when_its_origin_was_killed_and_started_again(start: Callable[..., Product]) -> None:
+    """What was not taken meanwhile is sent again: no frame is missing, and none is there twice."""
+    killed = start()
+    live = Live(killed, "again")
+    client = GuardedClient(LOCAL)
+    encoder = ffmpeg_encoder(client, headers=lambda _, session: {"Authorization": f"Bearer {live.token(session)}"})
+    run = await encoder.start(ffmpeg_plan(live.url, **PLAN), channel="again", session=1, may_send=lambda: True)
+    try:
+        await until(lambda: run.statistics().points[0].bytes > 150_000, seconds=PATIENCE)
+        await asyncio.to_thread(killed.kill)
+        await until(lambda: run.statistics().points[0].last_error != "", seconds=PATIENCE)
+        before = run.statistics().points[0].bytes
+        await asyncio.to_thread(start, port=killed.address.rpartition(":")[2])
+        await until(lambda: run.statistics().points[0].bytes > before + 150_000, seconds=PATIENCE)
+        assert run.statistics().points[0].dropped == 0
+    finally:
+        await run.stop(final=True)
+        await client.close()
+    await until(lambda: "stopped" in live.get("state").text, seconds=PATIENCE)
+    shown = await asyncio.to_thread(counters, f"{live.url}/archive/master.m3u8")
+    assert shown == list(range(len(shown)))
+    assert "#EXT-X-DISCONTINUITY\n" not in live.get("archive/tracks/v0.m3u8").text

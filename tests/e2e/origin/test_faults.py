@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 import pytest
 
+from projections.kernel.sizes import MIB
 from tests.e2e.origin.conftest import Live
 from tests.e2e.origin.pushing import CMAF, FMP4, FRAMES, Encoder, copied
 from tests.e2e.product import Product
 from tests.platform.waiting import until
+from tests.workers.origin.mp4 import AVC, fragment, init
 
 ALL = list(range(FRAMES))
 M3U8 = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{}\n"
@@ -127,6 +131,50 @@ def test_without_room_encoders_are_told_and_go_on_when_there_is_some(start: Call
     assert live.put("a.ts", PACKET).status_code == 201
     assert live.put("i.m3u8", M3U8.format("a.ts").encode()).status_code == 201
     assert live.get("1/i/0.ts").content == PACKET
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of three megabytes."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)], capture_output=True, check=False).returncode:
+        pytest.skip("not found: the right to mount a file system, which root has outside of containers")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_on_a_full_disk_nothing_half_written_is_played_and_it_goes_on_with_room(start: Callable[..., Product], small: Path) -> None:
+    """The disk is filled by somebody else too, so that removing recordings alone does not help."""
+    live = Live(start(origin_root=str(small / "live"), origin_free_gib="0"), "full")
+    (small / "other").write_bytes(bytes(MIB))
+    sent = [fragment(number, data=bytes([number]) * (300 * 1024)) for number in range(11)]
+    assert live.put("init.mp4", init(AVC)).status_code == 201
+    taken: list[int] = []
+
+    def send(number: int) -> int:
+        status = live.put(f"s{number}.m4s", sent[number]).status_code
+        if status == 201:
+            taken.append(number)
+            listed = "".join(f"#EXTINF:1,\ns{one}.m4s\n" for one in taken)
+            status = live.put("i.m3u8", f'#EXTM3U\n#EXT-X-MAP:URI="init.mp4"\n{listed}'.encode()).status_code
+        return status
+
+    def played() -> list[bytes]:
+        playlist = f"{live.url}/archive/tracks/i.m3u8"
+        names = re.findall(r"^[^#\n].*\.m4s$", httpx.get(playlist, timeout=60).raise_for_status().text, re.MULTILINE)
+        return [httpx.get(urljoin(playlist, name), timeout=60).raise_for_status().content for name in names]
+
+    statuses = [send(number) for number in range(10)]
+    assert set(statuses) == {201, 507}
+    assert statuses == sorted(statuses), "those that did not fit are refused"
+    until(lambda: live.get("archive/tracks/i.m3u8").status_code == 200)  # it waits for sound
+    before = played()
+    assert before == [sent[number] for number in taken][: len(before)]
+    assert len(before) >= statuses.count(201)
+    (small / "other").unlink()
+    until(lambda: send(10) == 201)
+    assert played()[-1] == sent[10]
 
 
 @pytest.mark.parametrize(
