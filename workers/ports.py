@@ -321,6 +321,11 @@ class RunningEncoder(Protocol):
         """Waits until it ends by itself: one sentence why, without secrets. May be called again; empty after `stop`."""
         ...
 
+    @property
+    def over(self) -> bool:
+        """Whether it ended with its source, which a further start would begin anew: a film that is not repeated."""
+        ...
+
     async def stop(self, *, final: bool = True) -> None:
         """First politely, then by force, within a bound. Nothing is sent any more when this returns. May be called again. `final`:
         the stream is over, and its playlists say so; else a further session follows."""

@@ -205,7 +205,8 @@ class EncoderStopped(EncodingEvent):
 
 
 class EncoderFailed(EncodingEvent):
-    """The encoder was given up: it is started again by the next order only. `session` is the last one, None where none began."""
+    """The encoder was given up, or its film is over: it is started again by the next order only. `session` is the last one, None
+    where none began."""
 
     TOPIC: ClassVar[str] = "event.encoder_failed"
 

@@ -55,6 +55,7 @@ class _Kept:
     running: RunningEncoder | None = None
     failures: int = 0
     error: str = ""
+    over: bool = False
 
 
 class EncoderSession:
@@ -160,10 +161,12 @@ class EncoderSession:
             if kept.running is not None:
                 begun = time.monotonic()
                 kept.error = await kept.running.ended()
-                await self._stop(kept, final=False)
+                kept.over = kept.running.over
+                await self._stop(kept, final=kept.over)
                 kept.failures = 0 if time.monotonic() - begun > RETRIES.stable else kept.failures
                 if not self._any_runs:
-                    self._finish(Ended(kept.error))
+                    self._finish(Ended(kept.error, over=all(each.over for each in self._kept)))
+                if kept.over or not self._any_runs:
                     return
             kept.failures += 1
             seconds = RETRIES.after(kept.failures)

@@ -100,7 +100,7 @@ class EncoderSessions:
     async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
         outcome = await self._execute(RecordEncoderFailure(UUID(wanted.owner), wanted.wish, number, reason))
         if outcome.position is not None:
-            message = f"the encoder was given up: {reason}; the next change to the state 1 or 2 starts it again"
+            message = f"the encoder does not run any more: {reason}; the next change to the state 1 or 2 starts it again"
             await self._notes.warn(message, subject=wanted.owner)
 
     async def _tell(self, wanted: Wanted, found: Sequence[AudioInput]) -> None:

@@ -28,11 +28,12 @@ class StartFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class Ended:
     """Why a session ended by itself. `forgiven`: however often that happens, it is started again, and soon; `waits`: so too, and it
-    is not counted, because it has not begun."""
+    is not counted, because it has not begun. `over`: all has been sent, and it is not started again."""
 
     reason: str
     forgiven: bool = False
     waits: bool = False
+    over: bool = False
 
 
 class RunningSession(Protocol):

@@ -124,7 +124,7 @@ class Session:
             end = await self._run_once(replace(drawn, failures=failures))
             if end is None:
                 return
-            if isinstance(end, CannotRun):
+            if isinstance(end, CannotRun) or end.over:
                 self._give_up(end, failures + 1)
                 return
             failures = 1 if time.monotonic() - begun > self._retries.stable else failures + (not end.waits)
@@ -169,7 +169,7 @@ class Session:
             self._reports.add(partial(self._store.settle, self.wanted.key, number, state=SessionState.RUNNING))
             self._reports.add(partial(self._kind.report_start, self.wanted, number))
         end = await self._until_end(self._running)
-        await self._silence(final=self._stop is Stop.ORDERED)
+        await self._silence(final=self._stop is Stop.ORDERED or (end is not None and end.over))
         if end is None or self._stop is not None:
             self._settle_stop(number)
             return None
@@ -213,7 +213,8 @@ class Session:
 
     def _give_up(self, end: Ended | CannotRun, failures: int) -> None:
         """The row says so first: a worker that takes over before the owner was told tells it again, and starts nothing."""
-        self._metrics.given_up(self._store.kind)
+        if isinstance(end, CannotRun) or not end.over:
+            self._metrics.given_up(self._store.kind)
         key, number, reason = self.wanted.key, self.number, end.reason
         self._reports.add(partial(self._store.settle, key, number, state=SessionState.FAILED, reason=reason, failures=failures))
         ran = None if isinstance(end, CannotRun) else number

@@ -72,14 +72,20 @@ class MemoryRun:
         self._why: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._sent = [PointStatistics(each.encoder, each.index, each.url.partition("?")[0]) for each in plan.points]
         self._frames = 0
+        self._over = False
         self._task = start_task(self._send(), what="encoder in memory")
 
     @property
     def alive(self) -> bool:
         return not self._why.done()
 
-    def end(self, why: str) -> None:
-        """By itself, as when its source is over."""
+    @property
+    def over(self) -> bool:
+        return self._over
+
+    def end(self, why: str, *, over: bool = False) -> None:
+        """By itself; `over`: with its source."""
+        self._over = over
         if self.alive:
             self._why.set_result(why)
         self._task.cancel()

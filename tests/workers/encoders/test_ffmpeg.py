@@ -304,11 +304,12 @@ async def test_a_film_is_sent_and_can_be_repeated(encoder: FfmpegEncoder, receiv
     async with running(encoder, receiver.point("one"), source=source) as run:
         await more(receiver, "one", count=7)
         assert [sound.index for sound in run.audio_inputs() or ()] == [0]
+        assert not run.over
     run = await encoder.start(
         ffmpeg_plan(receiver.point("two"), source={**source, "loop": False}), channel="news", session=7, may_send=lambda: True
     )
     async with asyncio.timeout(PATIENCE):
-        assert await run.ended() == "The source is over."
+        assert (await run.ended(), run.over) == ("The source is over.", True)
     await run.stop()
 
 

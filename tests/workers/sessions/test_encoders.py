@@ -315,3 +315,28 @@ def provisioned(*points: str) -> dict[str, Any]:
     places = dict(zip(("primaryPublishingPoint", "secondaryPublishingPoint"), points, strict=False))
     specific = {place: {"publishingPointUrl": f"http://{point}", "resource": "origin-1"} for place, point in places.items()}
     return {**made, "streamingServer": {"streamingServerSpecific": specific}}
+
+
+async def test_a_film_that_is_over_is_not_begun_anew(stage: Stage) -> None:
+    """While another encoder of the channel goes on, so does the session. Then the channel is free, until the Event is started once
+    more."""
+    await stage.given(encoder("film", "a"), encoder("live", "b"))
+    async with stage.worker():
+        await stage.on_air()
+        await until(stage.sends("a"))
+        await until(stage.sends("b"))
+        film, live = sorted(stage.encoder.running, key=lambda run: run.plan.index)
+        film.end("The source is over.", over=True)
+        await until(lambda: stage.encoder.running == [live])
+        await until(stage.sends("b"))
+        assert stage.encoder.running == [live]
+        live.end("The source is over.", over=True)
+        await stage.happened("encoder_failed")
+        [note] = await stage.noted(1)
+        assert note == "the encoder does not run any more: The source is over.; the next change to the state 1 or 2 starts it again"
+        [row] = await SessionQueries(stage.inner.database).list()
+        assert (row.state, row.restarts, stage.encoder.running) == ("failed", 0, [])
+        await stage.off_air()
+        await stage.on_air()
+        await until(stage.sends("a"))
+    assert "channel_released" in await stage.history()

@@ -119,6 +119,8 @@ class RunningFfmpeg:
         self._progress = _Progress()
         self._rate: deque[tuple[float, int]] = deque()
         self._stopping = False
+        self._ends = settings.source.type == "file" and not settings.source.loop
+        self._over = False
         self._source_fault = ""
         self._notes = " ".join(settings.notes)
         self._tasks: list[asyncio.Task[None]] = []
@@ -174,6 +176,10 @@ class RunningFfmpeg:
 
     async def ended(self) -> str:
         return await asyncio.shield(self._why)
+
+    @property
+    def over(self) -> bool:
+        return self._over
 
     async def stop(self, *, final: bool = True) -> None:
         if self._stopping:
@@ -251,6 +257,7 @@ class RunningFfmpeg:
         if self._source_fault:
             self._say(f"The source broke off: {self._source_fault}")
         elif status == 0:
+            self._over = self._ends and not self._why.done()
             self._say("The source is over.")
         elif status < 0:
             self._say(f"ffmpeg was ended by the signal {-status}.")

@@ -129,6 +129,11 @@ class RunningHttp:
     async def ended(self) -> str:
         return await asyncio.shield(self._why)
 
+    @property
+    def over(self) -> bool:
+        """What its source is, nobody knows here."""
+        return False
+
     async def stop(self, *, final: bool = True) -> None:
         """Without its answer, its lease is waited for."""
         self._say("")
