@@ -289,7 +289,7 @@ JOB = Room(
     migrations=(
         Migration.read("0010 job queue", "job/schema.sql"),
         Migration.read("0015 orders", "effects/schema.sql"),
-        Migration.read("0020 upload states", "job/upload_states.sql"),
+        Migration.read("0018 upload states", "job/upload_states.sql"),
     ),
     grants=(Grant("SEQUENCE job_numbers", "USAGE"), Grant("SEQUENCE job_log_line_numbers", "USAGE")),
     removals=_removals,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import StringIO
@@ -20,7 +20,9 @@ from tests.api.asking import add, topics
 from tests.conftest import assembled, introduce
 from tests.workers.jobs.engine import ENGINE, once, process
 from workers.adapters.media_directory import MediaDirectory
+from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.known import KnownTargets
 
 ROLES = (*ENGINE, "outcomes", "assets")
 
@@ -88,12 +90,21 @@ class Production:
 
 @asynccontextmanager
 async def production(
-    conninfo: str, role: str | None, root: Path, *, roles: tuple[str, ...] = ROLES, key: str | None = None
+    conninfo: str,
+    role: str | None,
+    root: Path,
+    *,
+    roles: tuple[str, ...] = ROLES,
+    key: str | None = None,
+    outbound_allow: Sequence[Network] = (),
+    filesystem_root: Path | None = None,
 ) -> AsyncIterator[Production]:
-    """`key` is that of the client of an earlier production on the same log."""
-    outbound = GuardedClient()
-    async with process(conninfo, role, media_root=root, roles=roles) as inner:
-        known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(root))
+    """`key` is that of the client of an earlier production on the same log. Files may be published below `filesystem_root`."""
+    outbound, files = GuardedClient(outbound_allow), MediaDirectory(root)
+    targets = KnownTargets(lambda: GuardedClient(outbound_allow), filesystem_root=filesystem_root)
+    engine = process(conninfo, role, media_root=root, roles=roles, outbound_allow=outbound_allow, filesystem_root=filesystem_root)
+    async with engine as inner:
+        known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=files, targets=targets)
         quiet = RequestLog(StringIO(), clock=inner.clock)
         app = assembled(inner, known, request_log=quiet, registry=CollectorRegistry())
         headers = {"API-KEY": key or await introduce(inner, "admin", "admin"), "client": "admin"}

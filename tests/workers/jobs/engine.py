@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from api.wiring.catalogue import RECORDS, WORKER_ROLES, followups, notified, owners
 from api.wiring.core import Core, core
 from api.wiring.media import media_files
+from api.wiring.rooms.publication import open_destination
 from domain.job.aggregate import Job
 from domain.job.commands import AcceptJob, JobCommand, UpdateJob
 from domain.job.values import Submission
@@ -30,7 +31,7 @@ from projections.vault.vault import Vault
 from tests.platform.waiting import pauses
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
-from workers.jobs.publication_uploads import no_destinations
+from workers.adapters.targets.known import KnownTargets
 from workers.jobs.registry import installed
 from workers.jobs.step_processes import step_fork_server
 from workers.kernel.forked import ForkServer
@@ -140,7 +141,7 @@ async def process(
     owners: Callable[[], Mapping[str, OwnerCommand]] = owners,
     outbound_allow: Sequence[Network] = (),
     media_bucket: BucketAddress | None = None,
-    opens: OpenDestination = no_destinations,
+    opens: OpenDestination | None = None,
     filesystem_root: Path | None = None,
 ) -> AsyncIterator[Core]:
     """The parts of one process of the product, without its web server."""
@@ -178,7 +179,8 @@ async def process(
         public_host="media.example",
         version="0",
         media_bucket=media_bucket,
-        open_destination=lambda _: opens,
+        open_destination=open_destination if opens is None else lambda _: opens,
+        targets=KnownTargets(lambda: GuardedClient(outbound_allow), filesystem_root=filesystem_root),
         filesystem_root=filesystem_root,
     )
     with plugins():
