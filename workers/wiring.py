@@ -26,7 +26,6 @@ from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import BucketAddress, DownloadLimits, Outbound
-from workers.syndication.trial import no_targets
 from workers.target_ports import OpenDestination, Targets
 
 if TYPE_CHECKING:
@@ -94,11 +93,11 @@ class WorkerContext:
     public_host: str
     """Under which callers reach the API."""
     version: str
+    targets: Targets
+    """What destinations are reached with."""
     open_destination: Callable[[WorkerContext], OpenDestination]
     """Opens the destinations of publications for the jobs that upload."""
     media_bucket: BucketAddress | None = None
-    targets: Targets = no_targets
-    """What destinations are reached with."""
     filesystem_root: Path | None = None
     """Below which files may be published to this machine; None: nowhere."""
     terraform: Path | None = None

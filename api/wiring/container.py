@@ -11,7 +11,6 @@ from domain.destination.targets import Target
 from domain.kernel.clock import Clock
 from domain.kernel.media_files import MediaFiles
 from workers.ports import MediaSource, Outbound
-from workers.syndication.trial import no_targets
 from workers.target_ports import Targets
 
 if TYPE_CHECKING:
@@ -32,11 +31,11 @@ class Surroundings:
     files: MediaFiles
     machine: str
     siblings: Siblings
+    targets: Targets
     media_served: MediaSource | None = None
     """What published media are read from; None: they are not served."""
     origin: LiveOrigin | None = None
     """The built-in origin; None: there is none in this process."""
-    targets: Targets = no_targets
     refused_targets: Mapping[Target, str] = field(default_factory=dict)
     """The publishing targets that this installation does not take, and why."""
     templates: Path | None = None

@@ -32,9 +32,10 @@ from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.records.queries import RecordQueries
 from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.known import KnownTargets
 from workers.origin.live_origin import LiveOrigin
 from workers.ports import MediaSource, Outbound
-from workers.syndication.trial import no_targets
 from workers.target_ports import Targets
 
 ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.routes())
@@ -50,12 +51,12 @@ def services(
     siblings: Siblings | None = None,
     media_served: MediaSource | None = None,
     origin: LiveOrigin | None = None,
-    targets: Targets = no_targets,
+    targets: Targets | None = None,
     refused_targets: Mapping[Target, str] | None = None,
     templates: Path | None = None,
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
-    `origin` no live streams, without `targets` it reaches no destination. Templates of infrastructure are
+    `origin` no live streams, without `targets` it reaches public destinations. Templates of infrastructure are
     below `templates`."""
     known = siblings or Alone(core.registry)
     surroundings = Surroundings(
@@ -67,7 +68,7 @@ def services(
         siblings=known,
         media_served=media_served,
         origin=origin,
-        targets=targets,
+        targets=targets or KnownTargets(GuardedClient),
         refused_targets=refused_targets or {},
         templates=templates,
     )

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.destination.targets import Target
-from workers.target_ports import (
-    Details,
-    PublicationOrder,
-    PublishingTarget,
-    TargetFailed,
-    Targets,
-    UploadProgress,
-    UploadSource,
-    UploadState,
-)
+from workers.target_ports import PublishingTarget, TargetFailed, Targets
 
 SECONDS: Final = 30.0
 """How long a trial may take, with all that it writes and removes."""
@@ -58,47 +49,3 @@ async def closed(target: PublishingTarget) -> None:
             await target.close()
     except (TargetFailed, TimeoutError, OSError) as failure:
         _log.info("a publishing target was not closed in order: %s", type(failure).__name__)
-
-
-class NoTarget:
-    """A target that nothing here can publish to: every call says so."""
-
-    capabilities: frozenset[str] = frozenset()
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-
-    async def check(self) -> None:
-        raise TargetFailed("destination", f"Nothing that is installed here can publish to {self._target.name}.")
-
-    async def upload(
-        self,
-        source: UploadSource,
-        order: PublicationOrder,
-        *,
-        state: UploadState | None,
-        save: Callable[[UploadState], Awaitable[None]],
-        progress: Callable[[UploadProgress], None],
-    ) -> Details:
-        await self.check()
-        return {}
-
-    async def query(self, order: PublicationOrder, details: Details) -> Details | None:
-        await self.check()
-        return None
-
-    async def publish(self, order: PublicationOrder, details: Details) -> None:
-        await self.check()
-
-    unpublish = update = publish
-
-    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
-        await self.check()
-
-    async def close(self) -> None:
-        """It has nothing open."""
-
-
-def no_targets(target: int, config: Mapping[str, Any]) -> PublishingTarget:
-    """The port `Targets` of an installation without adapters."""
-    return NoTarget(Target(target))

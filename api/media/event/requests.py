@@ -165,16 +165,11 @@ class EventFields(Wire):
     )
     auto_provision_infrastructure: Flag | None = Field(
         default=None,
-        description=(
-            "Whether infrastructure is provisioned at `scheduledProvisionAt`; stored, not acted on. null means false; "
-            "default false."
-        ),
+        description=("Whether infrastructure is provisioned at `scheduledProvisionAt`; null means false; default false."),
     )
     auto_terminate_infrastructure: Flag | None = Field(
         default=None,
-        description=(
-            "Whether infrastructure is terminated at `scheduledTerminateAt`; stored, not acted on. null means false; default false."
-        ),
+        description=("Whether infrastructure is terminated at `scheduledTerminateAt`; null means false; default false."),
     )
     auto_publish: Flag | None = Field(
         default=None,

@@ -11,6 +11,7 @@ from api.wiring.container import Services, Surroundings
 from api.wiring.siblings import Alone
 from tests.api.serving import NO_FILES
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.known import KnownTargets
 
 
 class First:
@@ -26,7 +27,16 @@ class Second:
 def services() -> Services:
     noon = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
     return Services(
-        {}, Surroundings("", lambda: noon, GuardedClient(), files=NO_FILES, machine="here", siblings=Alone(CollectorRegistry()))
+        {},
+        Surroundings(
+            "",
+            lambda: noon,
+            GuardedClient(),
+            files=NO_FILES,
+            machine="here",
+            siblings=Alone(CollectorRegistry()),
+            targets=KnownTargets(GuardedClient),
+        ),
     )
 
 

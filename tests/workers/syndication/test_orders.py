@@ -37,12 +37,14 @@ from tests.api.asking import topics
 from tests.api.media.publishing import MemoryTarget
 from tests.conftest import HandClock
 from tests.projections.feeding import do
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.known import KnownTargets
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
 from workers.syndication.contents import TargetContents
 from workers.syndication.opening import UploadOpening
 from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
-from workers.syndication.trial import TargetTrials, no_targets
+from workers.syndication.trial import TargetTrials
 from workers.target_ports import TargetFailed
 
 DESTINATION = UUID(int=501)
@@ -167,8 +169,8 @@ async def test_a_target_that_hangs_is_given_up(inner: Core) -> None:
 
 
 async def test_what_nothing_here_publishes_to_says_so(inner: Core) -> None:
-    fault = await TargetTrials(no_targets, refused={}).fault(Target.MPX, {})
-    assert fault == "Nothing that is installed here can publish to MPX."
+    fault = await TargetTrials(KnownTargets(GuardedClient), refused={}).fault(Target.MPX, {})
+    assert fault == "Nothing here can publish to this kind of target: choose a destination of another kind."
 
 
 async def test_a_destination_is_opened_for_the_present_job_of_a_publication_while_it_is_active(inner: Core) -> None:
