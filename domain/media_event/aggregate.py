@@ -137,10 +137,11 @@ class MediaEvent(EncodedEvent):
         the range of a capture. The job that this one repeats is broken off in the same append."""
         self._must_exist()
         present = self.details.vod_job
-        if present is not None and present.ended is None and present.number != rerun_of:
+        if present is not None and present.ended is None:
             if present.number == job.number:
                 return
-            raise Conflict(f"the job {present.number} ({present.workflow}) makes files of this Event")
+            if present.number != rerun_of:
+                raise Conflict(f"the job {present.number} ({present.workflow}) makes files of this Event")
         self._begin_vod_job(job, at=at, **captured)
 
     def resume_vod_job(self, number: int, *, version: int, at: datetime) -> None:

@@ -15,7 +15,7 @@ from domain.client.aggregate import Client
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
-from domain.kernel.event import DomainEvent
+from domain.kernel.event import DomainEvent, FirstEvent
 from domain.kernel.mapper import EventMapper
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
@@ -137,7 +137,8 @@ def test_telling_an_event_what_it_is_changes_nothing(commands: list[Command[Any]
 @given(st.sampled_from(AGGREGATES), st.data())
 def test_appliers_take_every_event_in_any_order(aggregate: type[AggregateRoot], data: st.DataObject) -> None:
     """Rules change over the years and old logs stay: an applier that refuses would make a history unreadable."""
-    first, *others = aggregate.EVENTS
+    first = aggregate.EVENTS[0]
+    others = [event for event in aggregate.EVENTS if not issubclass(event, FirstEvent)]
     order = data.draw(st.lists(st.sampled_from(others), max_size=15))
     log = [stored(example(event, version=version)) for version, event in enumerate([first, *order], start=1)]
     root = replayed(log)
