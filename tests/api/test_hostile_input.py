@@ -42,9 +42,13 @@ DECLARATIONS = {
 """The key provider takes XML and answers in plain text; tests/api/speke attacks it. What browsers ask beforehand has one answer."""
 ANYTHING_GOES = {"POST /api/log/exception/"}
 """Takes any JSON and any text; tests/api/media/test_log_exceptions.py attacks it."""
+SIGNED = {"POST /api/provision/callback/{template}/{infrastructure}"}
+"""401 whatever is sent, unless a service has signed it; tests/api/media/provision/test_callback.py attacks it."""
 ANY_TEXT = {"GET /api/tag/exists/{text}", "DELETE /api/vodpublications/all/{contentId}"}
 """Answer for any text in their paths. tests/api/media/test_tag.py attacks the first; the second deletes what it finds."""
-WITH_BODY = {name: one for name, one in DECLARATIONS.items() if read_signature(one).body is not None and name not in ANYTHING_GOES}
+WITH_BODY = {
+    name: one for name, one in DECLARATIONS.items() if read_signature(one).body is not None and name not in ANYTHING_GOES | SIGNED
+}
 
 NOTHING = object()
 WRONG_FOR_EVERY_FIELD = [
@@ -95,7 +99,8 @@ BAD_QUERIES = ["%ff", "%00", "%", "%zz", "a%ed%a0%80", "%c0%af", "%F0%28"]
 
 @pytest.fixture
 async def ids(http: httpx.AsyncClient, inner: Core, media_root: Path) -> dict[str, str]:
-    return {**await things(http, media_root), CALLBACK: await add_callback(inner)}
+    service = {"template": "aws", "infrastructure": "0" * 32}
+    return {**await things(http, media_root), **service, CALLBACK: await add_callback(inner)}
 
 
 def address(declaration: RouteSpec, ids: dict[str, str]) -> str:

@@ -11,12 +11,12 @@ from typing import Final
 from projections.kernel.builds import BUILD
 from tests.docs.following import source_copy
 
-_RATED: Final = 'class Rated(DomainEvent, values.Rating):\n    TOPIC: ClassVar[str] = "event.rated"\n\n\n'
+_RATED: Final = 'class Rated(DomainEvent, facets.Rating):\n    TOPIC: ClassVar[str] = "event.rated"\n\n\n'
 _REQUESTED: Final = "    sponsor: Label | None = None\n    rating: Label | None = None\n"
 _SHOWN: Final = '                "sponsor": details.sponsor,\n                "rating": details.rating,\n'
 _CHANGES: Final = {
     "projections/kernel/builds.py": [(f"BUILD: Final = {BUILD}\n", f"BUILD: Final = {BUILD + 1}\n")],
-    "domain/media_event/values.py": [
+    "domain/media_event/facets.py": [
         ("class Description(BaseModel):\n", "class Description(BaseModel):\n    sponsor: str | None = None\n"),
         ("class Particulars(\n", "class Rating(BaseModel):\n    rating: str | None = None\n\n\nclass Particulars(\n    Rating,\n"),
     ],

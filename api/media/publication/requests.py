@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from api.kernel.pages import NO_CACHE, Whole
@@ -36,6 +37,9 @@ OrderBy = Annotated[
     str, BeforeValidator(_order), WithJsonSchema(named_enum("PublicationOrder", ["Created", "Started", "Completed"]))
 ]
 
+_ALL_OR_NONE: Final = f"1 to {MOST_AT_ONCE}; all of them are created, or none."
+_ENTRIES: Final[JsonDict] = {"minItems": 1, "maxItems": MOST_AT_ONCE}
+
 
 class EventPublication(Wire):
     """One publication of the film of an Event."""
@@ -60,7 +64,7 @@ class PublishEventRequest(Wire):
     )
 
     event_id: UUID = Field(description="The Event; unknown is 404. It must have an MP4 file that is available (409).")
-    publications: list[EventPublication] = Field(description=f"1 to {MOST_AT_ONCE}; all of them are created, or none.")
+    publications: list[EventPublication] = Field(description=_ALL_OR_NONE, json_schema_extra=_ENTRIES)
 
     def wanted(self) -> Sequence[NewPublication]:
         return [NewPublication(str(self.event_id), one.destination_id, one.publication_json) for one in self.publications]
@@ -75,7 +79,7 @@ class PublishContentsRequest(Wire):
         }
     )
 
-    publications: list[ContentPublication] = Field(description=f"1 to {MOST_AT_ONCE}; all of them are created, or none.")
+    publications: list[ContentPublication] = Field(description=_ALL_OR_NONE, json_schema_extra=_ENTRIES)
 
     def wanted(self) -> Sequence[NewPublication]:
         return [NewPublication(one.content_id, one.destination_id, one.publication_json) for one in self.publications]

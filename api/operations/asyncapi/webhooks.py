@@ -5,8 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from domain.destination.targets import Target
 from domain.media_event.values import EventState, Mp4State
 from domain.provision.values import ENDED, ProvisionState
+from domain.publication.values import PublicationState
 from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
 from workers.webhooks.policy import Action
 
@@ -138,6 +140,33 @@ _PROVISION = {
     "time": "2031-01-02T03:04:05.000Z",
 }
 
+_PUBLICATION_FIELDS = {
+    "publicationId": {"type": "string", "format": "uuid"},
+    "destinationId": {"type": "string", "format": "uuid"},
+    "contentId": {"type": "string"},
+    "transactionId": {"type": "string", "format": "uuid"},
+    "target": {"type": "integer", "enum": [int(target) for target in Target], "description": "The kind of the destination."},
+    "publicationState": {"type": "integer", "enum": [int(state) for state in PublicationState]},
+    "publicationStateString": {"type": "string", "enum": [state.name for state in PublicationState]},
+    "published": {"type": "boolean", "description": "Whether the target shows it to the public."},
+    "reason": {"type": "string", "description": "Why it failed; otherwise empty."},
+    "time": {"type": "string", "format": "date-time"},
+    "client": {"type": "string", "description": "Who created the publication."},
+}
+_PUBLICATION = {
+    "publicationId": "6f9619ff-8b86-4d01-b42d-00c04fc964ff",
+    "destinationId": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+    "contentId": "film",
+    "transactionId": "7d444840-9dc0-41d1-b245-5ffdce74fad2",
+    "target": int(Target.S3),
+    "publicationState": int(PublicationState.Completed),
+    "publicationStateString": PublicationState.Completed.name,
+    "published": False,
+    "reason": "",
+    "time": "2031-01-02T03:04:05.000Z",
+    "client": "studio",
+}
+
 
 def webhook_part() -> dict[str, dict[str, Any]]:
     """Section by section of the document, the components beside the channels."""
@@ -155,6 +184,13 @@ def webhook_part() -> dict[str, dict[str, Any]]:
             example=_PROVISION,
             name="provision_callback",
         ),
+        "publication_callback": _message(
+            "PublicationCallback",
+            json,
+            "To each callback address of a publication.",
+            example=_PUBLICATION,
+            name="publication_callback",
+        ),
     }
     form = {name[0].upper() + name[1:]: _in_form(field) for name, field in _FIELDS.items()}
     return {
@@ -164,6 +200,7 @@ def webhook_part() -> dict[str, dict[str, Any]]:
             "provision_callback": _channel(
                 _one(callbacks, "provision_callback"), "each callback URL of the infrastructure profile, as it was when provisioned"
             ),
+            "publication_callback": _channel(_one(callbacks, "publication_callback"), "each callback URL of the publication"),
         },
         "operations": {
             "send.notification": _operation("notification", "One for each webhook and write that changed an Event"),
@@ -173,12 +210,16 @@ def webhook_part() -> dict[str, dict[str, Any]]:
             "send.provision_callback": _operation(
                 "provision_callback", "One for each callback address when what was asked for is there, failed, or is gone"
             ),
+            "send.publication_callback": _operation(
+                "publication_callback", "One for each callback address when the state changes, or the target shows or hides it"
+            ),
         },
         "schemas": {
             "WebhookHeaders": _whole(_HEADERS, "Standard Webhooks 1.0; beside them, the webhook's own headers."),
             "Notification": _whole(_FIELDS, "What a write did to an Event."),
             "NotificationForm": _whole(form, "What a write did to an Event. Null is empty."),
             "ProvisionCallback": _whole(_PROVISION_FIELDS, "How the work for the infrastructure of an Event ended."),
+            "PublicationCallback": _whole(_PUBLICATION_FIELDS, "What became of a publication."),
             "JobCallback": {
                 **_whole(_CALLBACK_FIELDS, "What happened to a job or to a task of it."),
                 "properties": {**_CALLBACK_FIELDS, **_OF_A_TASK},

@@ -37,6 +37,7 @@ from workers.webhooks.payload import payload
 from workers.webhooks.policy import Action, Change, Effect
 
 TOLD = [root for root in AGGREGATES if root is not Client]  # whose events hold marks of keys
+CALLBACKS = ("job_callback", "provision_callback", "publication_callback")
 CLASSES = [event for root in TOLD for event in root.EVENTS]
 GOLDEN = sorted(path for path in EVENTS.iterdir() if not path.name.startswith("client."))
 CAUSE = Cause("planner", "request 1", UUID(int=7), UUID(int=8))
@@ -76,9 +77,9 @@ def headers(event: type[DomainEvent], cause: Cause) -> dict[str, str]:
 
 
 def test_there_is_a_topic_for_every_kind_of_aggregate_and_a_message_for_every_event_and_nothing_else() -> None:
-    assert list(document()["channels"]) == [*(root.KIND for root in TOLD), "notification", "job_callback"]
+    assert list(document()["channels"]) == [*(root.KIND for root in TOLD), "notification", *CALLBACKS]
     assert list(document()["operations"]) == [f"send.{name}" for name in document()["channels"]]
-    ours = ["notification.form", "notification.json", "job_callback"]
+    ours = ["notification.form", "notification.json", *CALLBACKS]
     assert sorted(document()["components"]["messages"]) == sorted([*(event.TOPIC for event in CLASSES), *ours])
     for root in TOLD:
         channel = document()["channels"][root.KIND]
