@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from faults import floods, fuzz, hostile, jobs, media, network, on_air, pooler, provisioning
+from faults.findings import markdown
 from faults.matrix import Result, latency, played
 from faults.outages import OUTAGES
 from faults.scenarios import FULL, QUICK, SCENARIOS, Effort, Scenario
@@ -194,8 +195,7 @@ def _show(result: Result) -> None:
 
 def table(results: Sequence[Result]) -> str:
     """As Markdown, for docs/reference/guarantees.md."""
-    lines = [_COLUMNS, tuple("---" for _ in _COLUMNS), *map(_line, results)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown(_COLUMNS, map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:

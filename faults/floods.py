@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from faults.findings import markdown
 from projections.kernel.sizes import MIB
 from tests.e2e.product import migrated_home, products
 
@@ -289,8 +290,8 @@ async def flooded(folder: Path, *, effort: Effort) -> list[Flooded]:
 
 
 def table(found: Sequence[Flooded]) -> str:
-    lines = [("flood", f"MiB, of {MEMORY}", "slowest /livez", "holds"), ("---",) * 4]
+    lines = []
     for one in found:
         holds = "yes" if one.holds else f"NO {'; '.join(one.faults)}"
         lines.append((one.name, f"{one.memory:.0f}", f"{one.slowest * 1000:.0f} ms", holds))
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown(("flood", f"MiB, of {MEMORY}", "slowest /livez", "holds"), lines)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from faults.findings import markdown
 from faults.jobs_load import CLIENTS, JobLoad, Tally
 from faults.jobs_log import Limits, LogCheck, Rule, facts
 from faults.jobs_stage import LEASE, JobStage
@@ -263,9 +264,7 @@ def described(result: Result) -> str:
 
 def table(results: Sequence[Result]) -> str:
     """As Markdown, for docs/reference/guarantees.md."""
-    columns = (*_HEAD_COLUMNS, *_RULED)
-    lines = [columns, tuple("---" for _ in columns), *map(_line, results)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown((*_HEAD_COLUMNS, *_RULED), map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:

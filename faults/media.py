@@ -17,11 +17,12 @@ from typing import Final
 
 from domain.asset.values import AssetState
 from domain.media_event.values import EventState
+from faults.findings import Verdict, markdown
 from faults.jobs import LIMITS, SETTINGS, Faults, Scene
 from faults.jobs_log import LogCheck, Rule, facts
 from faults.media_load import CLIENT, MediaLoad, MediaTally, readable, streamed
 from faults.media_stage import MediaStage
-from faults.media_verdict import AssetSeen, EventSeen, Found, Kind, State, Verdict, assets_of, judged
+from faults.media_verdict import AssetSeen, EventSeen, Found, Kind, State, assets_of, judged
 from projections.audit.verify import verify
 from tests.s3 import REMEDY, new_bucket, serving, versitygw
 from tests.workers.jobs.origin import Origin
@@ -72,7 +73,7 @@ class Result:
     tally: MediaTally
     found: Found
     log: LogCheck
-    verdict: Verdict
+    verdict: Verdict[Kind]
     happened: Counter[str]
     killed_at_publishing: int
     uploads: Sequence[int]
@@ -220,8 +221,7 @@ def described(result: Result) -> str:
 
 def table(results: Sequence[Result]) -> str:
     """As Markdown, for docs/reference/guarantees.md."""
-    lines = [_COLUMNS, tuple("---" for _ in _COLUMNS), *map(_line, results)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown(_COLUMNS, map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ The log is folded here by rules of its own, not by the aggregate's, so a fault o
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import psycopg
 
-from faults.jobs_log import MOST_SHOWN, JobSeen, Phase
+from faults.findings import Verdict
+from faults.jobs_log import JobSeen, Phase
 from faults.media_load import MediaTally
 
 _EVENTS = """
@@ -92,14 +93,6 @@ class Found:
     untidied: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How often it was not as it must be. `messages` describes the first of them."""
-
-    counts: Counter[Kind]
-    messages: Sequence[str]
-
-
 def assets_of(conninfo: str) -> dict[str, AssetSeen]:
     """By their ids. Blocks."""
     seen: dict[str, AssetSeen] = {}
@@ -134,19 +127,17 @@ def take(seen: dict[str, AssetSeen], key: str, topic: str, said: Mapping[str, An
             raise ValueError(f"the fold of assets does not know {other}")
 
 
-def judged(tally: MediaTally, found: Found, *, readable: Callable[[str], bool]) -> Verdict:
+def judged(tally: MediaTally, found: Found, *, readable: Callable[[str], bool]) -> Verdict[Kind]:
     """`readable` says of the path of a requested file whether it can be decoded. Blocks."""
-    faults: defaultdict[Kind, list[str]] = defaultdict(list)
-    for kind, sentence in (
-        *_answers(tally, found),
-        *_assets(found, readable),
-        *_ownerless(tally, found),
-        *_temporary(found),
-        *_events(tally, found),
-    ):
-        faults[kind].append(sentence)
-    messages = [f"{kind}: {sentence}" for kind, sentences in faults.items() for sentence in sentences]
-    return Verdict(Counter({kind: len(sentences) for kind, sentences in faults.items()}), messages[:MOST_SHOWN])
+    return Verdict.of(
+        (
+            *_answers(tally, found),
+            *_assets(found, readable),
+            *_ownerless(tally, found),
+            *_temporary(found),
+            *_events(tally, found),
+        )
+    )
 
 
 def _answers(tally: MediaTally, found: Found) -> Iterator[tuple[Kind, str]]:

@@ -21,6 +21,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from domain.kernel.errors import Unavailable
+from faults.findings import markdown
 from projections.kernel.database import Database
 from tests.platform.waiting import ROOT
 from workers.adapters.embedded_postgres import EmbeddedPostgres
@@ -66,9 +67,8 @@ def obstacle() -> str | None:
 
 
 def table(found: Sequence[Noticed]) -> str:
-    lines = [("who waits for whom", "noticed after", "stated", "holds"), ("---",) * 4]
-    lines += [(one.what, f"{one.seconds:.1f} s", f"{one.within:.0f} s", "yes" if one.holds else "NO") for one in found]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    lines = [(one.what, f"{one.seconds:.1f} s", f"{one.within:.0f} s", "yes" if one.holds else "NO") for one in found]
+    return markdown(("who waits for whom", "noticed after", "stated", "holds"), lines)
 
 
 async def noticed(folder: Path) -> list[Noticed]:

@@ -15,11 +15,12 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from faults.findings import Verdict, markdown
 from faults.on_air_faults import Faults, Scene
 from faults.on_air_load import AirLoad, AirTally
 from faults.on_air_log import air_log
 from faults.on_air_stage import AirStage
-from faults.on_air_verdict import Found, Kind, Limits, Overlap, Start, Verdict, judged, last_writes, overlaps, starts, takeovers
+from faults.on_air_verdict import Found, Kind, Limits, Overlap, Start, judged, last_writes, overlaps, starts, takeovers
 from faults.publishing_points import PublishingPoints, Write
 from faults.stage import Servers
 from faults.surroundings import faketime
@@ -62,7 +63,7 @@ class Result:
     name: str
     tally: AirTally
     found: Found
-    verdict: Verdict
+    verdict: Verdict[Kind]
     happened: Counter[str]
     parked: int
     unexpected_ends: int
@@ -192,8 +193,7 @@ def described(result: Result) -> str:
 
 def table(results: Sequence[Result]) -> str:
     """As Markdown, for docs/reference/guarantees.md."""
-    lines = [_COLUMNS, tuple("---" for _ in _COLUMNS), *map(_line, results)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown(_COLUMNS, map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:

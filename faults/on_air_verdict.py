@@ -5,14 +5,14 @@ Times are seconds since 1970, of the one clock of the machine; the product's own
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from faults.jobs_log import MOST_SHOWN
+from faults.findings import Verdict
 from faults.on_air_log import NEVER, AirLog, Hold
 from faults.publishing_points import POINTS, UNNUMBERED, Write
 
@@ -104,29 +104,19 @@ class Found:
     children: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How often it was not as it must be. `messages` describes the first of them."""
-
-    counts: Counter[Kind]
-    messages: Sequence[str]
-
-
-def judged(found: Found, limits: Limits) -> Verdict:
-    faults: defaultdict[Kind, list[str]] = defaultdict(list)
-    for kind, sentence in (
-        *_sessions(found, limits),
-        *_numbers(found, limits),
-        *_orders(found, limits),
-        *_segments(found, limits),
-        *_stops(found, limits),
-        *_schedule(found, limits),
-        *_answers(found),
-    ):
-        faults[kind].append(sentence)
-    faults[Kind.CHILDREN] += found.children
-    messages = [f"{kind}: {sentence}" for kind, sentences in faults.items() for sentence in sentences]
-    return Verdict(Counter({kind: len(sentences) for kind, sentences in faults.items() if sentences}), messages[:MOST_SHOWN])
+def judged(found: Found, limits: Limits) -> Verdict[Kind]:
+    return Verdict.of(
+        (
+            *_sessions(found, limits),
+            *_numbers(found, limits),
+            *_orders(found, limits),
+            *_segments(found, limits),
+            *_stops(found, limits),
+            *_schedule(found, limits),
+            *_answers(found),
+            *((Kind.CHILDREN, sentence) for sentence in found.children),
+        )
+    )
 
 
 # --- sessions

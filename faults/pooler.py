@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from faults.findings import markdown
 from tests.platform.waiting import ROOT
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.embedded_postgres.account import server_account
@@ -59,11 +60,10 @@ def obstacle() -> str | None:
 
 
 def table(found: Sequence[Tried]) -> str:
-    lines = [("mode of PgBouncer", "other clients", "starts", "refused", "holds"), ("---",) * 5]
-    lines += [
+    lines = [
         (one.mode, "busy" if one.busy else "none", str(one.starts), str(one.refused), "yes" if one.holds else "NO") for one in found
     ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown(("mode of PgBouncer", "other clients", "starts", "refused", "holds"), lines)
 
 
 async def tried(folder: Path) -> list[Tried]:

@@ -15,10 +15,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from faults.findings import Verdict, markdown
 from faults.provisioning_faults import Faults, Scene
 from faults.provisioning_load import ProvisionLoad, ProvisionTally
 from faults.provisioning_stage import RESOURCES, ProvisioningStage, obstacle
-from faults.provisioning_verdict import Found, Kind, Limits, Verdict, convergence, judged
+from faults.provisioning_verdict import Found, Kind, Limits, convergence, judged
 from projections.audit.verify import verify
 
 NAME: Final = "provisioning"
@@ -50,7 +51,7 @@ class Result:
     name: str
     tally: ProvisionTally
     found: Found
-    verdict: Verdict
+    verdict: Verdict[Kind]
     happened: Counter[str]
     missed: Counter[str]
     most: int
@@ -148,8 +149,7 @@ def described(result: Result) -> str:
 
 def table(results: Sequence[Result]) -> str:
     """As Markdown, for docs/reference/guarantees.md."""
-    lines = [_COLUMNS, tuple("---" for _ in _COLUMNS), *map(_line, results)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown(_COLUMNS, map(_line, results))
 
 
 def _line(result: Result) -> tuple[str, ...]:

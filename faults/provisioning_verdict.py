@@ -6,13 +6,13 @@ the machine.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from faults.jobs_log import MOST_SHOWN
+from faults.findings import Verdict
 from faults.on_air_log import NEVER
 
 DISK: Final = "disk full"
@@ -146,28 +146,18 @@ class Found:
     disturbances: Sequence[Disturbance] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How often it was not as it must be. `messages` describes the first of them."""
-
-    counts: Counter[Kind]
-    messages: Sequence[str]
-
-
-def judged(found: Found, limits: Limits) -> Verdict:
-    faults: defaultdict[Kind, list[str]] = defaultdict(list)
-    for kind, sentence in (
-        *_remains(found),
-        *_destroyed(found, limits),
-        *_ends(found, limits),
-        *_truths(found),
-        *_twice_made(found),
-        *_answers(found),
-    ):
-        faults[kind].append(sentence)
-    faults[Kind.TOGETHER] += found.together
-    messages = [f"{kind}: {sentence}" for kind, sentences in faults.items() for sentence in sentences]
-    return Verdict(Counter({kind: len(sentences) for kind, sentences in faults.items() if sentences}), messages[:MOST_SHOWN])
+def judged(found: Found, limits: Limits) -> Verdict[Kind]:
+    return Verdict.of(
+        (
+            *_remains(found),
+            *_destroyed(found, limits),
+            *_ends(found, limits),
+            *_truths(found),
+            *_twice_made(found),
+            *_answers(found),
+            *((Kind.TOGETHER, sentence) for sentence in found.together),
+        )
+    )
 
 
 def _remains(found: Found) -> Iterator[tuple[Kind, str]]:

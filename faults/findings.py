@@ -1,0 +1,35 @@
+"""What a judge has found, counted by kind; and tables of results for docs/reference/guarantees.md."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Generic, TypeVar
+
+_MOST_SHOWN: Final = 20
+
+K = TypeVar("K", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Generic[K]):
+    """How often it was not as it must be. `messages` describes the first of them."""
+
+    counts: Counter[K]
+    messages: Sequence[str]
+
+    @classmethod
+    def of(cls, findings: Iterable[tuple[K, str]]) -> Verdict[K]:
+        """Of kinds with sentences."""
+        faults: defaultdict[K, list[str]] = defaultdict(list)
+        for kind, sentence in findings:
+            faults[kind].append(sentence)
+        messages = [f"{kind}: {sentence}" for kind, sentences in faults.items() for sentence in sentences]
+        return cls(Counter({kind: len(sentences) for kind, sentences in faults.items()}), messages[:_MOST_SHOWN])
+
+
+def markdown(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """As a table."""
+    return "\n".join("| " + " | ".join(line) + " |" for line in (columns, ["---"] * len(columns), *lines))
