@@ -13,9 +13,23 @@ def utf8(text: str) -> str:
 
 
 def title(text: str) -> str:
+    from api.kernel.wire import LONGEST_LABEL  # imports pydantic: most commands do not need that
+
     if not utf8(text).strip():
         raise ArgumentTypeError("it has no character that can be seen")
+    if len(text) > LONGEST_LABEL:
+        raise ArgumentTypeError(f"it has more than {LONGEST_LABEL} characters")
     return text
+
+
+def target(text: str) -> str:
+    """The name of a publishing target, as upper case."""
+    from domain.destination.targets import Target  # most commands do not need the models of their configurations
+
+    name = text.upper()
+    if name not in Target.__members__:
+        raise ArgumentTypeError(f"there is no {text!r}; there are {', '.join(Target.__members__)}")
+    return name
 
 
 def event_id(text: str) -> UUID:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from api.cli.named_record import named_record
 from api.cli.open_vault import open_vault
 from api.cli.printable import aligned, printable
 from api.wiring.catalogue import RECORDS
@@ -26,7 +27,6 @@ from domain.kernel.errors import DomainError
 from domain.kernel.json_document import readable
 from domain.media_event.values import EventDetails
 from domain.records.kinds.channel import Channel
-from domain.records.row import RecordRow
 from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.points import ChannelPointsReader
 from projections.records.queries import RecordQueries
@@ -64,7 +64,7 @@ async def _tested(
 ) -> dict[str, Any]:
     """`event`: the one whose provisioned hosts fill the placeholders in addresses."""
     records = RecordQueries(wired.database, RECORDS)
-    row = await _found(records, wanted)
+    row = await named_record(records, Channel, wanted)
     key = UUID(row.id)
     hosts = NO_HOSTS if event is None else (await ProvisionQueries(wired.database).hosts_of([event])).get(event, NO_HOSTS)
     read = (await ChannelPointsReader(wired.database, records).of({key: row.version}))[key].at(hosts)
@@ -78,20 +78,6 @@ async def _tested(
         "encoders": [_encoder(plan) for plan in encoder_plans(document, EventDetails.blank(), hosts=hosts)],
         "points": [_point(point, seen) for point, seen in zip(read.points, looked, strict=True)],
     }
-
-
-async def _found(records: RecordQueries, wanted: str) -> RecordRow:
-    """The channel with this id, or the only one with this name."""
-    try:
-        found = await records.find(Channel.KIND, UUID(wanted))
-    except ValueError:
-        found = None
-    named = [found] if found is not None else [row for row in await records.all(Channel.KIND) if row.details.name == wanted]
-    if not named:
-        raise StartError(f"there is no channel {wanted!r}")
-    if len(named) > 1:
-        raise StartError(f"{len(named)} channels have this name; by id: {', '.join(row.id for row in named)}")
-    return named[0]
 
 
 def _encoder(plan: EncoderPlan) -> dict[str, Any]:

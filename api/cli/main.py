@@ -14,7 +14,7 @@ from typing import Any
 
 import uvloop
 
-from api.cli import arguments, live_arguments
+from api.cli import arguments, live_arguments, publishing_arguments
 from api.cli.arguments import EXIT_CODES, Command
 from api.cli.garbage import collect_seldom
 from api.cli.printable import printable_lines
@@ -29,8 +29,9 @@ from workers.adapters.system_account import AccountError
 
 EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, AccountError, EmbeddedPostgresError)
 
-# A command is a line here, its arguments in api/cli/arguments.py or live_arguments.py, and `async def run(args, settings) -> int`
-# in the module of its name (`load-sample`: api/cli/load_sample.py), which is imported only when it is called.
+# A command is a line here, its arguments in api/cli/arguments.py, live_arguments.py or publishing_arguments.py, and
+# `async def run(args, settings) -> int` in the module of its name (`load-sample`: api/cli/load_sample.py), which is imported only
+# when it is called.
 COMMANDS: Mapping[str, Command] = {
     "up": arguments.UP,
     "api": arguments.API,
@@ -49,6 +50,8 @@ COMMANDS: Mapping[str, Command] = {
     "restored": arguments.RESTORED,
     "jobs": arguments.JOBS,
     "media": arguments.MEDIA,
+    "destination": publishing_arguments.DESTINATION,
+    "publish": publishing_arguments.PUBLISH,
     "origin": live_arguments.ORIGIN,
     "channel": live_arguments.CHANNEL,
     "sessions": live_arguments.SESSIONS,

@@ -68,11 +68,12 @@ _LIVE_ONLY: Final = "the target takes live streams only"
 
 @dataclass(frozen=True, slots=True)
 class NewPublication:
-    """What a client asks for. `text` is the publicationJson."""
+    """What a client asks for. `text` is the publicationJson. Without `client` it belongs to who asks."""
 
     content_id: str
     destination_id: UUID
     text: str
+    client: str | None = None
 
 
 class PublicationHandlers:
@@ -139,7 +140,7 @@ class PublicationHandlers:
         destination = await self._records.find(Destination.KIND, one.destination_id)
         if destination is None:
             raise NotFound(Destination.KIND, str(one.destination_id))
-        client = invocation.cause.actor
+        client = one.client or invocation.cause.actor
         text, sealed, named = await self._text(sent, None, key=key, client=client)
         fault = _fault(destination)
         commands, job = list(named), None

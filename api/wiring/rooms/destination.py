@@ -14,7 +14,10 @@ from domain.records.property_handlers import PropertyHandlers
 from domain.records.record import Record
 from domain.records.row import RecordRow
 from projections.custom_property.queries import PropertyQueries
+from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
+from projections.log.streams import Streams
+from projections.records.history import RecordHistory
 from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.syndication.trial import TargetTrials
@@ -41,6 +44,21 @@ def _services(services: Services) -> Providers:
             get(CommandExecutor), get(RecordQueries), properties=get(PropertyQueries), handlers=get(PropertyHandlers)
         ),
     }
+
+
+def destination_handlers(
+    database: Database,
+    executor: CommandExecutor,
+    *,
+    streams: Streams,
+    records: RecordQueries,
+    vault: Vault,
+    trial: TargetTrials,
+) -> DestinationHandlers:
+    """For workers and for `medialedger destination`."""
+    history = RecordHistory(streams, records, properties=PropertyQueries(database))
+    deletions = RecordHandlers(executor, history.at(None))
+    return DestinationHandlers(executor, records, vault=vault, trial=trial, deletions=deletions)
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:

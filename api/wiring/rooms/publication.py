@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
+from api.wiring.rooms.destination import destination_handlers
 from domain.destination.handlers import DestinationHandlers
 from domain.job.handlers import JobHandlers
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
-from domain.records.handlers import RecordHandlers
 from domain.webhook.naming import CallbackNaming
-from projections.custom_property.queries import PropertyQueries
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 from projections.media_event.queries import EventQueries
@@ -117,13 +116,13 @@ def open_destination(context: WorkerContext) -> UploadOpening:
 def _destinations(context: WorkerContext) -> DestinationHandlers:
     from workers.syndication.trial import TargetTrials
 
-    history = RecordHistory(context.streams, context.records, properties=PropertyQueries(context.database))
-    return DestinationHandlers(
+    return destination_handlers(
+        context.database,
         context.executor,
-        context.records,
+        streams=context.streams,
+        records=context.records,
         vault=context.vault,
         trial=TargetTrials(context.targets, refused={}),
-        deletions=RecordHandlers(context.executor, history.at(None)),
     )
 
 

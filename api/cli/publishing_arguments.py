@@ -1,0 +1,62 @@
+"""The arguments and help texts of the commands about publications: `destination` and `publish`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from api.cli.argument_types import event_id, target, title, utf8
+from api.cli.arguments import Command
+
+
+def _destination(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="add one; it is not active before a test")
+    add.add_argument("name", metavar="NAME", type=title)
+    add.add_argument("--target", type=target, required=True, metavar="TARGET", help="such as S3, SFTP, HTTP or FILESYSTEM")
+    add.add_argument(
+        "--config",
+        type=utf8,
+        required=True,
+        metavar="FILE",
+        help="the configuration as JSON, readable by its owner only (- : standard input)",
+    )
+    test = actions.add_parser("test", help="try the target; if that succeeds the destination is active, else the exit code is 1")
+    test.add_argument("destination", metavar="NAME_OR_ID", type=utf8)
+    listed = actions.add_parser("list", help="every destination, by name; never their configurations")
+    listed.add_argument("--json", action="store_true", help="print JSON, and no table")
+
+
+def _publish(parser: ArgumentParser) -> None:
+    parser.add_argument("event", metavar="EVENT", type=event_id, help="the id of an Event whose MP4 file is available")
+    parser.add_argument("destination", metavar="DESTINATION", type=utf8, help="the name or the id of an active destination")
+    parser.add_argument("--follow", action="store_true", help="show how many bytes are there, until it is completed or has failed")
+    parser.add_argument(
+        "--text",
+        type=utf8,
+        metavar="FILE",
+        help="title, description, callbackUrls and what only the target knows, as JSON, readable by its owner only "
+        "(- : standard input; default: none)",
+    )
+    parser.add_argument(
+        "--client", type=utf8, default="admin", metavar="NAME", help="whose publication and job it is (default: %(default)s)"
+    )
+
+
+DESTINATION = Command(
+    "add, test and list the destinations of publications",
+    "Adds the places that films are published to, and tries whether they can be reached: a test logs in, writes and removes what "
+    "a publication needs, and says in one sentence what is wrong and what to do. Keys and passwords are read from a file or from "
+    "standard input, are kept encrypted, and are never shown.",
+    "medialedger destination add Archive --target S3 --config s3.json\n"
+    '  echo \'{"path": "films"}\' | medialedger destination add Share --target FILESYSTEM --config -\n'
+    "  medialedger destination test Archive\n  medialedger destination list --json",
+    _destination,
+)
+PUBLISH = Command(
+    "publish the film of an Event at a destination",
+    "Makes a publication, whose upload is a job of the running workers. With --follow it shows the upload and, at the end, the "
+    "state; the exit code is 0 only for Completed. Ctrl-C leaves the upload to the workers.",
+    "medialedger publish 3fa85f64-5717-4562-b3fc-2c963f66afa6 Archive --follow\n"
+    "  medialedger publish 3fa85f64-5717-4562-b3fc-2c963f66afa6 Archive --text film.json",
+    _publish,
+)
