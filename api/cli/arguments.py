@@ -223,10 +223,12 @@ WORKERS = Command(
     "timekeeper starts and stops Events and their infrastructure by their schedule; "
     "encoding puts Events on the air on their channels, sessions runs the encoders of those; "
     "prober asks the publishing points of live Events for their state; "
+    "provisioning makes and removes infrastructure; "
     "scheduler queues jobs whose time has come, controller starts them, work and windows_capture run their steps; "
     "callback creates the deliveries of job notices; "
     "outcomes tells the owners of jobs how they end; "
     "assets deletes the files of removed assets; "
+    "syndication removes publications with their destinations; "
     "lists adds up the totals of lists and fills the search indexes. "
     "Any number of processes may run on any number of machines; they share the work. "
     "MEDIALEDGER_WORKER_PROCESSES starts several at once.",
