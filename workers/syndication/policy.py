@@ -5,61 +5,41 @@ target is removed after its worker has given up."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
+from typing import ClassVar, Final
 from uuid import UUID
-
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
-from domain.kernel.event import DomainEvent
-from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
 from domain.kernel.stream_name import StreamName
 from domain.publication.aggregate import Publication
 from domain.publication.events import Withdrawn
 from domain.publication.handlers import PublicationHandlers
 from domain.records.kinds.destination import Destination
-from projections.effects.orders import NewOrder, Order, insert
+from projections.effects.orders import NewOrder, Order
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
+from workers.kernel.order_handler import OrderHandler
 
 CONSUMER: Final = "syndication"
 _DELETED: Final = f"{Destination.KIND}.deleted"
 _TOPICS: Final = frozenset({_DELETED, Withdrawn.TOPIC})
 
 
-class SyndicationOrders:
-    """`wake` wakes the worker of this process that carries them out."""
+class SyndicationOrders(OrderHandler):
+    """Destinations that are deleted, and publications that may have left something at their target."""
 
-    kinds: Final = frozenset({Destination.KIND, Publication.KIND})
-
-    def __init__(self, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
-        self._mapper = mapper
-        self._wake = wake
-
-    async def begin(self, position: int) -> None:
-        """Nothing is kept in memory."""
+    CONSUMER: ClassVar[str] = CONSUMER
+    kinds: ClassVar[frozenset[str]] = frozenset({Destination.KIND, Publication.KIND})
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
         left = [record for record in records if record.topic in _TOPICS and self._leaves_something(record)]
-        return [
-            NewOrder(record.position, record.stream, "{}", record.event_id, json.loads(record.metadata).get("correlation_id") or "")
-            for record in left
-        ] or None
-
-    async def write(self, connection: AsyncConnection[TupleRow], effects: Sequence[NewOrder]) -> None:
-        await insert(connection, effects, consumer=CONSUMER)
-
-    def wrote(self, effects: Sequence[NewOrder]) -> None:
-        self._wake()
+        return [self._order(record, target=record.stream, body="{}") for record in left] or None
 
     def _leaves_something(self, record: LoggedEvent) -> bool:
-        event: DomainEvent = self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
+        event = self._read(record)
         return event.target_left if isinstance(event, Withdrawn) else True
 
 

@@ -136,7 +136,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
 
     waker = Waker()
-    handler = SyndicationOrders(mapper=context.mapper, wake=waker.wake)
+    handler = SyndicationOrders(context.streams, mapper=context.mapper, wake=waker.wake)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host)
     consumer = Consumer(context.database, leases, feed=context.feed(handler.kinds, consumer=CONSUMER), handler=handler)
     jobs = job_handlers(

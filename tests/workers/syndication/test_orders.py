@@ -74,7 +74,7 @@ async def inner(inner: Core) -> Core:
 
 async def fed(inner: Core) -> int:
     """The whole log, as the consumer gives it. Returns the number of orders."""
-    handler = SyndicationOrders(mapper=EventMapper(inner.catalogue), wake=lambda: None)
+    handler = SyndicationOrders(inner.streams, mapper=EventMapper(inner.catalogue), wake=lambda: None)
     batch = [one for write in writes(await read(inner.database, 0, limit=100_000)) for one in write if one.kind in handler.kinds]
     effects = await handler.prepare(batch)
     if effects is not None:
