@@ -64,7 +64,7 @@ def test_every_task_is_started_where_its_end_is_reported() -> None:
         *("api/http/streaming.py: send", "workers/adapters/kafka/relay.py: _fill"),
         *("workers/adapters/encoders/fetched.py: head", "workers/adapters/targets/s3.py: _send_parts"),
         *("workers/jobs/workflows/capture/recorder.py: record", "workers/jobs/workflows/capture/fetcher.py: run"),
-        *("api/http/incoming.py: __aiter__", "api/http/incoming.py: _next"),
+        *("api/http/incoming.py: __aiter__", "api/http/incoming.py: _next", "projections/log/log_watcher.py: ends_at"),
     }
     starting = ("create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe")
 

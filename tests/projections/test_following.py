@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import pytest
+from psycopg.rows import TupleRow
 
 from api.wiring.core import Core
+from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
 from domain.media_event.commands import AddOrUpdateEvent
+from projections.kernel.database import Database
 from projections.log import log_watcher
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
-from projections.log.reader import head, read
+from projections.log.log_watcher import LogWatcher
+from projections.log.reader import HEAD, head, read
 from projections.records.references import Links
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
@@ -49,6 +55,41 @@ async def test_a_commit_wakes_a_follower_that_would_not_look_by_itself(inner: Co
             await event(inner, number)
             assert [one.position for one in await coming] == [number]
         await pages.aclose()
+
+
+class Counting(Database):
+    """Counts the queries for the end of the log."""
+
+    looks = 0
+
+    async def rows(self, question: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[TupleRow]:
+        self.looks += question == HEAD
+        return await super().rows(question, parameters)
+
+
+async def test_readers_that_have_read_all_share_one_look_at_the_end(inner: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new one is made when somebody says that the log grew, or after some time."""
+    monkeypatch.setattr(log_watcher, "LOOK", 3600)
+    await event(inner, 1)
+    async with Counting(inner.database.conninfo, size=2) as database:
+        watcher = LogWatcher(database)
+        assert await asyncio.gather(*(watcher.ends_at(1) for _ in range(20))) == [True] * 20
+        await event(inner, 2)
+        assert (await watcher.ends_at(1), database.looks) == (True, 1)
+        watcher.grew()
+        assert (await watcher.ends_at(1), await watcher.ends_at(2), database.looks) == (False, True, 2)
+        await event(inner, 3)
+        monkeypatch.setattr(log_watcher, "LOOK", 0)
+        assert (await watcher.ends_at(2), database.looks) == (False, 3)
+
+
+async def test_a_look_that_fails_fails_for_all_who_wait_for_it(inner: Core) -> None:
+    database = Database(inner.database.conninfo, size=2)
+    watcher = LogWatcher(database)
+    found = await asyncio.gather(*(watcher.ends_at(0) for _ in range(3)), return_exceptions=True)
+    assert [type(fault) for fault in found] == [Unavailable] * 3
+    async with database:
+        assert await watcher.ends_at(0)
 
 
 async def test_without_any_announcement_a_follower_finds_the_events_all_the_same(inner: Core) -> None:

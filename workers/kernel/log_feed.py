@@ -49,6 +49,8 @@ class LogFeed:
         if not self._more:
             self._signals = await self._log_watcher.signal(self._signals)
             await asyncio.sleep(max(self._rested - time.monotonic(), 0.0))
+            if await self._log_watcher.ends_at(start):
+                return Batch((), start)
         page = await reader.window(self._database, start, through=start + size, kinds=self._kinds, most=self._most)
         records, through, head = page.records, page.through, page.head
         if through < head:

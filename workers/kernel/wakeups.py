@@ -87,6 +87,8 @@ class LogSignal:
             self._position = await reader.head(self._database)
         self._signals = await self._log_watcher.signal(self._signals)
         before = self._position
+        if await self._log_watcher.ends_at(before):
+            return Changes(0, (), before)
         changes = await reader.changes(self._database, before, kinds=self._kinds, topics=self._topics, most=_MOST)
         self._position = changes.through
         if changes.through < before:  # the log was restored; whatever is in it now may be new
