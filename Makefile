@@ -11,8 +11,6 @@ PYTHON ?= python3
 PROCESSES ?= 6
 VENV := .venv
 # Tests start many processes: compiled modules are kept, also where the environment says otherwise.
-# Tests that kill, try or add more with --thorough.
-THOROUGH := tests/api/test_schemathesis.py tests/contract/feed/test_kafka_killed.py tests/e2e/test_kill.py tests/e2e/test_on_air.py tests/projections/log/test_gaps.py tests/properties/test_totals.py tests/properties/test_views.py tests/workers/callbacks/test_many_callbacks.py tests/workers/jobs/test_vod_ingest.py tests/workers/jobs/test_vod_playback.py tests/workers/provisioning/test_reconciler.py
 CACHED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/pycache
 INSTALL := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header $(UPGRADE)
@@ -23,7 +21,7 @@ help: ## list the targets
 run: $(VENV)/.runtime ## install what is needed and start everything on this machine (Ctrl-C stops it)
 	@exec $(VENV)/bin/medialedger up
 
-test: $(VENV)/.dev ## run all tests; ARGS="tests/domain -x" chooses
+test: $(VENV)/.collected ## run the tests; ARGS="tests/domain -x" chooses
 	@exec $(CACHED) $(VENV)/bin/pytest -n $(PROCESSES) $(ARGS)
 
 check: $(VENV)/.dev ## lint, format, types and the direction of imports
@@ -36,7 +34,7 @@ bench: $(VENV)/.dev ## measure on this machine; ARGS chooses
 	@exec $(VENV)/bin/python -m bench $(ARGS)
 
 faults: $(VENV)/.dev ## kill, freeze and stop everything under load, and count what is lost; ARGS="--quick" chooses
-	@$(VENV)/bin/pytest --thorough $(THOROUGH)
+	@$(CACHED) $(VENV)/bin/pytest --thorough -m "long or thorough"
 	@exec $(VENV)/bin/python -m faults $(ARGS)
 
 kafka: ## run an Apache Kafka broker on this machine (Ctrl-C stops it); ARGS="--port 9192" chooses
@@ -63,4 +61,9 @@ $(VENV)/.runtime: requirements/runtime.txt requirements/build.txt pyproject.toml
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	$(INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# Each process of a first run would compile all tests for itself.
+$(VENV)/.collected: $(VENV)/.dev
+	@$(CACHED) $(VENV)/bin/pytest --collect-only > $(VENV)/collected.txt 2>&1 || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 	@touch $@

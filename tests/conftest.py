@@ -50,6 +50,8 @@ from tests.programs import pytest_terminal_summary as pytest_terminal_summary
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
+pytest_plugins = ["tests.long_forms"]
+
 _OWN_FOLDER = pytest.StashKey[str]()
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 
@@ -70,10 +72,6 @@ class HandClock:
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("any machine"), max_examples=500)
 settings.load_profile("any machine")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--thorough", action="store_true", help="kill more often and try more requests, as `make faults` does")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -228,6 +228,7 @@ def prometheus(product: Product, tmp_path_factory: pytest.TempPathFactory) -> It
         yield Prometheus(http)
 
 
+@pytest.mark.long
 def test_an_idle_product_alerts_nobody(prometheus: Prometheus) -> None:
     """Of each rule: neither firing nor waiting to fire, once the product has been scraped and the rules evaluated."""
     until(lambda: len(prometheus.query('up{job="medialedger"} == 1')) == 1)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from api.wiring.catalogue import catalogue
 from tests.architecture.sources import ROOT, files, tree
 from tests.docs.following import Page, run, source_copy
@@ -23,6 +25,7 @@ def sources(root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
+@pytest.mark.long
 def test_a_resource_is_added_as_the_page_says_and_costs_what_it_says(tmp_path: Path) -> None:
     source_copy(tmp_path)
     PAGE.apply(tmp_path)

@@ -83,6 +83,7 @@ async def all_at_once(product: Product) -> tuple[Counter[str], int, int]:
     return Counter(status for status, _, _ in asked), written, opened
 
 
+@pytest.mark.long
 async def test_a_thousand_connections_are_served_under_the_usual_soft_limit(
     started: Products, tmp_path: Path, many_files: None
 ) -> None:

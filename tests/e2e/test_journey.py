@@ -152,6 +152,7 @@ def _read(product: Product) -> int:
     return count
 
 
+@pytest.mark.long
 def test_two_api_processes_on_one_database_are_as_one(started: Products, own_database: str, tmp_path: Path) -> None:
     settings = {"database_url": own_database, "admin_api_key": KEY}
     twins = [started.start(tmp_path / "home", "api", **settings).until_ready() for _ in range(2)]

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import httpx
+import pytest
 
 from api.wiring.catalogue import catalogue, views
 from api.wiring.core import prepare
@@ -264,6 +265,7 @@ async def views_equal_a_rebuild(home: Path, *, events: int) -> None:
         await owner.close()
 
 
+@pytest.mark.long
 async def test_a_kill_during_the_first_start_leaves_a_home_that_starts(started: Products, tmp_path: Path) -> None:
     """At the worst moments of a first start: while the database is made, and when it first runs."""
     home = tmp_path / "home"

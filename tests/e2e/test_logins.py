@@ -42,6 +42,7 @@ def used(product: Product) -> str:
     return product.errors
 
 
+@pytest.mark.long
 def test_the_product_runs_without_rights_on_the_log(started: Products, logins: Logins, home: Path) -> None:
     """The owner migrates; then not even the address of the owner is needed."""
     refused = started.start(home, "api", database_url=logins.product, admin_api_key=KEY)
@@ -54,6 +55,7 @@ def test_the_product_runs_without_rights_on_the_log(started: Products, logins: L
     assert WARNING not in used(started.start(home, "up", **both, api_processes="2").until_ready())
 
 
+@pytest.mark.long
 def test_with_the_owners_login_only_it_runs_and_warns_once(started: Products, logins: Logins, home: Path) -> None:
     product = started.start(home, "up", database_url=logins.owner, api_processes="2", worker_processes="1")
     product.until_ready().signal(signal.SIGTERM)

@@ -126,6 +126,7 @@ def _captured(http: httpx.Client, event: str, *, to: Path) -> Path:
     return to
 
 
+@pytest.mark.long
 def test_it_is_on_the_air_again_after_a_kill_and_leaves_nothing_behind(started: Products, tmp_path: Path) -> None:
     """The Event is live all the time: nobody asks for anything after the start."""
     home = tmp_path / "home"

@@ -98,6 +98,7 @@ def live(http: httpx.Client, url: str, number: int) -> str:
     return str(event)
 
 
+@pytest.mark.long
 def test_points_are_sampled_once_in_an_interval_however_the_probers_end(
     started: Products, tmp_path: Path, own_database: str, streaming: Streaming
 ) -> None:

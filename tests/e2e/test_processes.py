@@ -207,6 +207,7 @@ def test_a_restart_one_by_one_resets_nobody(product: Product, key: str) -> None:
     until(lambda: sample(scraped(product), "medialedger_http_requests_total") == counted + answers + next(scrapes))
 
 
+@pytest.mark.long
 def test_a_fork_server_that_is_killed_is_started_again_with_all_processes(product: Product, key: str) -> None:
     before, server = [*children(product, "api"), *children(product, "workers")], fork_server(product)
     os.kill(server, signal.SIGKILL)
@@ -250,6 +251,7 @@ def stopped_home(product: Product) -> Path:
     return product.home
 
 
+@pytest.mark.long
 def test_a_supervisor_that_is_killed_leaves_no_process_and_a_second_signal_forces(stopped_home: Path) -> None:
     """One process is frozen, so it would never end by itself."""
     with products() as started:

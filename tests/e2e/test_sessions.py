@@ -91,6 +91,7 @@ async def off_air(inner: Core, key: UUID, workers: list[Product]) -> None:
     await until(lambda: not any(children("ffmpeg", of=one.process.pid) for one in workers), seconds=60)
 
 
+@pytest.mark.long
 async def test_a_frozen_worker_is_replaced_and_sends_nothing_when_it_goes_on(
     inner: Core, started: Products, database_url: str, tmp_path: Path, receiver: Receiver
 ) -> None:

@@ -102,6 +102,7 @@ def _notified(receiver: Receiver) -> list[tuple[str, str]]:
     return sorted((body["eventId"], body["state"]) for body in changed)
 
 
+@pytest.mark.long
 def test_two_timekeepers_of_which_one_is_killed_and_one_frozen_start_each_event_once(
     started: Products, tmp_path: Path, own_database: str
 ) -> None:

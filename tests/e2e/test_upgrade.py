@@ -77,6 +77,7 @@ def found(url: str, question: str) -> Sequence[Any]:
         return connection.execute(question.encode()).fetchall()
 
 
+@pytest.mark.long
 def test_a_newer_build_takes_over_under_writes_and_nothing_is_lost(started: Products, logins: Logins, tmp_path: Path) -> None:
     home, database = tmp_path / "home", logins.owner
     settings = {"database_url": logins.product, "owner_database_url": logins.owner, "admin_api_key": KEY}

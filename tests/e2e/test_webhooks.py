@@ -112,6 +112,7 @@ async def test_writes_from_before_a_kill_arrive_after_it(started: Products, tmp_
     assert_right(receiver, wanted)
 
 
+@pytest.mark.long
 async def test_workers_that_are_killed_lose_nothing_on_the_way_through_kafka(
     started: Products, tmp_path: Path, receiver: Receiver, kafka: str, own_database: str
 ) -> None:

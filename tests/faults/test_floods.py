@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from faults.floods import MEMORY, Effort, flooded
 
 
+@pytest.mark.long
 async def test_the_memory_of_all_processes_stays_bounded_in_floods(tmp_path: Path) -> None:
     found = await flooded(tmp_path, effort=Effort(jobs=5, events=10, listing=4, unread=30, heads=2, seconds=1))
     assert [one.faults for one in found] == [[]] * len(found)

@@ -73,6 +73,7 @@ def works_in(data: Path) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_what_was_acknowledged_is_there_however_the_broker_ended(tmp_path: Path) -> None:
     """First it dies with its starter, which is killed. Then the program says where it is and stops when asked."""
     starter = python("-c", STARTER, str(tmp_path))
@@ -128,6 +129,7 @@ def test_an_older_java_is_named_as_such(tmp_path: Path) -> None:
         Broker(tmp_path / "kafka", environment=environment).start()
 
 
+@pytest.mark.long
 def test_without_a_registry_it_says_so_and_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
     """Maven with an empty repository of its own and a proxy where nobody listens."""
     unreachable = f"-Dmaven.repo.local={tmp_path}/m2 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"

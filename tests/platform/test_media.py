@@ -74,6 +74,7 @@ def _folders(bucket: BucketAddress) -> set[str]:
     return {each["Key"].removeprefix(f"{bucket.prefix}/").split("/")[0] for each in found}
 
 
+@pytest.mark.long
 async def test_a_file_becomes_a_film_in_a_bucket(
     call: Call, database_url: str, migrated: Migrated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moto_endpoint: str
 ) -> None:

@@ -61,6 +61,7 @@ async def differences(database: Database, filters: list[EventFilter]) -> list[An
     return wrong
 
 
+@pytest.mark.thorough
 @LIVE
 @given(commands=traffic, begin=moments, length=st.timedeltas(timedelta(days=2), timedelta(days=30_000)))
 async def test_totals_are_counts_during_and_after_any_traffic(

@@ -104,6 +104,7 @@ async def every_aggregate(streams: Streams, database: Database) -> list[Aggregat
     jobs=st.tuples(job_lives(1), job_lives(2)),
     pace=st.integers(0, 3),
 )
+@pytest.mark.thorough
 async def test_after_any_traffic_views_and_claims_agree_with_the_log(
     inner: Core,
     owner: Database,

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from api.wiring.core import Core
 from deploy.kafka.broker import Broker
 from projections.log.log_watcher import LogWatcher
@@ -42,6 +44,7 @@ class Watched(KafkaRelay):
         return Publisher(self._connection, self._topics, kinds=self._kinds, cluster=cluster)
 
 
+@pytest.mark.long
 async def test_a_broker_that_is_killed_in_the_middle_of_a_page_stops_nothing_for_good(
     inner: Core, log_watcher: LogWatcher, tmp_path: Path, database_url: str, thorough: bool
 ) -> None:

@@ -20,6 +20,7 @@ from workers.adapters.kafka.topics import Topics
 pytestmark = pytest.mark.usefixtures("effects")
 
 
+@pytest.mark.long
 async def test_a_cluster_that_lost_its_data_is_filled_again_without_loss_or_repeat(
     inner: Core, log_watcher: LogWatcher, tmp_path: Path, database_url: str
 ) -> None:

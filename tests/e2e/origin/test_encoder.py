@@ -30,6 +30,7 @@ async def one_session(encoder: FfmpegEncoder, live: Live, *, session: int, final
 
 
 @pytest.mark.parametrize("name", ["news", "news.isml"])
+@pytest.mark.long
 async def test_sessions_that_follow_each_other_are_one_recording(origin: Product, name: str) -> None:
     live = Live(origin, name)
     client = GuardedClient(LOCAL)

@@ -294,6 +294,7 @@ def test_a_link_in_place_of_a_publishing_point_is_not_followed(origin: Product, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_many_read_while_one_writes(origin: Product, start: Callable[..., Product], film: Path) -> None:
     """From two processes on one directory: every segment that a playlist lists is there, whole, at once."""
     live, other = Live(origin, "read"), Live(start(), "read")

@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.platform.waiting import until
 from tests.projections.log.conftest import Figures
 from tests.projections.log.helpers import logged, whole
@@ -66,6 +68,7 @@ def slowest(told: list[list[Acknowledged]], done: list[Freeze]) -> float:
     )
 
 
+@pytest.mark.long
 def test_a_frozen_writer_does_not_block_the_others(database_url: str, tmp_path: Path, figures: Figures) -> None:
     with writers(database_url, tmp_path, count=4) as running:
         done = freezes(running, random.Random(11))
@@ -79,6 +82,7 @@ def test_a_frozen_writer_does_not_block_the_others(database_url: str, tmp_path: 
     assert whole(database_url) == acknowledged
 
 
+@pytest.mark.long
 def test_the_freeze_test_notices_a_head_row_that_is_held_over_round_trips(database_url: str, tmp_path: Path) -> None:
     with writers(database_url, tmp_path, count=4, way="transaction") as running:
         done = freezes(running, random.Random(11), stop_at_a_stall=True)

@@ -57,6 +57,7 @@ def versions(url: str, stream: str) -> list[int]:
 
 
 @pytest.mark.parametrize("servers", [True], indirect=True)
+@pytest.mark.long
 async def test_with_a_synchronous_standby_nothing_is_lost(
     servers: Replicated, wired: Core, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -76,6 +77,7 @@ async def test_with_a_synchronous_standby_nothing_is_lost(
 
 
 @pytest.mark.parametrize("servers", [True], indirect=True)
+@pytest.mark.long
 async def test_a_write_that_the_standby_lacks_is_not_acknowledged(servers: Replicated, wired: Core) -> None:
     """The client gives up waiting; the server does not, and shows the write to nobody until the standby has it."""
     await register(wired, "r")

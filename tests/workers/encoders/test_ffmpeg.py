@@ -183,6 +183,7 @@ async def test_a_point_that_was_gone_for_a_moment_misses_nothing(
     assert shown == list(range(len(shown)))
 
 
+@pytest.mark.long
 async def test_what_a_point_missed_for_too_long_is_left_out_and_its_playlist_says_so(
     encoder: FfmpegEncoder, receiver: Receiver
 ) -> None:

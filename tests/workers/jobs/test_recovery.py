@@ -137,6 +137,7 @@ async def test_a_stopping_worker_gives_its_tasks_back(
     assert job.tasks[1].run == 2
 
 
+@pytest.mark.long
 async def test_two_controllers_and_three_workers_start_each_job_once(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path
 ) -> None:

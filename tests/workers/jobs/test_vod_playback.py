@@ -105,6 +105,7 @@ async def test_a_protected_package_plays_with_its_key_only(played: Played) -> No
     assert (seen, "error" in said) == ([], True)
 
 
+@pytest.mark.long
 async def test_foreign_sources_play(played: Played, root: Path, thorough: bool) -> None:
     """With --thorough each of twenty, else one that unites several of their faults."""
     (root / "in").mkdir()
