@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from workers.target_ports import TargetFailed, UploadSource
 
@@ -36,17 +36,26 @@ async def summed(source: UploadSource, number: int, *, size: int) -> Part:
 
 
 async def pieces(path: Path, *, start: int, size: int, sent: Callable[[int], None] = lambda _: None) -> AsyncGenerator[bytes, None]:
-    """`sent` is told how many bytes were taken since the start."""
+    """The next one is read while one is sent. `sent` is told how many bytes were taken since the start."""
     with await asyncio.to_thread(path.open, "rb") as file:
         file.seek(start)
-        done = 0
-        while done < size:
-            piece = await asyncio.to_thread(file.read, min(PIECE, size - done))
-            if not piece:
-                raise TargetFailed("media", "The file became shorter while it was uploaded.")
-            yield piece
-            done += len(piece)
-            sent(done)
+        done, following = 0, _read(file, min(PIECE, size))
+        try:
+            while done < size:
+                piece = await following
+                if not piece:
+                    raise TargetFailed("media", "The file became shorter while it was uploaded.")
+                done += len(piece)
+                if done < size:
+                    following = _read(file, min(PIECE, size - done))
+                yield piece
+                sent(done)
+        finally:
+            await asyncio.gather(following, return_exceptions=True)  # before the file is closed
+
+
+def _read(file: BinaryIO, size: int) -> asyncio.Future[bytes]:
+    return asyncio.get_running_loop().run_in_executor(None, file.read, size)
 
 
 def _summed(path: Path, number: int, start: int, size: int) -> Part:
