@@ -16,10 +16,12 @@ exit codes:
   1    failed; one line on stderr with the reason
   2    the command line is wrong
   3    the log is not whole (audit verify, restore); the schema is not up to date (migrate --status)
+  4    something needs attention (status)
   130  interrupted (Ctrl-C) before the product had started
 """
 NOT_WHOLE = 3
 NOT_UP_TO_DATE = 3
+NEEDS_ATTENTION = 4
 ROLES = tuple(role.value for role in Role)
 JOB_STATES = ("queued", "started", "completed", "pending", "broken", "scheduled", "paused")
 
@@ -64,6 +66,10 @@ def _consumers(parser: ArgumentParser) -> None:
     replay = actions.add_parser("replay", help="process parked records again")
     replay.add_argument("name", metavar="NAME")
     replay.add_argument("--stream", metavar="KIND:ID", help="only those of one aggregate, such as event:1b671a64-… (default: all)")
+
+
+def _status(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="as JSON: a list of objects with name, text and attention")
 
 
 def _restored(parser: ArgumentParser) -> None:
@@ -301,6 +307,13 @@ MIGRATE = Command(
     "until none runs any more; then a process that serves does the rest in the background, or this command with --finish.",
     "medialedger migrate\n  medialedger migrate --status\n  medialedger migrate --finish",
     _migrate,
+)
+STATUS = Command(
+    "look at the installation once, and say what needs attention",
+    "Shows the database, the log, free space, processes, consumers, jobs, deliveries and sessions. A line that begins with ! says "
+    "what needs attention and what to do; then the exit code is 4.",
+    "medialedger status\n  medialedger status --json",
+    _status,
 )
 BUILDS = Command(
     "list the builds that run on the database",

@@ -16,6 +16,7 @@ import uvloop
 
 from api.cli import arguments, live_arguments, publishing_arguments
 from api.cli.arguments import EXIT_CODES, Command
+from api.cli.command_parser import CommandParser
 from api.cli.garbage import collect_seldom
 from api.cli.printable import printable_lines
 from api.kernel.log import JsonFormatter
@@ -36,6 +37,7 @@ COMMANDS: Mapping[str, Command] = {
     "up": arguments.UP,
     "api": arguments.API,
     "workers": arguments.WORKERS,
+    "status": arguments.STATUS,
     "settings": arguments.SETTINGS,
     "migrate": arguments.MIGRATE,
     "builds": arguments.BUILDS,
@@ -63,7 +65,11 @@ COMMANDS: Mapping[str, Command] = {
 def main(argv: Sequence[str] | None = None) -> int:
     os.umask(0o077)
     collect_seldom()  # before most imports
-    args = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    if not words:
+        parser().print_help()
+        return 0
+    args = parser().parse_args(words)
     try:
         settings = Settings.from_process()
         if COMMANDS[args.command].serves:
@@ -85,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser(commands: Mapping[str, Command] | None = None) -> ArgumentParser:
-    top = ArgumentParser(
+    top = CommandParser(
         prog="medialedger",
         description="An event-sourced back end for live and on-demand video.",
         epilog=f"settings are environment variables: medialedger settings\n\n{EXIT_CODES}",

@@ -16,6 +16,7 @@ ALL = {
     "jobs": arguments.JOBS,
     "media": arguments.MEDIA,
     "settings": arguments.SETTINGS,
+    "status": arguments.STATUS,
     "migrate": arguments.MIGRATE,
     "client": arguments.CLIENT,
     "keys": arguments.KEYS,
@@ -108,6 +109,25 @@ def test_a_wrong_command_line_ends_with_2(line: str) -> None:
     with pytest.raises(SystemExit) as left:
         parser(ALL).parse_args(line.split())
     assert left.value.code == 2
+
+
+@pytest.mark.parametrize(("line", "word"), [("job list", "jobs"), ("jobs lits", "list"), ("client ad", "add")])
+def test_a_mistyped_word_names_the_closest_one(line: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parser().parse_args(line.split())
+    assert left.value.code == 2
+    assert capsys.readouterr().err.rstrip().endswith(f"did you mean {word}?")
+
+
+def test_a_word_that_is_close_to_none_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["xyzzy"])
+    assert "choose from" in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: medialedger")
 
 
 def test_a_title_has_characters(capsys: pytest.CaptureFixture[str]) -> None:
