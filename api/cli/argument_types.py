@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from json import loads
+from re import DOTALL, fullmatch
+from typing import Any
 from uuid import UUID
 
 
@@ -34,6 +37,20 @@ def target(text: str) -> str:
 
 def event_id(text: str) -> UUID:
     return UUID(text)
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """`name=text`, or `name:=JSON`. Gives the name and the value."""
+    found = fullmatch(r"([^:=]+)(:?=)(.*)", utf8(text), flags=DOTALL)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is neither NAME=text nor NAME:=JSON")
+    name, sign, value = found.groups()
+    if sign == "=":
+        return name, value
+    try:
+        return name, loads(value)
+    except ValueError:
+        raise ArgumentTypeError(f"{name}: what follows := is not JSON") from None
 
 
 def seconds(text: str) -> int:

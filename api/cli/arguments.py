@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from api.cli.argument_types import position, positive, seconds, title, utf8
+from api.cli.argument_types import parameter, position, positive, seconds, title, utf8
 from domain.client.roles import Role
 
 EXIT_CODES = """\
@@ -97,6 +97,21 @@ def _jobs(parser: ArgumentParser) -> None:
         "ids", metavar="ID", nargs="*", type=positive, help="watch these until they have ended (default: all running jobs)"
     )
     watch.add_argument("--client", type=utf8, metavar="NAME", help="of one client (default: of all)")
+    submit = actions.add_parser("submit", help="submit a job, and with --wait follow it until it has ended")
+    submit.add_argument("workflow", metavar="WORKFLOW", type=utf8)
+    submit.add_argument(
+        "parameters",
+        metavar="NAME=VALUE",
+        nargs="*",
+        type=parameter,
+        help="a parameter: NAME=text, or NAME:=JSON, such as frames:=10; what is secret belongs into a file, arguments can be read",
+    )
+    submit.add_argument("--file", type=utf8, metavar="FILE", help="more parameters as a JSON object (- : standard input)")
+    submit.add_argument("--client", type=utf8, default="admin", metavar="NAME", help="whose job it is (default: %(default)s)")
+    submit.add_argument(
+        "--priority", type=int, choices=range(1, 11), default=5, metavar="N", help="1 to 10, 10 first (default: %(default)s)"
+    )
+    submit.add_argument("--wait", action="store_true", help="follow it; the exit code is 0 only if it completes")
     rerun = actions.add_parser("rerun", help="break a job and submit another with the same parameters")
     pause = actions.add_parser("pause", help="start no further task of a job; a running task goes on to its end")
     resume = actions.add_parser("resume", help="queue a paused job again; failed and cancelled tasks are tried again")
@@ -286,11 +301,12 @@ RESTORED = Command(
     _restored,
 )
 JOBS = Command(
-    "watch and control jobs",
-    "Lists, shows and follows the jobs of all clients, and pauses, resumes, breaks or reruns one. It works on the database, "
-    "also beside `medialedger up`; running workers react at once.",
+    "submit, watch and control jobs",
+    "Submits jobs, lists, shows and follows those of all clients, and pauses, resumes, breaks or reruns one. It works on the "
+    "database, also beside `medialedger up`; running workers react at once.",
     "medialedger jobs list --client playout --state started\n  medialedger jobs list --failed --search film-17 --items 50\n"
     "  medialedger jobs show 17\n  medialedger jobs logs 17 --follow\n  medialedger jobs watch\n  medialedger jobs watch 17 18\n"
+    "  medialedger jobs submit probe_media content_id=film-17 file=film-17/film-17.mp4 --wait\n"
     "  medialedger jobs pause 17\n  medialedger jobs resume 17\n  medialedger jobs break 17\n  medialedger jobs rerun 17",
     _jobs,
 )

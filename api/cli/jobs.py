@@ -1,11 +1,14 @@
-"""`medialedger jobs`: lists, shows and follows jobs; pauses, resumes, breaks and reruns them."""
+"""`medialedger jobs`: submits, lists, shows and follows jobs; pauses, resumes, breaks and reruns them."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from api.cli import shell
 from api.cli.job_progress import progress_text, state_of, watch
@@ -13,6 +16,7 @@ from api.cli.open_core import open_core
 from api.cli.open_vault import open_vault
 from api.cli.polling import INTERVAL, retry_unavailable, until_interrupted
 from api.cli.printable import printable
+from api.cli.secret_text import secret_text
 from api.engine.job_log_text import record
 from api.engine.log import LogFollower
 from api.wiring.catalogue import RECORDS
@@ -22,7 +26,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.job.aggregate import Job
 from domain.job.commands import BreakJob, JobCommand, UpdateJob
-from domain.job.handlers import JobChanges, JobHandlers
+from domain.job.handlers import JobChanges, JobHandlers, NewJob
 from domain.job.task import Task
 from domain.job.values import JobState
 from domain.kernel.clock import iso
@@ -44,7 +48,9 @@ async def run(args: Namespace, settings: Settings) -> int:
                 handlers = job_handlers(
                     wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock
                 )
-                await _BY_HANDLERS[args.action](handlers, args)
+                submitted = await _BY_HANDLERS[args.action](handlers, args)
+                if getattr(args, "wait", False):
+                    return await _waited(wired, submitted)
         else:
             async with open_core(settings) as wired:
                 await _ACTIONS[args.action](wired, args)
@@ -193,18 +199,63 @@ def _print_state(job: Job) -> None:
     print(f"job {job.number} is {job.state.name.lower()}")
 
 
-async def _resume(handlers: JobHandlers, args: Namespace) -> None:
+async def _resume(handlers: JobHandlers, args: Namespace) -> int:
     """Its owner may refuse, as it may over HTTP."""
     outcome = await handlers.update_job(args.id, JobChanges(state=JobState.QUEUED), invocation=shell.invocation())
     _print_state(outcome.aggregate)
+    return outcome.aggregate.number
 
 
-async def _rerun(handlers: JobHandlers, args: Namespace) -> None:
+async def _rerun(handlers: JobHandlers, args: Namespace) -> int:
     outcome = await handlers.rerun_job(args.id, invocation=shell.invocation())
-    print(f"job {args.id} is run again as job {outcome.aggregates[0].number}")
+    number = outcome.aggregates[0].number
+    print(f"job {args.id} is run again as job {number}")
+    return number
 
 
-_BY_HANDLERS = {"resume": _resume, "rerun": _rerun}
+async def _submit(handlers: JobHandlers, args: Namespace) -> int:
+    parameters = await _parameters(args)
+    job = NewJob(client=args.client, workflow=args.workflow, parameters=parameters, priority=args.priority)
+    outcome = await handlers.submit_job(job, invocation=shell.invocation())
+    print(f"job {outcome.aggregate.number}", flush=True)
+    return outcome.aggregate.number
+
+
+async def _parameters(args: Namespace) -> dict[str, Any]:
+    """Those of the file, and over them those of the command line."""
+    given: Any = {}
+    if args.file is not None:
+        try:
+            given = json.loads(await asyncio.to_thread(secret_text, args.file))
+        except ValueError:
+            raise StartError("the parameters are not JSON") from None
+        if not isinstance(given, dict):
+            raise StartError("the parameters are not a JSON object")
+    return {**given, **dict(args.parameters)}
+
+
+async def _waited(wired: Core, number: int) -> int:
+    """Interrupted, it leaves the job to the workers."""
+    jobs = JobQueries(wired.database)
+    try:
+        await watch(jobs, BoardQueries(wired.database), ids=[number], client=None)
+    except asyncio.CancelledError:
+        print(f"medialedger: the job goes on; `medialedger jobs watch {number}` shows how far it is", file=sys.stderr)
+        raise
+    row = await _existing(jobs, number)
+    if row.failed or row.state is not JobState.COMPLETED:
+        job = await wired.streams.load(Job.stream(number))
+        assert isinstance(job, Job), "a job in the view is in the log"
+        reasons = [task.error for task in job.tasks.values() if task.error]
+        raise StartError(f"job {number} is {state_of(row)}" + "".join(f": {reason}" for reason in reasons[-1:]))
+    return 0
+
+
+_BY_HANDLERS: Mapping[str, Callable[[JobHandlers, Namespace], Awaitable[int]]] = {
+    "submit": _submit,
+    "resume": _resume,
+    "rerun": _rerun,
+}
 """These need the master key: secrets of jobs and of their callbacks are in the vault."""
 _ACTIONS = {
     "list": _list,

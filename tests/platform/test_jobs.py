@@ -34,6 +34,7 @@ from projections.vault.vault import Vault
 from tests.api.asking import logged
 from tests.api.engine.jobs_given import NEVER, complete, do, fail, start
 from tests.conftest import NOON
+from tests.projections.log.helpers import rows, until
 from tests.workers.jobs.engine import Engine
 from workers.adapters.keyfiles import master_key
 from workers.jobs.registry import builtin
@@ -379,3 +380,67 @@ async def test_a_database_that_is_away_is_waited_for(capsys: pytest.CaptureFixtu
 
     assert await retry_unavailable(look) == "seen"
     assert capsys.readouterr().err == "medialedger: the database does not answer; waiting for it\n"
+
+
+# --- submit
+
+
+async def test_a_job_is_submitted_with_parameters_of_the_line_over_those_of_a_file(
+    call: Call, engine: Engine, tmp_path: Path
+) -> None:
+    file = tmp_path / "parameters.json"
+    file.write_text('{"content_id": "of the file", "url": "https://origin.test/a.mp4?token=secret", "size": 1}')
+    file.chmod(0o600)
+    line = ("content_id=match", "size:=2", "--file", file, "--client", "playout", "--priority", "9")
+    code, shown, err = await call("submit", FETCH, *line)
+    assert (code, err) == (0, "")
+    job = await engine.job(int(shown.removeprefix("job ")))
+    assert (job.state, job.priority, job.submission.client, job.submission.workflow) == (JobState.QUEUED, 9, "playout", FETCH)
+    assert job.submission.parameters["content_id"] == "match"
+    assert job.submission.parameters["size"] == 2
+    assert "secret" not in str(job.submission.parameters)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (("no_such",), "job.workflow: must be one of"),
+        ((FETCH, "content_id=match"), "parameters.url: is required"),
+        ((FETCH, "content_id=match", f"url={URL}", "colour=red"), "parameters.colour: is not a parameter of this workflow"),
+        ((FETCH, "content_id=../match", f"url={URL}"), "parameters.content_id"),
+        ((FETCH, "--file", "missing.json"), "missing.json"),
+    ],
+)
+async def test_a_job_that_cannot_be_is_refused_in_one_line(call: Call, engine: Engine, line: tuple[str, ...], said: str) -> None:
+    code, shown, err = await call("submit", *line)
+    assert (code, shown, err.count("\n")) == (1, "", 1)
+    assert said in err
+    assert await call("list") == (0, "", "")
+
+
+async def test_parameters_that_are_no_object_are_refused(call: Call, tmp_path: Path) -> None:
+    for text in ("[]", "{", ""):
+        file = tmp_path / "parameters.json"
+        file.write_text(text)
+        file.chmod(0o600)
+        code, _, err = await call("submit", FETCH, "--file", file)
+        assert code == 1
+        assert "the parameters are not" in err
+
+
+@pytest.mark.parametrize("failed", [False, True])
+async def test_waiting_tells_how_it_ended_by_the_exit_code(call: Call, engine: Engine, failed: bool) -> None:
+    waiting = asyncio.create_task(call("submit", FETCH, "content_id=match", f"url={URL}", "--wait"))
+    await until(lambda: rows(engine.inner.database.conninfo, "SELECT FROM job_view"))
+    [(job,)] = rows(engine.inner.database.conninfo, "SELECT id FROM job_view")
+    await (fail if failed else complete)(engine.inner, job)
+    code, shown, err = await waiting
+    assert (code, shown.splitlines()[0]) == (int(failed), f"job {job}")
+    assert (f"medialedger: job {job} is failed" in err) == failed
+
+
+@pytest.mark.parametrize("word", ["size", "=1", ":=1", "size:=", "size:={"])
+def test_a_parameter_that_is_none_is_a_wrong_command_line(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["jobs", "submit", FETCH, word])
+    assert left.value.code == 2
