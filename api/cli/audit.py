@@ -88,7 +88,5 @@ async def _verify_file(args: Namespace) -> int:
         f"chain hash {header.chain_hash.hex()}"
     )
     if elsewhere:
-        print(
-            f"of its events some are erased, as {len(elsewhere)} later events of the log have to say, from position {elsewhere[0]} on"
-        )
+        print(f"some events are erased: {len(elsewhere)} later events of the log have to say so, from position {elsewhere[0]} on")
     return 0

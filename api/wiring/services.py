@@ -25,6 +25,7 @@ from domain.destination.targets import Target
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import Catalogue, EventMapper
 from domain.kernel.media_files import MediaFiles
+from projections.audit.redactor import Redactor
 from projections.clients.directory import ClientDirectory
 from projections.kernel.database import Database
 from projections.log.append import Appender
@@ -91,6 +92,7 @@ def _of_the_log(core: Core) -> dict[Any, Any]:
         CommandExecutor: core.executor,
         EventMapper: core.mapper,
         RecordQueries: RecordQueries(core.database, RECORDS),
+        Redactor: core.redactor,
         Streams: core.streams,
     }
 

@@ -86,3 +86,31 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION log_redact FROM PUBLIC;
+
+-- The streams that lost content, with the version that says so: an older snapshot of them is not used any more.
+CREATE TABLE redacted_streams (
+    stream   text   COLLATE "C" PRIMARY KEY,
+    version  bigint NOT NULL,
+    position bigint NOT NULL
+);
+CREATE INDEX redacted_streams_position ON redacted_streams (position);
+
+-- Redactions that were asked for. They go through the log from `reached` to `through`, and then wait until what was made of the erased
+-- events is gone. The selection may name a person: it is forgotten when all is done. An event says what was erased, and why.
+CREATE TABLE redactions (
+    id             uuid        PRIMARY KEY,
+    reason         text        NOT NULL,
+    parts          text[]      NOT NULL,
+    selection      jsonb,
+    requested_by   text        NOT NULL,
+    correlation_id text        NOT NULL,
+    through        bigint      NOT NULL,
+    reached        bigint      NOT NULL DEFAULT 0,
+    events         bigint      NOT NULL DEFAULT 0,
+    streams        bigint      NOT NULL DEFAULT 0,
+    kept           bigint      NOT NULL DEFAULT 0,
+    erased_at      timestamptz,
+    requested_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    finished_at    timestamptz
+);
+CREATE INDEX redactions_unfinished ON redactions (requested_at) WHERE finished_at IS NULL;

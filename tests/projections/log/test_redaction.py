@@ -112,8 +112,8 @@ TAMPERING = {
     "a redaction that is not there": (3, "UPDATE events SET state_redaction = 77 WHERE position = 3"),
     "a cause that was only said to be content": (
         3,
-        f"UPDATE events SET metadata_hash = sha256(salt || convert_to(metadata::text, 'UTF8')), salt = NULL, metadata_redaction = 5, "
-        f"metadata = '{REDACTED_METADATA}' WHERE position = 3",
+        "UPDATE events SET metadata_hash = sha256(salt || convert_to(metadata::text, 'UTF8')), salt = NULL, metadata_redaction = 5,"
+        f" metadata = '{REDACTED_METADATA}' WHERE position = 3",
     ),
 }
 
