@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from api.http.response import Response
 from api.http.router import Router
-from api.kernel.auth import ADMIN
+from api.kernel.auth import ADMIN, AUDIT
 from api.kernel.request import Request
 from api.kernel.surfaces import AUDIT_LOG
 from api.kernel.wire import Between, Flag, Instant, Integer, Text, Wire
@@ -99,7 +99,7 @@ def _counted(counted: dict[str, Any]) -> RedactionStatus:
     return RedactionStatus.model_construct(**{**nothing, "state": "counted", "through": 0, **counted})
 
 
-@routes.post("/redact", ADMIN, response_model=RedactionStatus, respond=redaction_shown)
+@routes.post("/redact", ADMIN, response_model=RedactionStatus, absent=404, respond=redaction_shown)
 async def redact_log(request: Request, body: RedactRequest, redactor: Redactor, catalogue: Catalogue) -> Outcome[Any]:
     """Erase content or causes of events, here and in everything that was made of them. The proofs of the log stay valid."""
     parts = body.parts or [Part.CAUSE if body.actor is not None else Part.CONTENT]
@@ -119,7 +119,7 @@ async def redact_log(request: Request, body: RedactRequest, redactor: Redactor, 
     return Outcome(result={_REDACTION: str(order.id)})
 
 
-@routes.get("/redact/{id}", ADMIN, response_model=RedactionStatus)
+@routes.get("/redact/{id}", AUDIT, response_model=RedactionStatus)
 async def get_redaction(request: Request, id: str, redactor: Redactor) -> Response:
     """How far a redaction is."""
     return Response(200, RedactionStatus.of(await _found(redactor, id)))

@@ -58,7 +58,7 @@ def without_content(event: type[DomainEvent], *, stream: str, version: int, time
     """An event of this class whose content was erased. A first event, and one that ends something, has placeholders in its
     required fields."""
     required = [name for name, field in event.model_fields.items() if field.is_required() and name not in {*ENVELOPE, "timestamp"}]
-    envelope = {"originator_id": stream, "originator_version": version, "timestamp": timestamp}
+    envelope: dict[str, Any] = {"originator_id": stream, "originator_version": version, "timestamp": timestamp}
     if not required:
         return event.model_construct(_fields_set=set(envelope), **envelope)
     if not issubclass(event, FirstEvent) and not event.STANDS_EMPTY:

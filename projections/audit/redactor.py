@@ -10,7 +10,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, cast
 from uuid import UUID
 
 from domain.kernel.aggregate import NO_REFERENCES, AggregateRoot
@@ -19,6 +20,7 @@ from domain.kernel.clock import Clock
 from domain.kernel.command import Command
 from domain.kernel.decision import Decision
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, Conflict, LinkBroken, NotFound
+from domain.kernel.event import DomainEvent
 from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
 from domain.kernel.stream_name import StreamName
@@ -61,40 +63,12 @@ VALUES (%s, %s, %s, %s::jsonb, %s, %s, %s)
 _REACHED: Final = """
 UPDATE redactions SET reached = greatest(reached, %s), events = events + %s, streams = streams + %s, kept = kept + %s WHERE id = %s
 """
+_FINISHED: Final = "UPDATE redactions SET finished_at = clock_timestamp(), selection = NULL WHERE id = %s"
 _PASSED: Final = """
 SELECT NOT EXISTS (
     SELECT FROM consumer_shards s WHERE s.position < (SELECT coalesce(max(position), 0) FROM redacted_streams)
         AND EXISTS (SELECT FROM consumer_members m WHERE m.consumer = s.consumer AND m.seen_at > now() - interval '1 minute'))
 """
-# What was made of the content of the streams that lost some, up to the position that says so.
-_TRACES: Final = (
-    "DELETE FROM snapshots s USING redacted_streams r WHERE s.originator_id = r.stream AND s.originator_version < r.version",
-    """UPDATE pending_deliveries d SET payload = '{"redacted":true}' FROM redacted_streams r
-    WHERE d.ordering_key = ANY(ARRAY[r.stream, split_part(r.stream, ':', 2)]) AND d.position < r.position""",
-    """UPDATE finished_deliveries d SET payload = '{"redacted":true}', error = NULL FROM redacted_streams r
-    WHERE d.ordering_key = ANY(ARRAY[r.stream, split_part(r.stream, ':', 2)]) AND d.position < r.position
-        AND d.payload <> '{"redacted":true}'""",
-    """UPDATE delivery_attempts d SET response = '', error = CASE WHEN error IS NULL THEN NULL ELSE 'redacted' END, address = ''
-    FROM redacted_streams r WHERE d.ordering_key = ANY(ARRAY[r.stream, split_part(r.stream, ':', 2)]) AND d.position < r.position
-        AND (d.response <> '' OR d.address <> '')""",
-    """UPDATE logbook l SET message = 'redacted', exception = '', stack_trace = '', call_site = '', tags = '{}'
-    FROM redacted_streams r WHERE l.subject = ANY(ARRAY[r.stream, split_part(r.stream, ':', 2)]) AND l.message <> 'redacted'""",
-    """DELETE FROM job_log_lines l USING redacted_streams r
-    WHERE r.stream >= 'job:' AND r.stream < 'job;' AND l.job = split_part(r.stream, ':', 2)::bigint""",
-    """DELETE FROM job_progress p USING redacted_streams r
-    WHERE r.stream >= 'job:' AND r.stream < 'job;' AND p.job = split_part(r.stream, ':', 2)::bigint""",
-    """DELETE FROM job_task_view t USING redacted_streams r
-    WHERE r.stream >= 'job:' AND r.stream < 'job;' AND t.job = split_part(r.stream, ':', 2)::bigint AND t.version < r.version""",
-    """DELETE FROM job_search s USING redacted_streams r
-    WHERE r.stream >= 'job:' AND r.stream < 'job;' AND s.id = split_part(r.stream, ':', 2)::bigint""",
-    """DELETE FROM publication_uploads u USING redacted_streams r
-    WHERE r.stream >= 'publication:' AND r.stream < 'publication;' AND u.publication = split_part(r.stream, ':', 2)::uuid""",
-    "UPDATE parked_records p SET error = 'redacted' FROM redacted_streams r WHERE p.stream = r.stream AND p.error <> 'redacted'",
-    """UPDATE orders o SET error = 'redacted' FROM redacted_streams r WHERE o.target = r.stream AND o.error IS NOT NULL""",
-    """UPDATE sessions s SET reason = '' FROM redacted_streams r
-    WHERE s.key = ANY(ARRAY[r.stream, split_part(r.stream, ':', 2)]) AND s.reason <> ''
-        AND s.changed_at < now() - interval '1 minute'""",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +163,11 @@ class Redactor:
         self._mapper = mapper
         self._write_sets = WriteSets(mapper, views)
         self._clock = clock
-        self._topics = [topic for topic in mapper.personal_topics() if topic.partition(".")[0] not in KEPT_KINDS]
+
+    @cached_property
+    def _topics(self) -> list[str]:
+        """Of the events whose content may go."""
+        return [topic for topic in self._mapper.catalogue.personal_topics() if topic.partition(".")[0] not in KEPT_KINDS]
 
     async def request(self, selection: Selection, parts: Sequence[Part], *, reason: str, cause: Cause) -> RedactionOrder:
         """Remember what is to be erased. It is not erased yet. The same request gives the same order."""
@@ -290,7 +268,6 @@ class Redactor:
         cause = Cause.by(order.requested_by, correlation_id=order.correlation_id)
         append = self._write_sets.of([*map(_recorded, roots), *decisions], cause)
         append.redacts = True
-        append.redacted = [(decision.aggregate.id, decision.aggregate.version) for decision in decisions]
         await self._appender.append(append)
         return len({*contents, *causes}), len(decisions)
 
@@ -309,20 +286,24 @@ class Redactor:
         references = before.references()
         kind, key = StreamName.read(stream)
         root.trigger_redacted(self._mapper.catalogue.redacted(kind), redaction=redaction, at=at)
-        return Decision(_ToldOfRedaction(key), root, tuple(root.collect_events()), None, references)
+        return Decision(_ToldOfRedaction(key), root, _pending(root), None, references)
 
     async def _clean(self, order: RedactionOrder) -> None:
         """Once consumers are past it they make nothing of the erased content any more; what they made until then goes."""
         row = await self._database.row(_PASSED)
         passed = row is not None and bool(row[0])
-        async with self._database.connection() as connection, connection.transaction():
-            for statement in _TRACES:
-                await connection.execute(statement.encode())
-            if passed:
-                await connection.execute(
-                    "UPDATE redactions SET finished_at = clock_timestamp(), selection = NULL WHERE id = %s", (order.id,)
-                )
+        connection = await self._database.connect("redaction", seconds=None)
+        try:
+            await connection.execute("SELECT erase_traces(%s)", (order.through,))
+        finally:
+            await connection.close()
+        if passed:
+            await self._database.execute(_FINISHED, (order.id,))
 
 
 def _recorded(root: Redaction) -> Decision:
-    return Decision(_ToldOfRedaction(root.key), root, tuple(root.collect_events()), None, NO_REFERENCES)
+    return Decision(_ToldOfRedaction(root.key), root, _pending(root), None, NO_REFERENCES)
+
+
+def _pending(root: AggregateRoot) -> Sequence[DomainEvent]:
+    return cast("Sequence[DomainEvent]", root.collect_events())

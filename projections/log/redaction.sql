@@ -66,6 +66,14 @@ $$;
 
 REVOKE ALL ON FUNCTION log_erase FROM PUBLIC;
 
+-- The streams that lost content, with the version that says so: an older snapshot of them is not used any more.
+CREATE TABLE redacted_streams (
+    stream   text   COLLATE "C" PRIMARY KEY,
+    version  bigint NOT NULL,
+    position bigint NOT NULL
+);
+CREATE INDEX redacted_streams_position ON redacted_streams (position);
+
 -- Appends a batch as log_append() does. Each of its events log.redacted names positions before it, and the parts of their events that go:
 -- these are erased in the same statement, so nothing is erased that the log does not say.
 CREATE FUNCTION log_redact(batch appended_event[], root bytea, OUT last_position bigint, OUT ahead float8)
@@ -83,17 +91,14 @@ BEGIN
                           told.position)
         FROM jsonb_array_elements(told.said -> 'positions') AS r(bounds);
     END LOOP;
+    INSERT INTO redacted_streams
+    SELECT e.stream, max(e.version), last_position
+    FROM unnest(batch) AS e(stream, version, topic, event_id, state, metadata, salt)
+    WHERE e.topic = split_part(e.stream, ':', 1) || '.redacted' AND e.topic <> 'log.redacted' GROUP BY e.stream
+    ON CONFLICT (stream) DO UPDATE SET version = excluded.version, position = excluded.position;
 END $$;
 
 REVOKE ALL ON FUNCTION log_redact FROM PUBLIC;
-
--- The streams that lost content, with the version that says so: an older snapshot of them is not used any more.
-CREATE TABLE redacted_streams (
-    stream   text   COLLATE "C" PRIMARY KEY,
-    version  bigint NOT NULL,
-    position bigint NOT NULL
-);
-CREATE INDEX redacted_streams_position ON redacted_streams (position);
 
 -- Redactions that were asked for. They go through the log from `reached` to `through`, and then wait until what was made of the erased
 -- events is gone. The selection may name a person: it is forgotten when all is done. An event says what was erased, and why.
@@ -114,3 +119,34 @@ CREATE TABLE redactions (
     finished_at    timestamptz
 );
 CREATE INDEX redactions_unfinished ON redactions (requested_at) WHERE finished_at IS NULL;
+
+-- Erases what was made of the content of the streams that lost some, up to the position that says so. Views are written by the appends,
+-- and search follows them. As the owner: messages of the log store are not changed otherwise.
+CREATE FUNCTION erase_traces(since bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    CREATE TEMPORARY TABLE told ON COMMIT DROP AS
+        SELECT r.stream, r.version, r.position, split_part(r.stream, ':', 1) AS kind, split_part(r.stream, ':', 2) AS key
+        FROM redacted_streams r WHERE r.position > since;
+    CREATE TEMPORARY TABLE names ON COMMIT DROP AS
+        SELECT t.stream AS name, t.position FROM pg_temp.told t UNION SELECT t.key, t.position FROM pg_temp.told t;
+    ANALYZE pg_temp.told, pg_temp.names;
+    DELETE FROM snapshots s USING pg_temp.told t WHERE s.originator_id = t.stream AND s.originator_version < t.version;
+    DELETE FROM pending_deliveries d USING pg_temp.names n WHERE d.ordering_key = n.name AND d.position < n.position;
+    UPDATE finished_deliveries d SET payload = '{"redacted":true}', error = NULL FROM pg_temp.names n
+        WHERE d.ordering_key = n.name AND d.position < n.position;
+    UPDATE delivery_attempts d SET response = '', address = '', error = CASE WHEN error IS NULL THEN NULL ELSE 'redacted' END
+        FROM pg_temp.names n WHERE d.ordering_key = n.name AND d.position < n.position;
+    UPDATE logbook l SET message = 'redacted', exception = '', stack_trace = '', call_site = '', tags = '{}' FROM pg_temp.names n
+        WHERE l.subject = n.name;
+    DELETE FROM job_log_lines l USING pg_temp.told t WHERE t.kind = 'job' AND l.job::text = t.key;
+    DELETE FROM job_progress p USING pg_temp.told t WHERE t.kind = 'job' AND p.job::text = t.key;
+    DELETE FROM job_task_view v USING pg_temp.told t WHERE t.kind = 'job' AND v.job::text = t.key AND v.version < t.version;
+    DELETE FROM job_search s USING pg_temp.told t WHERE t.kind = 'job' AND s.id::text = t.key;
+    DELETE FROM publication_uploads u USING pg_temp.told t WHERE t.kind = 'publication' AND u.publication::text = t.key;
+    UPDATE parked_records p SET error = 'redacted' FROM pg_temp.told t WHERE p.stream = t.stream;
+    UPDATE orders o SET error = 'redacted' FROM pg_temp.told t WHERE o.target = t.stream AND o.error IS NOT NULL;
+    UPDATE sessions s SET reason = '' FROM pg_temp.names n WHERE s.key = n.name AND s.changed_at < now() - interval '1 minute';
+END $$;
+
+REVOKE ALL ON FUNCTION erase_traces FROM PUBLIC;

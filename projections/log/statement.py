@@ -64,8 +64,6 @@ class WriteSet:
     idempotency: IdempotencyRecord | None = None
     redacts: bool = False
     """Whether its events `log.redacted` erase what they name."""
-    redacted: list[tuple[str, int]] = field(default_factory=list)
-    """The streams that lose content, each with the version that says so."""
     timeline: int | None = None
     """Of the primary that it was decided on; None where nothing was read before."""
 
@@ -105,11 +103,6 @@ _SEALED = (
     "sealed AS (INSERT INTO vault (reference, owner, key_id, fingerprint, nonce, ciphertext) SELECT s.* FROM appended, "
     "unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::bytea[]) "
     "AS s(reference, owner, key_id, fingerprint, nonce, ciphertext))"
-)
-_REDACTED = (
-    "redacted AS (INSERT INTO redacted_streams (stream, version, position) SELECT r.stream, r.version, appended.last_position "
-    "FROM appended, unnest(%s::text[], %s::bigint[]) AS r(stream, version) "
-    "ON CONFLICT (stream) DO UPDATE SET version = excluded.version, position = excluded.position)"
 )
 _ERASED = "erased AS (DELETE FROM vault USING appended, unnest(%s::uuid[]) AS e(reference) WHERE vault.reference = e.reference)"
 # A batch holds several commands. `later` is the number of events that it has after those of the command itself.
@@ -172,8 +165,6 @@ def _holdings(appends: Sequence[WriteSet]) -> Iterable[Part]:
         )
     if erased := [reference for append in appends for reference in append.erased]:
         yield _ERASED, [uuids(erased)]
-    if redacted := [one for append in appends for one in append.redacted]:
-        yield _REDACTED, [texts([stream for stream, _ in redacted]), bigints([version for _, version in redacted])]
 
 
 def _ends(links: Sequence[LinkRow]) -> list[Any]:

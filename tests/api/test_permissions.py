@@ -220,6 +220,8 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/health/version": READ,
     "GET /api/audit/events/": AUDIT,
     "GET /api/audit/verify": AUDIT,
+    "POST /api/audit/redact": ADMIN,
+    "GET /api/audit/redact/{id}": AUDIT,
     "GET /api/audit/{aggregate}/{id}/": AUDIT,
     "GET /api/audit/{aggregate}/{id}/state": AUDIT,
     "POST /{client_name}/speke": KEYS,

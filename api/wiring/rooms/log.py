@@ -5,7 +5,16 @@ from __future__ import annotations
 from api.wiring.room import Room
 from projections.kernel.migrate import Grant, Migration
 
-_TABLES = ("events", "stream_versions", "stream_events", "commits", "log_identity", "log_partitions", "log_seals")
+_TABLES = (
+    "events",
+    "stream_versions",
+    "stream_events",
+    "commits",
+    "log_identity",
+    "log_partitions",
+    "log_seals",
+    "redacted_streams",
+)
 
 LOG = Room(
     name="log",
@@ -20,6 +29,7 @@ LOG = Room(
         *(Grant(f"TABLE {table}", "SELECT") for table in _TABLES),
         Grant("FUNCTION log_append", "EXECUTE"),
         Grant("FUNCTION log_redact", "EXECUTE"),
+        Grant("FUNCTION erase_traces", "EXECUTE"),
         Grant("FUNCTION log_partitions_ahead", "EXECUTE"),
         Grant("FUNCTION day_partitions", "EXECUTE"),
         Grant("FUNCTION make_day_partition", "EXECUTE"),
