@@ -51,6 +51,7 @@ class AuditEntry(Wire):
     actor: str = Field(
         description="The client whose request caused it; shell:<user> for a command in a shell; system for the product itself."
     )
+    end_user: str | None = Field(description="Who acted through that client, as it said in X-Actor; null where it did not say.")
     transaction_id: str = Field(description="The X-Transaction-ID of the request that caused it.")
     causation_id: UUID | None = Field(description="The id of the event that caused it; null when a request did.")
     data: dict[str, Any] = Field(
@@ -69,6 +70,7 @@ class AuditEntry(Wire):
             type=entry.type,
             recorded_at=entry.recorded_at,
             actor=entry.actor,
+            end_user=entry.end_user,
             transaction_id=entry.transaction_id,
             causation_id=None if entry.causation_id is None else UUID(entry.causation_id),
             data={name: value for name, value in entry.data.items() if name not in _HIDDEN},
@@ -123,7 +125,7 @@ class AuditEntriesQuery(Wire):
     aggregate: str | None = Field(None, description="The kind of aggregate; all by default.")
     id: str | None = Field(None, description="The id of an aggregate; all by default.")
     type: str | None = Field(None, description="The type of event, such as event.state_changed; all by default.")
-    actor: str | None = Field(None, description="The client, shell:<user>, or system; all by default.")
+    actor: str | None = Field(None, description="The client, its end user, shell:<user>, or system; all by default.")
     transaction_id: str | None = Field(None, description="The X-Transaction-ID; all by default.")
     recorded_from: Annotated[Instant | None, Field(alias="from")] = Field(None, description="Recorded at this time or later.")
     recorded_to: Annotated[Instant | None, Field(alias="to")] = Field(None, description="Recorded at this time or earlier.")

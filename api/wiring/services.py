@@ -105,9 +105,9 @@ def asyncapi(version: str) -> AsyncApi:
 
 async def authenticate(directory: ClientDirectory, key: str) -> Caller | None:
     found = await directory.authenticate(key)
-    return _caller(found.name, found.roles) if found is not None else None
+    return _caller(found.name, found.roles, found.trust_actor) if found is not None else None
 
 
 @lru_cache(maxsize=1024)
-def _caller(name: str, roles: tuple[str, ...]) -> Caller:
-    return Caller(name, frozenset(map(Role, roles)))
+def _caller(name: str, roles: tuple[str, ...], trust_actor: bool) -> Caller:
+    return Caller(name, frozenset(map(Role, roles)), trust_actor)

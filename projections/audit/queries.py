@@ -13,15 +13,17 @@ from pydantic_core import from_json
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
 from domain.kernel.stream_name import StreamName
+from projections.audit.chain import leaf_of
 from projections.kernel.database import Pool
 from projections.kernel.page import LARGEST, within_bytes
 from projections.kernel.where import where
 from projections.log.bisection import position_at, position_before, version_at
-from projections.log.hash_chain import leaf
 from projections.log.reader import head
 from projections.log.streams import Streams
 
-_COLUMNS = "position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt"
+_COLUMNS = """
+position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt, metadata_hash, state_hash
+"""
 _SCANNED = 50_000
 _MOST_SCANNED = 1_000_000
 _LIFETIME = """
@@ -50,6 +52,7 @@ class Entry:
     event_id: UUID
     recorded_at: datetime
     actor: str
+    end_user: str | None
     transaction_id: str
     causation_id: str | None
     data: dict[str, Any]
@@ -219,7 +222,7 @@ def _conditions(selection: EntryFilter) -> tuple[str, dict[str, Any]]:
         [
             ("kind", selection.aggregate, "split_part(originator_id, ':', 1) = %(kind)s"),
             ("type", selection.type, "topic = %(type)s"),
-            ("actor", selection.actor, "metadata->>'actor' = %(actor)s"),
+            ("actor", selection.actor, "(metadata->>'actor' = %(actor)s OR metadata->>'end_user' = %(actor)s)"),
             ("transaction_id", selection.transaction_id, "metadata->>'correlation_id' = %(transaction_id)s"),
         ]
     )
@@ -227,10 +230,10 @@ def _conditions(selection: EntryFilter) -> tuple[str, dict[str, Any]]:
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    position, stream, version, topic, event_id, recorded_at, metadata, state, salt, *_ = row
+    position, stream, version, topic, event_id, recorded_at, metadata, state, salt, metadata_hash, state_hash, *_ = row
     kind, key = StreamName.read(stream)
     cause = from_json(metadata)
-    mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
+    mark = leaf_of((stream, version, topic, event_id, metadata, state, salt, metadata_hash, state_hash))
     return Entry(
         position=position,
         aggregate=kind,
@@ -240,6 +243,7 @@ def _entry(row: Sequence[Any]) -> Entry:
         event_id=event_id,
         recorded_at=recorded_at,
         actor=cause.get("actor", "system"),
+        end_user=cause.get("end_user"),
         transaction_id=cause.get("correlation_id", ""),
         causation_id=cause.get("causation_id"),
         data=from_json(state),

@@ -45,4 +45,4 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
     return {Redaction.KIND: redaction}
 
 
-AUDIT = Room(name="audit", aggregates=(Redaction,), routes=_routes, services=_services, past_states=_past_states, relayed=False)
+AUDIT = Room(name="audit", aggregates=(Redaction,), routes=_routes, services=_services, past_states=_past_states)
