@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +25,7 @@ _COLUMNS = """
 position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt, metadata_hash, state_hash
 """
 _SCANNED = 50_000
+_STEPS = 100
 _MOST_SCANNED = 1_000_000
 _LIFETIME = """
 SELECT
@@ -194,6 +195,19 @@ class AuditQueries:
         )
         root = await self._streams.at_version(stream, version) if row is not None else None
         return None if row is None or root is None else PastState(root, *row)
+
+    async def steps(self, aggregate: str, key: str, *, after: int, through: int) -> AsyncIterator[tuple[Entry, AggregateRoot]]:
+        """The events of an aggregate after one version up to another, each with the aggregate as it was then."""
+        stream = f"{aggregate}:{key}"
+        root = await self._streams.at_version(stream, after)
+        question = f"SELECT {_COLUMNS} FROM stream_events WHERE stream = stream_key(%s) AND version > %s AND version <= %s"
+        while rows := await self._pool.rows(f"{question} ORDER BY version LIMIT {_STEPS}", (stream, after, through)):
+            for row in rows:
+                entry = _entry(row)
+                copy = None if root is None else root.copy()
+                root = self._streams.applied(copy, stream=stream, version=entry.version, topic=entry.type, state=row[7])
+                yield entry, root
+                after = entry.version
 
     async def lifetime(self, aggregate: str, key: str) -> Lifetime | None:
         """None if it never existed."""

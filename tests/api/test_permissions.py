@@ -220,6 +220,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/health/version": READ,
     "GET /api/audit/events/": AUDIT,
     "GET /api/audit/verify": AUDIT,
+    "GET /api/audit/{aggregate}/{id}/diff": AUDIT,
     "POST /api/audit/redact": ADMIN,
     "GET /api/audit/redact/{id}": AUDIT,
     "GET /api/audit/{aggregate}/{id}/": AUDIT,

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def _routes() -> Sequence[Router]:
-    from api.audit import redactions, routes
+    from api.audit import diff, redactions, routes
 
-    return (redactions.routes, routes.routes)
+    return (redactions.routes, routes.routes, diff.routes)
 
 
 def _services(services: Services) -> Providers:

@@ -55,6 +55,7 @@ async def test_an_entry_has_actor_type_time_and_transaction(http: httpx.AsyncCli
         "type": "event.state_changed",
         "recordedAt": row[1].strftime("%Y-%m-%dT%H:%M:%S.") + f"{row[1].microsecond // 1000:03}Z",
         "actor": "admin",
+        "endUser": None,
         "transactionId": "order 66",
         "causationId": None,
         "data": stored.data,
