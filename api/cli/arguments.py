@@ -172,6 +172,7 @@ def _audit(parser: ArgumentParser) -> None:
     verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 3 when it is broken")
     what = verify.add_mutually_exclusive_group()
     what.add_argument("--since-seal", action="store_true", help="only what comes after the last sealed partition")
+    what.add_argument("--since", type=positive, metavar="POSITION", help="only what comes after this position")
     what.add_argument("--file", type=Path, metavar="PATH", help="the file of an exported partition; no database is needed")
     verify.add_argument(
         "--chain-hash", type=utf8, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"
