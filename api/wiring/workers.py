@@ -25,6 +25,7 @@ from projections.records.queries import RecordQueries
 from projections.vault.master_keys import master_key_fits
 from projections.vault.vault import Vault
 from workers.adapters.keyfiles import fingerprint
+from workers.audit.index import AuditIndex
 from workers.audit.redactions import Redactions
 from workers.audit.verification import LogVerification
 from workers.kernel.metrics import WorkerMetrics
@@ -107,6 +108,7 @@ def process_workers(
         retention,
         Redactions(core.database, core.redactor, core.executor),
         LogVerification(core.database, core.registry),
+        AuditIndex(core.database),
     ]
     return Workers(context, makes, beside=beside)
 

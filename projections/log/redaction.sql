@@ -90,6 +90,11 @@ BEGIN
         PERFORM log_erase((r.bounds ->> 0)::bigint, (r.bounds ->> 1)::bigint, told.said -> 'parts' ? 'content', told.said -> 'parts' ? 'cause',
                           told.position)
         FROM jsonb_array_elements(told.said -> 'positions') AS r(bounds);
+        IF told.said -> 'parts' ? 'cause' THEN
+            UPDATE audit_index a SET actor = 'redacted', end_user = NULL, transaction_id = 'redacted'
+            FROM jsonb_array_elements(told.said -> 'positions') AS r(bounds)
+            WHERE a.position BETWEEN (r.bounds ->> 0)::bigint AND (r.bounds ->> 1)::bigint;
+        END IF;
     END LOOP;
     INSERT INTO redacted_streams
     SELECT e.stream, max(e.version), last_position

@@ -25,6 +25,7 @@ LOG = Room(
         Migration.read("0014 partitions by days", "kernel/partitions.sql"),
         Migration.read("0040 redaction", "log/redaction.sql"),
         Migration.read("0041 verification", "audit/verification.sql"),
+        Migration.read("0042 index of the audit", "audit/index.sql"),
     ),
     grants=(
         *(Grant(f"TABLE {table}", "SELECT") for table in _TABLES),
