@@ -99,7 +99,7 @@ def _counted(counted: dict[str, Any]) -> RedactionStatus:
     return RedactionStatus.model_construct(**{**nothing, "state": "counted", "through": 0, **counted})
 
 
-@routes.post("/redact", ADMIN, response_model=RedactionStatus, absent=404, respond=redaction_shown)
+@routes.post("/redact", ADMIN, response_model=RedactionStatus, absent=404, if_match=False, respond=redaction_shown)
 async def redact_log(request: Request, body: RedactRequest, redactor: Redactor, catalogue: Catalogue) -> Outcome[Any]:
     """Erase content or causes of events, here and in everything that was made of them. The proofs of the log stay valid."""
     parts = body.parts or [Part.CAUSE if body.actor is not None else Part.CONTENT]
