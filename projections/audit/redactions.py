@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from projections.audit.chain import LogDamaged, leaf_of
+from projections.log.hash_chain import leaf
 
 TOPIC: Final = "log.redacted"
 REDACTED_METADATA: Final = '{"actor":"redacted","correlation_id":"redacted","command_id":"00000000-0000-0000-0000-000000000000"}'
@@ -28,7 +29,9 @@ class Redactions:
 
     def leaf(self, position: int, columns: Sequence[Any], *, recorded_micros: int) -> bytes:
         """The leaf of the next event, of its columns from the stream to the positions of its redactions. Raises `LogDamaged`."""
-        topic, metadata, state, (metadata_hash, state_hash, metadata_by, state_by) = columns[2], columns[4], columns[5], columns[7:]
+        stream, version, topic, event_id, metadata, state, salt, metadata_hash, state_hash, metadata_by, state_by = columns
+        if metadata_hash is None and state_hash is None and not self._awaited and salt is not None:
+            return leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
         if metadata_hash is not None:
             self._await(position, _CAUSE, by=metadata_by, fixed=metadata == REDACTED_METADATA)
         if state_hash is not None:

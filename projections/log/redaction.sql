@@ -29,7 +29,7 @@ SELECT v.stream, v.version, e.* FROM stream_versions v JOIN events e ON e.positi
 CREATE FUNCTION redacted_state(recorded_at timestamptz) RETURNS bytea LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN convert_to('{"timestamp":"' || to_char(recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '","redacted":true}', 'UTF8');
 
--- Nobody changes the log but log_redact(), which alone has this setting.
+-- Nobody changes the log but log_redact(), which sets this for itself.
 CREATE OR REPLACE FUNCTION log_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'events' AND current_setting('medialedger.redacts', true) = 'on' THEN
@@ -77,11 +77,12 @@ CREATE INDEX redacted_streams_position ON redacted_streams (position);
 -- Appends a batch as log_append() does. Each of its events log.redacted names positions before it, and the parts of their events that go:
 -- these are erased in the same statement, so nothing is erased that the log does not say.
 CREATE FUNCTION log_redact(batch appended_event[], root bytea, OUT last_position bigint, OUT ahead float8)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET medialedger.redacts = 'on' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     told record;
 BEGIN
     SELECT a.last_position, a.ahead INTO STRICT last_position, ahead FROM log_append(batch, root) a;
+    PERFORM set_config('medialedger.redacts', 'on', true);
     FOR told IN
         SELECT last_position - cardinality(batch) + e.ordinal AS position, convert_from(e.state, 'UTF8')::jsonb AS said
         FROM unnest(batch) WITH ORDINALITY AS e(stream, version, topic, event_id, state, metadata, salt, ordinal)
@@ -96,6 +97,7 @@ BEGIN
             WHERE a.position BETWEEN (r.bounds ->> 0)::bigint AND (r.bounds ->> 1)::bigint;
         END IF;
     END LOOP;
+    PERFORM set_config('medialedger.redacts', 'off', true);
     INSERT INTO redacted_streams
     SELECT e.stream, max(e.version), last_position
     FROM unnest(batch) AS e(stream, version, topic, event_id, state, metadata, salt)

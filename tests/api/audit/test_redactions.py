@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 from psycopg import sql
 
+from api.wiring.catalogue import RECORD_VIEW
 from api.wiring.core import Core
+from domain.job.values import JobState
+from domain.kernel.cause import Cause
+from domain.kernel.mapper import EventMapper
+from domain.media_event.commands import AddOrUpdateEvent
+from domain.redaction.events import Part
+from projections.audit.redactor import Selection
 from projections.audit.verify import Verification, verify
+from projections.kernel.database import Database
+from projections.log.rebuild import Rebuilder
+from projections.log.streams import Streams
+from projections.media_event.view import EVENT_VIEW
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last, logged, patch, replace
 from tests.postgres import asked
-from tests.projections.feeding import as_superuser
+from tests.projections.feeding import as_superuser, do
 from workers.audit.redactions import Redactions
 
 MARK = "Ilse-Mustermann"
@@ -87,11 +99,6 @@ async def test_an_erased_event_can_be_changed_again(http: httpx.AsyncClient, inn
 
 async def test_another_process_cannot_bring_it_back(http: httpx.AsyncClient, inner: Core, second: Core, database_url: str) -> None:
     """It remembers the aggregate as it was. What it decides on that is in conflict, and decided again on the log."""
-    from uuid import UUID
-
-    from domain.media_event.commands import AddOrUpdateEvent
-    from tests.projections.feeding import do
-
     key = await marked_event(http, inner, database_url)
     await do(second, AddOrUpdateEvent(UUID(key), {"ref_id": f"by the other {MARK}"}))
     following = Redactions(second.database, second.redactor, second.executor)
@@ -140,10 +147,6 @@ async def test_positions_are_erased_in_batches(
 
 async def test_what_was_cut_off_goes_on(http: httpx.AsyncClient, inner: Core, second: Core, database_url: str) -> None:
     """The process ends after the first append: another one goes on."""
-    from domain.kernel.cause import Cause
-    from domain.redaction.events import Part
-    from projections.audit.redactor import Selection
-
     key = await marked_event(http, inner, database_url)
     order = await inner.redactor.request(Selection(stream=f"event:{key}"), [Part.CONTENT], reason="x", cause=Cause.by("admin"))
     [found], _ = (
@@ -201,5 +204,23 @@ async def test_what_is_at_work_keeps_its_content(http: httpx.AsyncClient, inner:
     assert_problem(await http.post("/api/audit/redact", json={"reason": "r", "aggregate": "job", "id": str(number)}), 409)
     await http.put(f"/engine/job/{number}", json={"queue_state": "broken"}, headers={"client": "admin"})
     assert (await redact(http, aggregate="job", id=str(number)))["state"] == "done"
-    shown = (await http.get("/engine/jobs", headers={"client": "admin"})).json()
-    assert shown, "the list works"
+    for address in ("/engine/jobs", f"/engine/jobs/{number}", f"/engine/logs/{number}", f"/api/audit/job/{number}/"):
+        answer = await http.get(address, headers={"client": "admin"})
+        assert answer.status_code == 200, address
+    assert await inner.database.rows("SELECT state FROM job_view WHERE id = %s", (number,)) == [(int(JobState.BROKEN),)]
+
+
+async def test_a_rebuilt_view_is_the_one_that_was_written(
+    http: httpx.AsyncClient, inner: Core, database_url: str, migrated: tuple[str, str | None]
+) -> None:
+    key = await marked_event(http, inner, database_url)
+    tag = (await http.put("/api/tag/", json={"name": MARK})).json()["id"]
+    await redact(http, aggregate="event", id=key)
+    await redact(http, aggregate="tag", id=tag)
+    async with Database.of_owner(database_url, size=4) as owner:
+        rebuilder = Rebuilder(owner, Streams(owner, EventMapper(inner.catalogue)), app_role=migrated[1])
+        for view in (EVENT_VIEW, RECORD_VIEW):
+            before = await inner.database.rows(f"SELECT * FROM {view.name} ORDER BY 1, 2")
+            await rebuilder.rebuild(view)
+            assert await inner.database.rows(f"SELECT * FROM {view.name} ORDER BY 1, 2") == before
+    assert places(database_url) == []
