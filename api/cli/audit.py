@@ -45,7 +45,8 @@ async def _show(args: Namespace, settings: Settings) -> int:
 
 def _line(entry: Entry) -> str:
     head = f"{entry.position:>8}  {iso(entry.recorded_at)}  {entry.aggregate} {entry.id} v{entry.version}  {entry.type}"
-    return f"{head}  by {entry.actor}  in {entry.transaction_id}\n          {encode(entry.data).decode()}"
+    by = entry.actor if entry.end_user is None else f"{entry.actor} for {entry.end_user}"
+    return f"{head}  by {by}  in {entry.transaction_id}\n          {encode(entry.data).decode()}"
 
 
 async def _verify(args: Namespace, settings: Settings) -> int:
