@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -25,7 +26,8 @@ from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
 from projections.audit.queries import AuditQueries, Entry, EntryFilter, Lifetime
-from projections.audit.verify import Verification
+from projections.audit.verify import WHOLE, Extent, Verification
+from projections.kernel.background_task import start_task
 from projections.kernel.page import LARGEST
 
 routes = Router("", surface=AUDIT_LOG, tag="Audit")
@@ -51,6 +53,7 @@ class AuditEntry(Wire):
     actor: str = Field(
         description="The client whose request caused it; shell:<user> for a command in a shell; system for the product itself."
     )
+    end_user: str | None = Field(description="Who acted through that client, as it said in X-Actor; null where it did not say.")
     transaction_id: str = Field(description="The X-Transaction-ID of the request that caused it.")
     causation_id: UUID | None = Field(description="The id of the event that caused it; null when a request did.")
     data: dict[str, Any] = Field(
@@ -69,6 +72,7 @@ class AuditEntry(Wire):
             type=entry.type,
             recorded_at=entry.recorded_at,
             actor=entry.actor,
+            end_user=entry.end_user,
             transaction_id=entry.transaction_id,
             causation_id=None if entry.causation_id is None else UUID(entry.causation_id),
             data={name: value for name, value in entry.data.items() if name not in _HIDDEN},
@@ -100,19 +104,26 @@ class AggregateState(Wire):
 class LogVerification(Wire):
     """The result of a verification of the hash chain."""
 
-    valid: bool = Field(description="Whether every event is in its place and unchanged.")
-    checked: int = Field(description="The number of events found good, from the first one on.")
+    valid: bool | None = Field(description="Whether every event is in its place and unchanged; null: it is not known yet.")
+    checked: int = Field(description="The number of events found good, from the first one on; with after, those before count too.")
     first_bad_position: int | None = Field(description="The first position that does not fit; null when all fit.")
     reason: str | None = Field(description="Why it does not fit; null when all fit.")
+    next: str | None = Field(None, description="The address that verifies what comes next; null where there is nothing more.")
 
     @classmethod
-    def of(cls, verification: Verification) -> LogVerification:
+    def of(cls, verification: Verification, following: str | None = None) -> LogVerification:
         return cls.model_construct(
             valid=verification.valid,
             checked=verification.checked,
             first_bad_position=verification.first_bad_position,
             reason=verification.reason,
+            next=following,
         )
+
+    @classmethod
+    def under_way(cls, seen: int) -> LogVerification:
+        """It takes long, and goes on."""
+        return cls.model_construct(valid=None, checked=seen, first_bad_position=None, reason=None, next="/api/audit/verify")
 
 
 class AuditEntriesQuery(Wire):
@@ -123,7 +134,7 @@ class AuditEntriesQuery(Wire):
     aggregate: str | None = Field(None, description="The kind of aggregate; all by default.")
     id: str | None = Field(None, description="The id of an aggregate; all by default.")
     type: str | None = Field(None, description="The type of event, such as event.state_changed; all by default.")
-    actor: str | None = Field(None, description="The client, shell:<user>, or system; all by default.")
+    actor: str | None = Field(None, description="The client, its end user, shell:<user>, or system; all by default.")
     transaction_id: str | None = Field(None, description="The X-Transaction-ID; all by default.")
     recorded_from: Annotated[Instant | None, Field(alias="from")] = Field(None, description="Recorded at this time or later.")
     recorded_to: Annotated[Instant | None, Field(alias="to")] = Field(None, description="Recorded at this time or earlier.")
@@ -145,16 +156,46 @@ class PastStateQuery(Wire):
     at: Instant | None = Field(None, description="The time at which it is shown; not together with version. By default now.")
 
 
+class VerifyQuery(Wire):
+    """A part of the log, or all of it."""
+
+    after: Position | None = Field(None, description="Begin after the last commit that ends at this position or before.")
+    page_size: Whole | None = Field(None, description="Verify the commits with so many events, and at least one.")
+
+
 class Verifier:
-    """One verification at a time, in a thread of its own: it reads the whole log."""
+    """One verification at a time, in a thread of its own: it reads the whole log. Whoever asks meanwhile waits for the same one.
+    `patience`: seconds that a request waits."""
 
-    def __init__(self, verify: Callable[[], Verification]) -> None:
+    def __init__(self, verify: Callable[..., Verification], *, patience: float = 20.0) -> None:
         self._verify = verify
+        self._patience = patience
         self._lock = asyncio.Lock()
+        self._under_way: asyncio.Task[Verification] | None = None
+        self.seen = 0
 
-    async def verify(self) -> Verification:
+    async def verify(self) -> Verification | None:
+        """Of the whole log. None: it is not done yet, and goes on in the background; the next call gets its result."""
+        if self._under_way is None:
+            self.seen = 0
+            self._under_way = start_task(self._run(WHOLE), what="verification of the whole log")
+        task = self._under_way
+        done, _ = await asyncio.wait({task}, timeout=self._patience)
+        if not done:
+            return None
+        if self._under_way is task:
+            self._under_way = None
+        return task.result()
+
+    async def part(self, extent: Extent) -> Verification:
+        return await self._run(extent)
+
+    async def _run(self, extent: Extent) -> Verification:
         async with self._lock:
-            return await asyncio.to_thread(self._verify)
+            return await asyncio.to_thread(partial(self._verify, extent=extent, progress=self._saw))
+
+    def _saw(self, position: int) -> None:
+        self.seen = position
 
 
 @routes.get("/events/", AUDIT, response_model=AuditEntryCollection)
@@ -181,9 +222,17 @@ async def list_audit_entries(request: Request, query: AuditEntriesQuery, audit: 
 
 
 @routes.get("/verify", AUDIT, response_model=LogVerification)
-async def verify_audit(request: Request, verifier: Verifier) -> Response:
-    """Compute the hashes of the whole log again from the stored bytes."""
-    return Response(200, LogVerification.of(await verifier.verify()))
+async def verify_audit(request: Request, query: VerifyQuery, verifier: Verifier) -> Response:
+    """Compute the hashes of the log again from the stored bytes: of all of it, or of a part."""
+    if query.after is not None or query.page_size is not None:
+        most = None if query.page_size is None else max(query.page_size, 1)
+        found = await verifier.part(Extent(since=query.after or 0, most=most))
+        following = None if found.next is None else f"/api/audit/verify?after={found.next}&pageSize={most}"
+        return Response(200, LogVerification.of(found, following))
+    whole = await verifier.verify()
+    if whole is None:
+        return Response(200, LogVerification.under_way(verifier.seen), headers=(("retry-after", "5"),))
+    return Response(200, LogVerification.of(whole))
 
 
 @routes.get("/{aggregate}/{id}/", AUDIT, response_model=list[AuditEntry])

@@ -137,6 +137,10 @@ def _client(parser: ArgumentParser) -> None:
     add = actions.add_parser("add", help="create a client and show its key, once")
     add.add_argument("name", metavar="NAME", help="1 to 64 of A-Z a-z 0-9 . _ -")
     add.add_argument("--role", action="append", dest="roles", choices=ROLES, required=True, help="may be given several times")
+    add.add_argument("--trust-actor", action="store_true", help="it may name its end user in the header X-Actor")
+    trust = actions.add_parser("trust-actor", help="say whether the client may name its end user in the header X-Actor")
+    trust.add_argument("name", metavar="NAME")
+    trust.add_argument("trusted", choices=("yes", "no"))
     actions.add_parser("list", help="every client, its roles and its keys (never the keys' text)")
     rotate = actions.add_parser("rotate", help="create another key and show it, once")
     rotate.add_argument("name", metavar="NAME")
@@ -189,6 +193,7 @@ def _audit(parser: ArgumentParser) -> None:
     verify = actions.add_parser("verify", help="recompute the log's hash chain; exit code 3 when it is broken")
     what = verify.add_mutually_exclusive_group()
     what.add_argument("--since-seal", action="store_true", help="only what comes after the last sealed partition")
+    what.add_argument("--since", type=positive, metavar="POSITION", help="only what comes after this position")
     what.add_argument("--file", type=Path, metavar="PATH", help="the file of an exported partition; no database is needed")
     verify.add_argument(
         "--chain-hash", type=utf8, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"

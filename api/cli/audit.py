@@ -20,7 +20,7 @@ from domain.kernel.clock import iso
 from projections.audit.chain import LogDamaged
 from projections.audit.partition_file import FileDamaged, verify_file
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
-from projections.audit.verify import verify
+from projections.audit.verify import Extent, verify
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -45,22 +45,25 @@ async def _show(args: Namespace, settings: Settings) -> int:
 
 def _line(entry: Entry) -> str:
     head = f"{entry.position:>8}  {iso(entry.recorded_at)}  {entry.aggregate} {entry.id} v{entry.version}  {entry.type}"
-    return f"{head}  by {entry.actor}  in {entry.transaction_id}\n          {encode(entry.data).decode()}"
+    by = entry.actor if entry.end_user is None else f"{entry.actor} for {entry.end_user}"
+    return f"{head}  by {by}  in {entry.transaction_id}\n          {encode(entry.data).decode()}"
 
 
 async def _verify(args: Namespace, settings: Settings) -> int:
     """A log that is not whole has an exit code of its own: a database that cannot be reached raises no alarm of tampering."""
     if args.chain_hash is not None:
         raise StartError("--chain-hash needs --file")
+    extent = Extent(since_seal=args.since_seal, since=args.since or 0)
     async with open_database(settings) as found:
-        look = partial(verify, found.url, progress=show_event_count, since_seal=args.since_seal)
+        look = partial(verify, found.url, progress=show_event_count, extent=extent)
         try:
             result = await asyncio.to_thread(look)
         except psycopg.Error as error:
             raise StartError(f"the log cannot be read: {first_line(error)}") from None
     events = f"{result.checked} events"
-    if result.valid and args.since_seal:
-        print(f"the log is whole after position {result.since}, where the last seal ends: {result.checked - result.since} events")
+    if result.valid and not extent.whole:
+        where = "where the last seal ends" if args.since_seal else "where a commit ends"
+        print(f"the log is whole after position {result.since}, {where}: {result.checked - result.since} events")
         return 0
     if result.valid:
         print(f"the log is whole: {events}, each in its place")
@@ -71,7 +74,7 @@ async def _verify(args: Namespace, settings: Settings) -> int:
 
 async def _verify_file(args: Namespace) -> int:
     try:
-        header = await asyncio.to_thread(partial(verify_file, args.file, seen=show_event_count))
+        header, elsewhere = await asyncio.to_thread(partial(verify_file, args.file, seen=show_event_count))
     except OSError as error:
         raise StartError(f"{args.file} cannot be read: {error.strerror}") from None
     except FileDamaged as damage:
@@ -87,4 +90,6 @@ async def _verify_file(args: Namespace) -> int:
         f"{args.file} is whole: events {header.after + 1} to {header.through} of log {header.log_id}, epoch {header.epoch}\n"
         f"chain hash {header.chain_hash.hex()}"
     )
+    if elsewhere:
+        print(f"some events are erased: {len(elsewhere)} later events of the log have to say so, from position {elsewhere[0]} on")
     return 0

@@ -30,7 +30,9 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 async def _add(wired: Core, args: Namespace) -> None:
-    outcome = await _handlers(wired).register(args.name, args.roles, key=new_api_key(), invocation=shell.invocation())
+    outcome = await _handlers(wired).register(
+        args.name, args.roles, key=new_api_key(), trust_actor=args.trust_actor, invocation=shell.invocation()
+    )
     print(outcome.secrets[API_KEY])
 
 
@@ -50,11 +52,16 @@ async def _revoke(wired: Core, args: Namespace) -> None:
     print("revoked")
 
 
+async def _trust_actor(wired: Core, args: Namespace) -> None:
+    await _handlers(wired).change(args.name, None, trust_actor=args.trusted == "yes", invocation=shell.invocation())
+
+
 async def _list(wired: Core, args: Namespace) -> None:
     clients = await wired.directory.all()
     last_used = await wired.directory.last_used([key.key_id for client in clients for key in client.keys])
     for client in clients:
-        print(f"{client.name}  {','.join(client.roles)}  since {iso(client.created_at)}")
+        trusted = "  names its end users" if client.trust_actor else ""
+        print(f"{client.name}  {','.join(client.roles)}  since {iso(client.created_at)}{trusted}")
         for key in client.keys:
             print(
                 f"  {key.key_id}  made {iso(key.created_at)}  ends {_when(key.expires_at)}  used {_when(last_used.get(key.key_id))}"
@@ -82,4 +89,4 @@ async def _drm(wired: Core, args: Namespace) -> None:
         print(printable(f"{name}: {'' if value is None else value}"))
 
 
-_ACTIONS = {"add": _add, "rotate": _rotate, "revoke": _revoke, "list": _list, "drm": _drm}
+_ACTIONS = {"add": _add, "rotate": _rotate, "revoke": _revoke, "list": _list, "trust-actor": _trust_actor, "drm": _drm}

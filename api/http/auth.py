@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from api.http.errors import Forbidden, Unauthenticated
+from api.http.errors import BadRequest, Forbidden, Unauthenticated
 
 Permission = frozenset[str] | None
 """The roles of which a caller needs one; with `None` not even a key is needed."""
 
 OPEN: Final[Permission] = None
+_LONGEST_END_USER: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The client that a request came from. Holds no key."""
+    """The client that a request came from. Holds no key. `end_user` is for whom it acts, where it may say so (`trusted`)."""
 
     name: str
     roles: frozenset[str]
+    trusted: bool = False
+    end_user: str | None = None
 
 
 ANONYMOUS: Final = Caller("anonymous", frozenset())
@@ -63,7 +66,21 @@ class Authorizer:
             raise Unauthenticated("The API key is not one of the client that the path names.")
         if roles.isdisjoint(caller.roles):
             raise Forbidden(f"This call needs one of the roles {', '.join(sorted(roles))}.")
-        return caller
+        sent = headers.get(b"x-actor")
+        return caller if sent is None else replace(caller, end_user=_end_user(sent, caller))
+
+
+def _end_user(sent: bytes, caller: Caller) -> str:
+    """Silence would be worse: the log would say that the client itself had done it."""
+    if not caller.trusted:
+        raise Forbidden("The header X-Actor is for clients that are trusted with it.")
+    try:
+        text = sent.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if not 0 < len(text) <= _LONGEST_END_USER or not text.isprintable() or text != text.strip():
+        raise BadRequest.at("X-Actor", "must be 1 to 128 printable characters, in UTF-8")
+    return text
 
 
 def _unquoted(key: bytes) -> str:

@@ -76,6 +76,7 @@ _PATH_PARAMETERS: Final = {
     "destinationproperty/{destinationId}": "The id of the destination.",
     "all/{contentId}": "The content.",
     "content/{contentId}": "The content.",
+    "redact/{id}": "The id of the redaction.",
     "transactionId/{transactionId}": "The transaction id of the request.",
     "vodpublication/{id}": "The id of the publication.",
     "vodpublications/{id}": "The id of the publication.",

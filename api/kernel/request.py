@@ -28,9 +28,9 @@ class Request(http.Request):
 
     @property
     def cause(self) -> Cause:
-        """The client and the correlation id, which every domain event of this request carries. One command id per request."""
+        """Client, end user and correlation id, which every event of this request carries. One command id per request."""
         if self._cause is None:
-            self._cause = Cause.by(self.caller.name, correlation_id=self.transaction_id)
+            self._cause = Cause.by(self.caller.name, correlation_id=self.transaction_id, end_user=self.caller.end_user)
         return self._cause
 
     @property

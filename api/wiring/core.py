@@ -16,6 +16,7 @@ from api.wiring.catalogue import DAY_TABLES, catalogue, grants, migrations, view
 from api.wiring.startup import StartError
 from domain.kernel.clock import Clock, system_clock
 from domain.kernel.mapper import Catalogue, EventMapper
+from projections.audit.redactor import Redactor
 from projections.clients.changes import ClientChanges
 from projections.clients.directory import ClientDirectory
 from projections.kernel.builds import BUILD, RunningBuild, schema_of
@@ -58,6 +59,7 @@ class Core:
     partitions: Partitions
     commit_notifier: CommitNotifier
     executor: CommandExecutor
+    redactor: Redactor
     directory: ClientDirectory
     log_watcher: LogWatcher
     clock: Clock
@@ -152,6 +154,7 @@ def core_on(
         partitions,
         commit_notifier,
         executor,
+        Redactor(database, streams, appender=appender, mapper=mapper, views=shown, clock=clock),
         directory,
         log_watcher,
         clock,

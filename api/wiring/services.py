@@ -25,6 +25,7 @@ from domain.destination.targets import Target
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import Catalogue, EventMapper
 from domain.kernel.media_files import MediaFiles
+from projections.audit.redactor import Redactor
 from projections.clients.directory import ClientDirectory
 from projections.kernel.database import Database
 from projections.log.append import Appender
@@ -91,6 +92,7 @@ def _of_the_log(core: Core) -> dict[Any, Any]:
         CommandExecutor: core.executor,
         EventMapper: core.mapper,
         RecordQueries: RecordQueries(core.database, RECORDS),
+        Redactor: core.redactor,
         Streams: core.streams,
     }
 
@@ -103,9 +105,9 @@ def asyncapi(version: str) -> AsyncApi:
 
 async def authenticate(directory: ClientDirectory, key: str) -> Caller | None:
     found = await directory.authenticate(key)
-    return _caller(found.name, found.roles) if found is not None else None
+    return _caller(found.name, found.roles, found.trust_actor) if found is not None else None
 
 
 @lru_cache(maxsize=1024)
-def _caller(name: str, roles: tuple[str, ...]) -> Caller:
-    return Caller(name, frozenset(map(Role, roles)))
+def _caller(name: str, roles: tuple[str, ...], trust_actor: bool) -> Caller:
+    return Caller(name, frozenset(map(Role, roles)), trust_actor)

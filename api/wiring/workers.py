@@ -25,6 +25,9 @@ from projections.records.queries import RecordQueries
 from projections.vault.master_keys import master_key_fits
 from projections.vault.vault import Vault
 from workers.adapters.keyfiles import fingerprint
+from workers.audit.index import AuditIndex
+from workers.audit.redactions import Redactions
+from workers.audit.verification import LogVerification
 from workers.kernel.metrics import WorkerMetrics
 from workers.ports import Outbound
 from workers.retention import Retention
@@ -101,7 +104,13 @@ def process_workers(
     chosen = [WORKER_ROLES[name] for name in roles]
     retention = Retention(core.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=core.clock)
     makes = {role.name: role.make for role in chosen if context.kafka is not None or not role.needs_kafka}
-    return Workers(context, makes, beside=[retention])
+    beside = [
+        retention,
+        Redactions(core.database, core.redactor, core.executor),
+        LogVerification(core.database, core.registry),
+        AuditIndex(core.database),
+    ]
+    return Workers(context, makes, beside=beside)
 
 
 async def _check_master_key(conninfo: str, master_key: bytes, previous: bytes | None) -> None:

@@ -45,6 +45,7 @@ class Completed(DomainEvent):
 
 class Failed(DomainEvent):
     TOPIC: ClassVar[str] = "asset.failed"
+    STANDS_EMPTY: ClassVar[bool] = True
 
     job_version: int
     reason: str
@@ -61,6 +62,7 @@ class Restarted(DomainEvent):
 
 class Renamed(DomainEvent):
     TOPIC: ClassVar[str] = "asset.renamed"
+    STANDS_EMPTY: ClassVar[bool] = True
 
     name: str
 

@@ -51,6 +51,7 @@ class Client(AggregateRoot):
     registered_at: datetime
     deleted: bool
     drm: DrmSettings
+    trust_actor: bool
 
     def begin(self) -> None:
         self.roles = ()
@@ -58,6 +59,7 @@ class Client(AggregateRoot):
         self.registered_at = self.created_on
         self.deleted = False
         self.drm = DrmSettings()
+        self.trust_actor = False
 
     # --- deciding
 
@@ -78,6 +80,12 @@ class Client(AggregateRoot):
             raise Refused("the last admin keeps its role")
         if new != self.roles:
             self._trigger(events.RolesChanged, at=at, roles=new)
+
+    def trust(self, trusted: bool, *, at: datetime) -> None:
+        """Whether what it says of its end user is believed."""
+        self._check_not_deleted()
+        if trusted != self.trust_actor:
+            self._trigger(events.ActorTrustChanged, at=at, trusted=trusted)
 
     def issue_key(self, key_id: str, key_hash: str, *, at: datetime, expire_others_after: int | None = None) -> None:
         """Add a key. After `expire_others_after` seconds the others expire, if they do not expire sooner."""
@@ -139,12 +147,16 @@ class Client(AggregateRoot):
     def _when_key_revoked(self, event: events.KeyRevoked) -> None:
         self.keys = tuple(key for key in self.keys if key.key_id != event.key_id)
 
+    def _when_actor_trust_changed(self, event: events.ActorTrustChanged) -> None:
+        self.trust_actor = event.trusted
+
     def _when_drm_configured(self, event: events.DrmConfigured) -> None:
         self.drm = DrmSettings(**{name: getattr(event, name) for name in _DRM})
 
     def _when_deleted(self, event: events.Deleted) -> None:
         self.keys = ()
         self.drm = DrmSettings()
+        self.trust_actor = False
         self.deleted = True
 
     # --- remembering
@@ -159,6 +171,7 @@ class Client(AggregateRoot):
             "registered_at": self.registered_at.isoformat(),
             "deleted": self.deleted,
             "drm": asdict(self.drm),
+            "trust_actor": self.trust_actor,
         }
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:
@@ -171,6 +184,7 @@ class Client(AggregateRoot):
         self.registered_at = moment(details["registered_at"])
         self.deleted = details["deleted"]
         self.drm = DrmSettings(**details.get("drm", {}))  # a snapshot may be older than the settings
+        self.trust_actor = details.get("trust_actor", False)
 
 
 def check_name(name: str) -> None:

@@ -34,6 +34,7 @@ class RegisterClient(_ClientCommand):
 
     roles: tuple[str, ...]
     first: NewKey
+    trust_actor: bool = False
 
     def decide(self, root: Client | None, *, at: datetime) -> Client:
         if root is None:
@@ -41,18 +42,23 @@ class RegisterClient(_ClientCommand):
         else:
             root.restore(self.roles, at=at)
         root.issue_key(self.first.key_id, self.first.key_hash, at=at)
+        root.trust(self.trust_actor, at=at)
         return root
 
 
 @dataclass(frozen=True)
 class ChangeClientRoles(_ClientCommand):
-    """Replace the roles."""
+    """Replace the roles, and say whether the client's end users are believed. None leaves either."""
 
-    roles: tuple[str, ...]
+    roles: tuple[str, ...] | None
     other_admins: bool
+    trust_actor: bool | None = None
 
     def act(self, root: Client, *, at: datetime) -> None:
-        root.change_roles(self.roles, other_admins=self.other_admins, at=at)
+        if self.roles is not None:
+            root.change_roles(self.roles, other_admins=self.other_admins, at=at)
+        if self.trust_actor is not None:
+            root.trust(self.trust_actor, at=at)
 
 
 @dataclass(frozen=True)

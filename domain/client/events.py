@@ -58,6 +58,14 @@ class Restored(DomainEvent):
     roles: tuple[str, ...]
 
 
+class ActorTrustChanged(DomainEvent):
+    """Whether the client may say for which end user it acts."""
+
+    TOPIC: ClassVar[str] = "client.actor_trust_changed"
+
+    trusted: bool
+
+
 class DrmConfigured(DomainEvent):
     """All DRM settings of the client, after a change: docs/reference/api/clients.md#drm-settings."""
 
@@ -85,5 +93,6 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     KeyRevoked,
     Deleted,
     Restored,
+    ActorTrustChanged,
     DrmConfigured,
 )

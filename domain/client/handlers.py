@@ -43,8 +43,10 @@ class ClientHandlers:
         self._executor = executor
         self._admins = admins
 
-    async def register(self, name: str, roles: Sequence[str], *, key: PlainApiKey, invocation: Invocation) -> Outcome[Client]:
-        outcome = await self._execute(RegisterClient(name, tuple(roles), key.hashed()), invocation)
+    async def register(
+        self, name: str, roles: Sequence[str], *, key: PlainApiKey, trust_actor: bool = False, invocation: Invocation
+    ) -> Outcome[Client]:
+        outcome = await self._execute(RegisterClient(name, tuple(roles), key.hashed(), trust_actor), invocation)
         return replace(outcome, secrets={API_KEY: key.text})
 
     async def issue_key(
@@ -54,9 +56,13 @@ class ClientHandlers:
         outcome = await self._execute(IssueClientKey(name, key.hashed(), expire_others_after), invocation)
         return replace(outcome, secrets={API_KEY: key.text})
 
-    async def change_roles(self, name: str, roles: Sequence[str], *, invocation: Invocation) -> Outcome[Client]:
+    async def change(
+        self, name: str, roles: Sequence[str] | None, *, trust_actor: bool | None = None, invocation: Invocation
+    ) -> Outcome[Client]:
+        """None leaves it as it is."""
         async with self._admins.admin_lock():
-            command = ChangeClientRoles(name, tuple(roles), await self._admins.other_admins(name))
+            others = await self._admins.other_admins(name)
+            command = ChangeClientRoles(name, None if roles is None else tuple(roles), others, trust_actor)
             return await self._execute(command, invocation)
 
     async def revoke_key(self, name: str, key_id: str, *, invocation: Invocation) -> Outcome[Client]:

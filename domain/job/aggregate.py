@@ -46,6 +46,9 @@ class Retries:
 class Job(JobBase):
     """A job, by its number."""
 
+    def under_way(self) -> bool:
+        return not self.ended
+
     # --- decisions: commands of clients
 
     @classmethod

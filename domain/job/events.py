@@ -93,6 +93,7 @@ class Completed(DomainEvent):
     """`failed`: the job was abandoned, for this `reason`. `cause` is a word of its workflow for the owner."""
 
     TOPIC: ClassVar[str] = "job.completed"
+    STANDS_EMPTY: ClassVar[bool] = True
 
     failed: bool
     reason: str = ""

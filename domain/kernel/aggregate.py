@@ -10,6 +10,7 @@ from uuid import UUID
 from eventsourcing.domain import BaseAggregate
 
 from domain.kernel.event import DomainEvent, FirstEvent
+from domain.kernel.redaction import Redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,14 @@ class AggregateRoot(BaseAggregate[str]):
         happened = event(originator_id=self.id, originator_version=self.version + 1, timestamp=max(at, self.modified_on), **facts)
         happened.mutate(self)
         self.pending_events.append(happened)
+
+    def under_way(self) -> bool:
+        """Whether something is being done that its content is needed for: then it cannot be erased now."""
+        return False
+
+    def trigger_redacted(self, event: type[Redacted], *, redaction: UUID, at: datetime) -> None:
+        """Content of earlier events was erased, and this aggregate was folded without it."""
+        self._trigger(event, at=at, redaction=redaction)
 
     def when(self, event: DomainEvent) -> None:
         getattr(self, f"_when_{event.verb()}")(event)

@@ -23,6 +23,8 @@ class DomainEvent(BaseModel, CanMutateAggregate[str]):
 
     TOPIC: ClassVar[str] = ""
     class_version: ClassVar[int] = 1
+    STANDS_EMPTY: ClassVar[bool] = False
+    """Whether it is applied, with placeholders in its required fields, where its content was erased: for what ends something."""
 
     originator_id: str
     originator_version: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from eventsourcing.persistence import Mapper, StoredEvent
@@ -10,6 +11,7 @@ from pydantic_core import from_json
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import ENVELOPE, DomainEvent
+from domain.kernel.redaction import Redacted, is_redacted, may_be_personal, redacted_class, without_content
 
 
 class UnknownTopic(LookupError):
@@ -22,12 +24,21 @@ class Catalogue:
     def __init__(self, aggregates: Iterable[type[AggregateRoot]]) -> None:
         self.aggregates: dict[str, type[AggregateRoot]] = {root.KIND: root for root in aggregates}
         self.events: dict[str, type[DomainEvent]] = {e.TOPIC: e for a in self.aggregates.values() for e in a.EVENTS}
+        self._redacted = {told.TOPIC: told for told in map(redacted_class, self.aggregates)}
 
     def event(self, topic: str) -> type[DomainEvent]:
-        try:
-            return self.events[topic]
-        except KeyError:
-            raise UnknownTopic(topic) from None
+        found = self.events.get(topic) or self._redacted.get(topic)
+        if found is None:
+            raise UnknownTopic(topic)
+        return found
+
+    def personal_topics(self) -> list[str]:
+        """The topics of the events that can hold personal data."""
+        return [topic for topic, event in self.events.items() if may_be_personal(event)]
+
+    def redacted(self, kind: str) -> type[Redacted]:
+        """The event by which a stream of this kind is told that it lost content."""
+        return self._redacted[f"{kind}.redacted"]
 
     def aggregate(self, kind: str) -> type[AggregateRoot]:
         try:
@@ -54,6 +65,9 @@ class EventMapper(Mapper[str]):
 
     def read(self, topic: str, *, stream: str, version: int, state: bytes) -> DomainEvent:
         event_class = self.catalogue.event(topic)
+        if is_redacted(state):
+            at = datetime.fromisoformat(from_json(state)["timestamp"])
+            return without_content(event_class, stream=stream, version=version, timestamp=at)
         if event_class.class_version > 1:
             return self._upcast(event_class, stream=stream, version=version, state=state)
         envelope = b'{"originator_id":"%s","originator_version":%d,' % (_quoted(stream), version)

@@ -21,6 +21,10 @@ class EncodedEvent(AggregateRoot):
 
     details: EventDetails
 
+    def under_way(self) -> bool:
+        """On the air, or being made into a film."""
+        return self._encoding.channel_id is not None or self.details.vod_job is not None
+
     # --- decisions
 
     def take_channel(self, channel_id: UUID, *, order: int, at: datetime) -> None:

@@ -37,6 +37,7 @@ class Completed(DomainEvent):
     """The content is at its target. `details` are what the target says of it."""
 
     TOPIC: ClassVar[str] = "publication.completed"
+    STANDS_EMPTY: ClassVar[bool] = True
 
     job_version: int
     details: dict[str, Any]
@@ -46,6 +47,7 @@ class Failed(DomainEvent):
     """`state` says what is at fault; `reason` is one sentence without secrets."""
 
     TOPIC: ClassVar[str] = "publication.failed"
+    STANDS_EMPTY: ClassVar[bool] = True
 
     state: PublicationState
     reason: str

@@ -157,6 +157,7 @@ def _events(kind: str, details: type[BaseModel]) -> tuple[type[DomainEvent], ...
     restored: type[DomainEvent] = make(f"{title}Restored", __base__=(DomainEvent, details))
     for event, verb in ((registered, "registered"), (amended, "amended"), (deleted, "deleted"), (restored, "restored")):
         event.TOPIC = f"{kind}.{verb}"
+    restored.STANDS_EMPTY = True
     return registered, amended, deleted, restored
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,16 +14,23 @@ from pydantic_core import from_json
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
 from domain.kernel.stream_name import StreamName
+from projections.audit.chain import leaf_of
 from projections.kernel.database import Pool
 from projections.kernel.page import LARGEST, within_bytes
 from projections.kernel.where import where
 from projections.log.bisection import position_at, position_before, version_at
-from projections.log.hash_chain import leaf
 from projections.log.reader import head
 from projections.log.streams import Streams
 
-_COLUMNS = "position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt"
+_COLUMNS = """
+position, originator_id, originator_version, topic, event_id, recorded_at, metadata::text, state, salt, metadata_hash, state_hash
+"""
 _SCANNED = 50_000
+_STEPS = 100
+_INDEXED = 10_000_000
+"""Positions of one query of the index."""
+_PATIENCE = 2.0
+"""Seconds after which a page ends where it is."""
 _MOST_SCANNED = 1_000_000
 _LIFETIME = """
 SELECT
@@ -50,6 +58,7 @@ class Entry:
     event_id: UUID
     recorded_at: datetime
     actor: str
+    end_user: str | None
     transaction_id: str
     causation_id: str | None
     data: dict[str, Any]
@@ -99,6 +108,11 @@ class EntryFilter:
     limit: int = 50
 
     @property
+    def searches(self) -> bool:
+        """Whether it has a condition that the order of the log does not help with."""
+        return any(one is not None for one in (self.aggregate, self.type, self.actor, self.transaction_id))
+
+    @property
     def direction(self) -> str:
         return "ASC" if self.ascending else "DESC"
 
@@ -106,8 +120,9 @@ class EntryFilter:
 class AuditQueries:
     """Reads the event log itself, so the audit is always up to date.
 
-    No filter but time and id has an index, since each index would slow down every append. A page with such a filter looks at
-    `most_scanned` events at most, `scanned` with each query, and may end before it is full; the next page goes on from there.
+    What has a kind, a type, an actor or a transaction is found by an index that is filled behind the log; what it lacks is read
+    from the log, `scanned` events with each query and `most_scanned` at most. A page may end before it is full; the next one goes
+    on from there.
     """
 
     def __init__(
@@ -131,19 +146,28 @@ class AuditQueries:
         if selection.id is not None:
             entries, more = await self._of_id(selection, first, last)
             return EntryPage(entries, entries[-1].position if more else None)
-        if selection.ascending:
-            end = min(last, first + self._most_scanned - 1)
-            parts: Iterable[tuple[int, int]] = _parts(first, end, size=self._scanned)
-        else:
-            end = max(first, last - self._most_scanned + 1)
-            parts = reversed(_parts(end, last, size=self._scanned))
-        found: list[Entry] = []
-        for low, high in parts:
-            entries, more = await self._between(selection, low, high, limit=selection.limit - len(found))
+        begun, looked, found = time.monotonic(), 0, list[Entry]()
+        for low, high, indexed in await self._parts(selection, first, last):
+            read = self._indexed if indexed else self._between
+            entries, more = await read(selection, low, high, limit=selection.limit - len(found))
             found += entries
             if more:
                 return EntryPage(found, found[-1].position)
-        return EntryPage(found, end if (end < last if selection.ascending else end > first) else None)
+            looked += 0 if indexed else high - low + 1
+            reached = high if selection.ascending else low
+            if looked >= self._most_scanned or time.monotonic() - begun > _PATIENCE:
+                return EntryPage(found, reached if (reached < last if selection.ascending else reached > first) else None)
+        return EntryPage(found, None)
+
+    async def _parts(self, selection: EntryFilter, first: int, last: int) -> list[tuple[int, int, bool]]:
+        """Positions in parts, in the order of the page: of each the lowest and the highest one, and whether the index has it."""
+        reached = 0
+        if selection.searches:
+            row = await self._pool.row("SELECT coalesce(max(position), 0) FROM audit_index")
+            reached = 0 if row is None else min(int(row[0]), last)
+        parts = [(low, high, True) for low, high in _parts(first, reached, size=_INDEXED)]
+        parts += [(low, high, False) for low, high in _parts(max(first, reached + 1), last, size=self._scanned)]
+        return parts if selection.ascending else parts[::-1]
 
     async def _span(self, selection: EntryFilter) -> tuple[int, int]:
         """The first and the last position that the filter allows."""
@@ -160,6 +184,27 @@ class AuditQueries:
         conditions, named = _conditions(selection)
         question = f"SELECT {_COLUMNS} FROM events WHERE {conditions} ORDER BY position {selection.direction} LIMIT %(limit)s"
         return await self._page(selection, question, limit=limit, named={**named, "low": low, "high": high})
+
+    async def _indexed(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[Entry], bool]:
+        others, named = where(
+            [
+                ("kind", selection.aggregate, "kind = %(kind)s"),
+                ("type", selection.type, "topic = %(type)s"),
+                ("transaction_id", selection.transaction_id, "transaction_id = %(transaction_id)s"),
+            ]
+        )
+        by = [] if selection.actor is None else ["actor = %(actor)s", "end_user = %(actor)s"]
+        branches = [
+            f"(SELECT position FROM audit_index WHERE {' AND '.join([*others, *actor, 'position BETWEEN %(low)s AND %(high)s'])} "
+            f"ORDER BY position {selection.direction} LIMIT %(limit)s)"
+            for actor in ([one] for one in by or ["true"])
+        ]
+        question = (
+            f"SELECT {_COLUMNS} FROM events JOIN ({' UNION '.join(branches)}) AS found USING (position) "
+            f"ORDER BY position {selection.direction} LIMIT %(limit)s"
+        )
+        named |= {"actor": selection.actor, "low": low, "high": high}
+        return await self._page(selection, question, limit=limit, named=named)
 
     async def _of_id(self, selection: EntryFilter, first: int, last: int) -> tuple[list[Entry], bool]:
         kinds = [selection.aggregate] if selection.aggregate else list(self._catalogue.aggregates)
@@ -192,6 +237,19 @@ class AuditQueries:
         root = await self._streams.at_version(stream, version) if row is not None else None
         return None if row is None or root is None else PastState(root, *row)
 
+    async def steps(self, aggregate: str, key: str, *, after: int, through: int) -> AsyncIterator[tuple[Entry, AggregateRoot]]:
+        """The events of an aggregate after one version up to another, each with the aggregate as it was then."""
+        stream = f"{aggregate}:{key}"
+        root = await self._streams.at_version(stream, after)
+        question = f"SELECT {_COLUMNS} FROM stream_events WHERE stream = stream_key(%s) AND version > %s AND version <= %s"
+        while rows := await self._pool.rows(f"{question} ORDER BY version LIMIT {_STEPS}", (stream, after, through)):
+            for row in rows:
+                entry = _entry(row)
+                copy = None if root is None else root.copy()
+                root = self._streams.applied(copy, stream=stream, version=entry.version, topic=entry.type, state=row[7])
+                yield entry, root
+                after = entry.version
+
     async def lifetime(self, aggregate: str, key: str) -> Lifetime | None:
         """None if it never existed."""
         row = await self._pool.row(_LIFETIME, {"stream": f"{aggregate}:{key}"})
@@ -219,7 +277,7 @@ def _conditions(selection: EntryFilter) -> tuple[str, dict[str, Any]]:
         [
             ("kind", selection.aggregate, "split_part(originator_id, ':', 1) = %(kind)s"),
             ("type", selection.type, "topic = %(type)s"),
-            ("actor", selection.actor, "metadata->>'actor' = %(actor)s"),
+            ("actor", selection.actor, "(metadata->>'actor' = %(actor)s OR metadata->>'end_user' = %(actor)s)"),
             ("transaction_id", selection.transaction_id, "metadata->>'correlation_id' = %(transaction_id)s"),
         ]
     )
@@ -227,10 +285,10 @@ def _conditions(selection: EntryFilter) -> tuple[str, dict[str, Any]]:
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    position, stream, version, topic, event_id, recorded_at, metadata, state, salt, *_ = row
+    position, stream, version, topic, event_id, recorded_at, metadata, state, salt, metadata_hash, state_hash, *_ = row
     kind, key = StreamName.read(stream)
     cause = from_json(metadata)
-    mark = leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
+    mark = leaf_of((stream, version, topic, event_id, metadata, state, salt, metadata_hash, state_hash))
     return Entry(
         position=position,
         aggregate=kind,
@@ -240,6 +298,7 @@ def _entry(row: Sequence[Any]) -> Entry:
         event_id=event_id,
         recorded_at=recorded_at,
         actor=cause.get("actor", "system"),
+        end_user=cause.get("end_user"),
         transaction_id=cause.get("correlation_id", ""),
         causation_id=cause.get("causation_id"),
         data=from_json(state),

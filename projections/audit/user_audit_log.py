@@ -18,7 +18,7 @@ from projections.log.reader import head
 from projections.logbook.logbook import Level, LogEntry, LogFilter
 
 _ENTRIES = (
-    "SELECT position, recorded_at, originator_id, topic, metadata->>'actor' FROM events"
+    "SELECT position, recorded_at, originator_id, topic, metadata->>'actor', metadata->>'end_user' FROM events"
     " WHERE position = ANY(%s::bigint[]) ORDER BY position "
 )
 
@@ -67,6 +67,8 @@ class UserAuditLog:
 
 
 def _entry(row: Sequence[Any]) -> LogEntry:
-    position, recorded_at, stream, topic, actor = row
+    position, recorded_at, stream, topic, actor, end_user = row
     kind, key = StreamName.read(stream)
-    return LogEntry(position, recorded_at, Level.INFO, message=f"{topic} {kind} {key}", logger="audit", username=actor or "system")
+    by = actor or "system"
+    username = by if end_user is None else f"{by}:{end_user}"
+    return LogEntry(position, recorded_at, Level.INFO, message=f"{topic} {kind} {key}", logger="audit", username=username)

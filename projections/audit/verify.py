@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from projections.audit.chain import Chain, Commit, LogDamaged, leaf_of
+from projections.audit.chain import Chain, Commit, Link, LogDamaged
+from projections.audit.redactions import Redactions
 from projections.audit.seals import SEALS, Seal
 from projections.audit.stored_log import StoredLog, whole
 from projections.log.reader import HEAD
@@ -16,6 +17,8 @@ _ENDS = f"SELECT ({HEAD}), coalesce(max(position), 0), min(position) FROM events
 _LISTED = """
 SELECT count(*) FROM stream_versions WHERE position <= %s OR position > (SELECT coalesce(max(last_position), 0) FROM commits)
 """
+_LINK = "SELECT last_position, number, chain_hash FROM commits WHERE last_position <= %s ORDER BY last_position DESC LIMIT 1"
+_PART = "SELECT last_position FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,46 +31,100 @@ class Verification:
     first_bad_position: int | None = None
     reason: str | None = None
     since: int = 0
+    end: Link | None = field(default=None, compare=False)
+    """Behind the last commit that is good."""
+    head: int = field(default=0, compare=False)
+    """The end of the log when it began."""
+
+    @property
+    def next(self) -> int | None:
+        """The position after which the rest is; None: there is none."""
+        return self.checked if self.valid and self.checked < self.head else None
 
 
-def verify(conninfo: str, *, progress: Callable[[int], None] | None = None, since_seal: bool = False) -> Verification:
-    """Read the log up to its present end and compute its hashes again. Blocks: run it in a thread of its own.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extent:
+    """What of the log is verified: all of it by default. Rows of `stream_versions` that no event has are looked for only then.
 
-    `since_seal`: only what comes after the last sealed partition, and without looking for rows of `stream_versions` that no event
-    has."""
+    `since_seal`: after the last sealed partition. `since`: after the last commit up to this position; its hash is taken as it is
+    stored. `after`: after this link, which was found good before. `most`: the commits with which so many events are reached, at
+    least one."""
+
+    since_seal: bool = False
+    since: int = 0
+    after: Link | None = None
+    most: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        return not (self.since_seal or self.since or self.after or self.most)
+
+
+WHOLE: Final = Extent()
+
+
+def verify(conninfo: str, *, progress: Callable[[int], None] | None = None, extent: Extent = WHOLE) -> Verification:
+    """Read the log up to its present end and compute its hashes again. Blocks: run it in a thread of its own."""
     with StoredLog.connected(conninfo, purpose="verify") as stored:
-        return _Verifying(stored, progress or (lambda _: None), since_seal=since_seal).result()
+        return _Verifying(stored, progress or (lambda _: None), extent).result()
 
 
 class _Verifying:
-    def __init__(self, stored: StoredLog, progress: Callable[[int], None], *, since_seal: bool) -> None:
+    def __init__(self, stored: StoredLog, progress: Callable[[int], None], extent: Extent) -> None:
         self._stored = stored
         self._progress = progress
-        self._since_seal = since_seal
-        self._since = self._checked = 0
+        self._extent = extent
+        self._since = self._checked = self._head = 0
+        self._end: Link | None = None
+        self._redactions = Redactions()
 
     def result(self) -> Verification:
         try:
             self._verify()
         except LogDamaged as damage:
-            return Verification(False, self._checked, damage.position, damage.reason, self._since)
-        return Verification(True, self._checked, since=self._since)
+            good = max(min(self._checked, damage.position - 1), self._since)
+            return Verification(False, good, damage.position, damage.reason, self._since, self._end, self._head)
+        return Verification(True, self._checked, since=self._since, end=self._end, head=self._head)
 
     def _verify(self) -> None:
         seals = [Seal.of(row) for row in self._stored.rows(SEALS)]  # before the head: they are of commits before it
         head, last, first = self._stored.rows(_ENDS)[0]
         if first is not None and first < 1:
             raise LogDamaged(1, f"there is an event at position {first}")
-        start = self._stored.start()
-        if self._since_seal and seals:
-            start = seals[-1].end
+        start, self._head = self._start(seals), head
         self._since = self._checked = start.position
-        self._follow(Chain(start), {seal.end.position: seal for seal in seals if seal.end.position > start.position}, head)
+        if head < start.position:
+            raise LogDamaged(head + 1, f"the log ends at {head}, and was good up to {start.position}")
+        through = self._through(start.position, head)
+        part = [seal for seal in seals if seal.end.position > start.position and (through == head or seal.end.position <= through)]
+        sealed = {seal.end.position: seal for seal in part}
+        self._end = start
+        self._follow(Chain(start), sealed, through)
+        if through < head:
+            return
         if last > head:
             raise LogDamaged(head + 1, f"the log goes on to {last}, but its last commit ends at {head}")
-        listed = head if self._since_seal else self._stored.rows(_LISTED, head)[0][0]
-        if listed != head:
+        if self._extent.whole and (listed := self._stored.rows(_LISTED, head)[0][0]) != head:
             raise LogDamaged(head + 1, f"stream_versions has {listed} rows for {head} events")
+
+    def _start(self, seals: Sequence[Seal]) -> Link:
+        """The place after which it begins."""
+        extent, beginning = self._extent, self._stored.start()
+        if extent.since_seal and seals:
+            return seals[-1].end
+        if extent.after is None:
+            found = self._stored.row(_LINK, extent.since) if extent.since else None
+            return beginning if found is None else Link(*found)
+        if extent.after.position and self._stored.row(_LINK, extent.after.position) != _columns(extent.after):
+            at = extent.after.position
+            raise LogDamaged(at, f"the commit that ends at {at} is not the one that was good before")
+        return extent.after
+
+    def _through(self, start: int, head: int) -> int:
+        if self._extent.most is None:
+            return head
+        found = self._stored.row(_PART, start + self._extent.most)
+        return head if found is None else min(int(found[0]), head)
 
     def _follow(self, chain: Chain, seals: dict[int, Seal], head: int) -> None:
         for commit, events in self._stored.commits(after=chain.end.position, through=head, seen=self._progress):
@@ -76,16 +133,21 @@ class _Verifying:
             seal = seals.pop(commit.last, None)
             if seal is not None and seal.end != chain.end:
                 raise LogDamaged(commit.first, f"the commits up to {commit.last} are not those of the seal of their partition")
-            self._checked = commit.last
+            self._checked, self._end = commit.last, chain.end
+        self._redactions.finish(self._stored.event)
         for sealed in seals:
             raise LogDamaged(min(sealed, head + 1), f"a partition is sealed up to {sealed}, where no commit ends")
 
     def _check(self, chain: Chain, commit: Commit, events: Iterable[tuple[Any, ...]]) -> None:
         leaves, unlisted = [], None
         for position, *columns, _, listed in whole(commit, events):
-            leaves.append(leaf_of(columns))
+            leaves.append(self._redactions.leaf(position, columns, recorded_micros=commit.recorded_micros))
             if not listed and unlisted is None:
                 unlisted = position
         chain.add(commit, leaves)
         if unlisted is not None:
             raise LogDamaged(unlisted, f"the event {unlisted} is not what stream_versions has for its stream and version")
+
+
+def _columns(link: Link) -> tuple[Any, ...]:
+    return link.position, link.number, link.chain_hash

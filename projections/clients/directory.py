@@ -40,6 +40,7 @@ class ClientRow:
     keys: tuple[ApiKey, ...]
     created_at: datetime
     drm: DrmSettings
+    trust_actor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ class ClientDirectory:
 
     async def _select(self, condition: str, parameters: Sequence[str]) -> list[ClientRow]:
         rows = await self._database.rows(
-            f"SELECT name, version, roles, keys, registered_at, drm FROM client_view WHERE NOT deleted{condition} ORDER BY name",
+            "SELECT name, version, roles, keys, registered_at, drm, trust_actor FROM client_view "
+            f"WHERE NOT deleted{condition} ORDER BY name",
             parameters,
         )
         return [
@@ -157,8 +159,9 @@ class ClientDirectory:
                 tuple(map(_key, from_json(keys))),
                 registered_at,
                 DrmSettings(**from_json(drm)),
+                trust_actor,
             )
-            for name, version, roles, keys, registered_at, drm in rows
+            for name, version, roles, keys, registered_at, drm, trust_actor in rows
         ]
 
     async def last_used(self, key_ids: Sequence[str]) -> dict[str, datetime]:

@@ -19,12 +19,13 @@ def row(client: Client) -> tuple[Any, ...]:
         to_json(client.roles).decode(),
         to_json(client.keys).decode(),
         to_json(client.drm).decode(),
+        client.trust_actor,
     )
 
 
 CLIENT_VIEW = View(
     name="client_view",
-    version=2,
+    version=3,
     kinds=(Client.KIND,),
     columns=(
         Column("name", "text"),
@@ -34,6 +35,7 @@ CLIENT_VIEW = View(
         Column("roles", "text"),
         Column("keys", "text"),
         Column("drm", "text"),
+        Column("trust_actor", "boolean"),
     ),
     row=row,
     key=("name",),

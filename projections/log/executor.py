@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final, Protocol, TypeVar, overload
 
@@ -77,6 +77,11 @@ class CommandExecutor:
     async def stop(self) -> None:
         if self._snapshots:
             await asyncio.wait(self._snapshots)
+
+    def forget(self, streams: Iterable[str]) -> None:
+        """Drop these aggregates from the cache: they lost content."""
+        for stream in streams:
+            self._cache.pop(stream)
 
     @overload
     async def execute(self, wanted: Command[R], *, invocation: Invocation) -> Outcome[R]: ...

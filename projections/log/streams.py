@@ -24,6 +24,7 @@ _LOAD = """
 WITH kept AS (
     SELECT originator_id, originator_version, state FROM snapshots
     WHERE originator_id = ANY(%(streams)s::text[]) AND form = ANY(%(forms)s)
+        AND NOT EXISTS (SELECT FROM redacted_streams r WHERE r.stream = originator_id AND r.version > originator_version)
 )
 SELECT originator_id, originator_version, NULL AS topic, state FROM kept
 UNION ALL
@@ -38,6 +39,7 @@ WITH kept AS (
     SELECT s.originator_id, s.originator_version, s.state
     FROM snapshots s JOIN stream_versions v ON v.stream = stream_key(s.originator_id) AND v.version = s.originator_version
     WHERE s.originator_id = ANY(%(streams)s::text[]) AND s.form = ANY(%(forms)s) AND v.position <= %(position)s
+        AND NOT EXISTS (SELECT FROM redacted_streams r WHERE r.stream = s.originator_id AND r.version > s.originator_version)
 )
 SELECT originator_id, originator_version, NULL AS topic, state FROM kept
 UNION ALL
@@ -52,6 +54,7 @@ _SLICE = 200
 _SNAPSHOT = """
 SELECT originator_id, originator_version, NULL, state FROM snapshots
 WHERE originator_id = %(stream)s AND form = %(form)s AND originator_version <= %(version)s
+    AND NOT EXISTS (SELECT FROM redacted_streams r WHERE r.stream = originator_id AND r.version > originator_version)
 """
 _AFTER = """
 SELECT originator_id, version, topic, state FROM stream_events
@@ -63,7 +66,8 @@ WITH outdated AS (
     DELETE FROM snapshots
     WHERE originator_id = %(stream)s AND form <> %(form)s AND originator_version < %(version)s - {_FOR_OTHER_BUILDS}
 )
-INSERT INTO snapshots (originator_id, form, originator_version, state) VALUES (%(stream)s, %(form)s, %(version)s, %(state)s)
+INSERT INTO snapshots (originator_id, form, originator_version, state) SELECT %(stream)s, %(form)s, %(version)s, %(state)s
+WHERE NOT EXISTS (SELECT FROM redacted_streams WHERE stream = %(stream)s AND version > %(version)s)
 ON CONFLICT (originator_id, form) DO UPDATE SET originator_version = excluded.originator_version, state = excluded.state
 WHERE excluded.originator_version > snapshots.originator_version
 """

@@ -64,9 +64,11 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
     **{f"POST /api/{path}/event/": {"eventId": UNKNOWN, "webhookUrl": "https://hooks.test/a"} for path in ("webhook", "webook")},
     **{name: {**VALID[name], "id": str(uuid4())} for name in ("POST /api/event/", "POST /api/flow/")},
     "PUT /api/tag/": {"id": str(uuid4()), "name": "new"},
+    "POST /api/audit/redact": {"reason": "asked for", "aggregate": "room", "id": UNKNOWN},
 }
 """Bodies that name what is not there. The last of them make it."""
 REQUIRED = {
+    "from": "1",
     "since": "2031-01-02",
     "id": "unknown",
     "referenceId": "unknown",

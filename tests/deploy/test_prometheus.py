@@ -105,6 +105,8 @@ CASES: Final = {
     "MedialedgerTaskFaults": one('medialedger_task_faults_total{task="webhooks"}', "0+1x60", "5x60"),
     "MedialedgerPointsOffAir": one('medialedger_points{state="unknown"}', "1x60", "0x60"),
     "MedialedgerProberLate": _slow("medialedger_point_sample_late_seconds"),
+    "MedialedgerLogDamaged": one("medialedger_log_bad_position", "12x60", "0x60"),
+    "MedialedgerLogNotVerified": one("medialedger_log_verified_age_seconds", "4000x120", "60x120"),
 }
 
 

@@ -80,6 +80,12 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         jobs = AggregateCache(Job, self._streams, most=self._most)
         return _Memory(position, jobs, AggregateCache(ProvisionInfo, self._streams, most=self._most))
 
+    def _forget(self, memory: _Memory, record: LoggedEvent) -> None:
+        if record.kind == Job.KIND:
+            memory.jobs.forget(record.key)
+        elif record.kind == ProvisionInfo.KIND:
+            memory.provisions.forget(record.key)
+
     async def _deliveries(self, memory: _Memory, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
         notices = await self._notices(memory, [record for record in records if record.kind != Publication.KIND], start=start)
         for record in records:

@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
+from domain.kernel.redaction import tells_redaction
 from projections.deliveries.fanout import NewDelivery, insert
 from projections.deliveries.keys import Source
 from projections.log.reader import LoggedEvent
@@ -55,6 +56,9 @@ class DeliveryFanout(Generic[M]):
         late = start < self._memory.position
         memory = await self._as_of(start) if late else self._memory
         memory.position = records[-1].position
+        for record in records:
+            if tells_redaction(record.topic):
+                self._forget(memory, record)
         deliveries = await self._deliveries(memory, records, start=start)
         if late and self._outdates(records):
             await self.begin(self._memory.position)
@@ -73,6 +77,10 @@ class DeliveryFanout(Generic[M]):
     async def _deliveries(self, memory: M, records: Sequence[LoggedEvent], *, start: int) -> list[NewDelivery]:
         """Deliveries for these records, which are whole writes in log order. Brings the memory up to date. `start` is the position
         before the first record."""
+        raise NotImplementedError(type(self).__name__)
+
+    def _forget(self, memory: M, record: LoggedEvent) -> None:
+        """An aggregate lost content: it is folded from the log again."""
         raise NotImplementedError(type(self).__name__)
 
     def _outdates(self, records: Sequence[LoggedEvent]) -> bool:

@@ -79,6 +79,10 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         self._most = most
         super().__init__(self._blank(0), mapper=mapper, wake=wake)
 
+    def _forget(self, memory: _Memory, record: LoggedEvent) -> None:
+        if record.kind == _EVENT:
+            memory.events.forget(record.key)
+
     def _outdates(self, records: Sequence[LoggedEvent]) -> bool:
         return any(record.kind == _WEBHOOK for record in records)
 

@@ -25,6 +25,7 @@ class AddClientRequest(Wire):
         description="1 to 64 of A-Z a-z 0-9 . _ -; upper and lower case differ; some names are reserved."
     )
     roles: Roles = Field(description="At least one of viewer, operator, auditor, keys, admin.")
+    trust_actor: Flag = Field(False, description="Whether it may name its end user in the header X-Actor.")
 
 
 class ChangeClientRolesRequest(Wire):
@@ -33,6 +34,9 @@ class ChangeClientRolesRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"roles": ["operator", "keys"]}]})
 
     roles: Roles = Field(description="All roles of the client from now on; at least one of viewer, operator, auditor, keys, admin.")
+    trust_actor: Flag | None = Field(
+        None, description="Whether it may name its end user in the header X-Actor; absent or null: as before."
+    )
 
 
 class IssueApiKeyRequest(Wire):

@@ -42,15 +42,19 @@ class Client(Wire):
     roles: list[str] = Field(description="Roles of the client: viewer, operator, auditor, keys, admin.")
     created_at: Instant = Field(description="When the client was added; of a name that is used again, the last time.")
     keys: list[ApiKey] = Field(description="API keys of the client, oldest first.")
+    trust_actor: bool = Field(description="Whether it may name its end user in the header X-Actor.")
 
     @classmethod
     def of(cls, row: ClientRow, last_used: Mapping[str, datetime] = NEVER_USED) -> Client:
-        return cls.model_construct(**_fields(row.name, row.roles, created_at=row.created_at, keys=row.keys, last_used=last_used))
+        return cls.model_construct(
+            trust_actor=row.trust_actor,
+            **_fields(row.name, row.roles, created_at=row.created_at, keys=row.keys, last_used=last_used),
+        )
 
     @classmethod
     def of_aggregate(cls, client: aggregate.Client, last_used: Mapping[str, datetime] = NEVER_USED) -> Client:
         fields = _fields(client.key, client.roles, created_at=client.registered_at, keys=client.keys, last_used=last_used)
-        return cls.model_construct(**fields)
+        return cls.model_construct(trust_actor=client.trust_actor, **fields)
 
 
 class AddedClient(Client):

@@ -55,7 +55,9 @@ async def key_revoked(request: Request, outcome: Outcome[aggregate.Client], dire
 @routes.post("/", ADMIN, response_model=AddedClient, status=201, respond=client_added)
 async def add_client(request: Request, body: AddClientRequest, handlers: ClientHandlers) -> Outcome[aggregate.Client]:
     """Add a client. Its key is shown in this answer and never again."""
-    return await handlers.register(body.name, body.roles, key=new_api_key(), invocation=request.invocation)
+    return await handlers.register(
+        body.name, body.roles, key=new_api_key(), trust_actor=body.trust_actor, invocation=request.invocation
+    )
 
 
 @routes.get("/", ADMIN, response_model=list[Client])
@@ -80,8 +82,8 @@ async def get_client(request: Request, name: str, directory: ClientDirectory) ->
 async def change_client_roles(
     request: Request, name: str, body: ChangeClientRolesRequest, handlers: ClientHandlers
 ) -> Outcome[aggregate.Client]:
-    """Replace the roles of a client."""
-    return await handlers.change_roles(name, body.roles, invocation=request.invocation)
+    """Replace the roles of a client, and say whether its end users are believed."""
+    return await handlers.change(name, body.roles, trust_actor=body.trust_actor, invocation=request.invocation)
 
 
 @routes.delete("/{name}", ADMIN, response_model=Client, respond=client_deleted)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from api.wiring.room import Room
 from projections.kernel.migrate import Grant, Migration
 
-_TABLES = ("events", "stream_versions", "stream_events", "commits", "log_identity", "log_partitions", "log_seals")
+_TABLES = (
+    "events",
+    "stream_versions",
+    "stream_events",
+    "commits",
+    "log_identity",
+    "log_partitions",
+    "log_seals",
+    "redacted_streams",
+)
 
 LOG = Room(
     name="log",
@@ -14,10 +23,15 @@ LOG = Room(
         Migration.read("0002 views", "kernel/views.sql"),
         Migration.read("0004 links", "log/links.sql"),
         Migration.read("0014 partitions by days", "kernel/partitions.sql"),
+        Migration.read("0040 redaction", "log/redaction.sql"),
+        Migration.read("0041 verification", "audit/verification.sql"),
+        Migration.read("0042 index of the audit", "audit/index.sql"),
     ),
     grants=(
         *(Grant(f"TABLE {table}", "SELECT") for table in _TABLES),
         Grant("FUNCTION log_append", "EXECUTE"),
+        Grant("FUNCTION log_redact", "EXECUTE"),
+        Grant("FUNCTION erase_traces", "EXECUTE"),
         Grant("FUNCTION log_partitions_ahead", "EXECUTE"),
         Grant("FUNCTION day_partitions", "EXECUTE"),
         Grant("FUNCTION make_day_partition", "EXECUTE"),

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from api.wiring.core import Core
+from projections.audit.index import fill
 from tests.api.asking import UNKNOWN, add, add_room, fields_of, last, logged, new_id, patch, replace
 from tests.conftest import introduce
 
@@ -55,6 +56,7 @@ async def test_an_entry_has_actor_type_time_and_transaction(http: httpx.AsyncCli
         "type": "event.state_changed",
         "recordedAt": row[1].strftime("%Y-%m-%dT%H:%M:%S.") + f"{row[1].microsecond // 1000:03}Z",
         "actor": "admin",
+        "endUser": None,
         "transactionId": "order 66",
         "causationId": None,
         "data": stored.data,
@@ -236,3 +238,37 @@ async def test_a_long_history_has_pages(http: httpx.AsyncClient) -> None:
         path = answer.links["next"]["url"] if "next" in answer.links else None
     assert seen == [1, 2, 3, 4, 5]
     assert (await http.get(f"/api/audit/event/{key}/?after=5")).json() == []
+
+
+async def test_the_index_gives_what_the_log_gives(http: httpx.AsyncClient, inner: Core) -> None:
+    """Without it, with a part of the log in it, and with all of it."""
+    studio = {"API-KEY": await introduce(inner, "studio", "operator")}
+    for number in range(4):
+        await add_room(http, f"{number}")
+        await http.post("/api/event/", json={"Title": "a"}, headers={**studio, "X-Transaction-ID": "t1"})
+    asked: list[dict[str, Any]] = [
+        {"actor": "studio"},
+        {"actor": "studio", "order": "ASC"},
+        {"type": "room.registered", "after": 5},
+        {"transactionId": "t1", "before": 12, "pageSize": 2},
+        {"aggregate": "room", "actor": "admin"},
+        {"aggregate": "room", "actor": "studio"},
+        {"actor": "nobody"},
+    ]
+    before = [await positions(http, **one) for one in asked]
+    assert before[0] != []
+    await fill(inner.database)
+    assert [await positions(http, **one) for one in asked] == before
+    await inner.database.execute("DELETE FROM audit_index WHERE position > 8")
+    assert [await positions(http, **one) for one in asked] == before
+    await inner.database.execute("UPDATE audit_index SET actor = 'nobody' WHERE position = 3")
+    assert await positions(http, actor="nobody") == [3], "it is the index that was asked"
+
+
+async def test_pages_of_the_index_follow_each_other(http: httpx.AsyncClient, inner: Core) -> None:
+    for number in range(7):
+        await add_room(http, f"{number}")
+    wanted = await positions(http, type="room.registered")
+    await fill(inner.database)
+    seen, pages = await walk(http, "/api/audit/events/?type=room.registered&pageSize=2")
+    assert (seen, pages) == (wanted, 4)

@@ -38,7 +38,7 @@ async def test_a_client_is_added_and_its_key_shown_this_once(http: httpx.AsyncCl
         "no-store",
     )
     entry = {"keyId": key_id, "createdAt": NOON, "expiresAt": None, "lastUsedAt": None}
-    assert shown == {"name": "studio", "roles": ["viewer", "operator"], "createdAt": NOON, "keys": [entry]}
+    assert shown == {"name": "studio", "roles": ["viewer", "operator"], "createdAt": NOON, "keys": [entry], "trustActor": False}
     assert key.startswith("mlk_")
     assert len(key) >= 4 + 43  # 256 bits
     assert await status_with(http, key) == 200

@@ -65,7 +65,7 @@ async def test_a_repeat_shows_the_key_of_the_first_request(memory: Memory, clien
 async def test_the_last_admin_keeps_its_role_and_its_key(memory: Memory, clients: ClientHandlers) -> None:
     await memory.given(ADMIN, STUDIO)
     with pytest.raises(Refused):
-        await clients.change_roles("admin", ["viewer"], invocation=ME)
+        await clients.change("admin", ["viewer"], invocation=ME)
     with pytest.raises(Refused):
         await clients.revoke_key("admin", "a1", invocation=ME)
     with pytest.raises(Refused):

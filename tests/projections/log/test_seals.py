@@ -18,7 +18,7 @@ from projections.audit.chain import LogDamaged
 from projections.audit.partition_file import FileDamaged, Header, export, verify_file
 from projections.audit.seals import LogPartition, partitions, seal_full
 from projections.audit.stored_log import StoredLog
-from projections.audit.verify import Verification, verify
+from projections.audit.verify import Extent, Verification, verify
 from projections.log.statement import WriteSet
 from tests.projections.feeding import as_superuser
 from tests.projections.log.conftest import process_on, small_partitions
@@ -158,13 +158,13 @@ def test_verification_finds_an_edited_seal(log: str, edit: str, first_bad: int) 
 
 
 def test_verification_can_begin_at_the_last_seal(log: str) -> None:
-    assert verify(log, since_seal=True) == Verification(True, 16)
+    assert verify(log, extent=Extent(since_seal=True)) == Verification(True, 16)
     sealed(log)
-    assert verify(log, since_seal=True) == Verification(True, 16, since=14)
+    assert verify(log, extent=Extent(since_seal=True)) == Verification(True, 16, since=14)
     as_superuser(log, "UPDATE events SET topic = 'test.edited' WHERE position = 3")
-    assert verify(log, since_seal=True).valid
+    assert verify(log, extent=Extent(since_seal=True)).valid
     as_superuser(log, "UPDATE events SET topic = 'test.edited' WHERE position = 16")
-    assert verify(log, since_seal=True).first_bad_position == 15
+    assert verify(log, extent=Extent(since_seal=True)).first_bad_position == 15
 
 
 def test_files_hold_every_event_once_and_continue_each_other(log: str, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_files_hold_every_event_once_and_continue_each_other(log: str, tmp_path:
     assert [(one.after, one.through) for one in (first, second)] == [(0, 9), (9, 14)]
     assert second.start == first.end
     assert [one.end for one in (first, second)] == [one.seal.end for one in done if one.seal]
-    read = [verify_file(tmp_path / f"{number}.gz", seen=_ignore) for number in (0, 1)]
+    read = [verify_file(tmp_path / f"{number}.gz", seen=_ignore)[0] for number in (0, 1)]
     assert read == [first, second]
     assert stat.S_IMODE((tmp_path / "0.gz").stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.gz", "1.gz"]

@@ -25,6 +25,7 @@ CAUSE: Final = {
     "correlation_id": "ce_correlationid",
     "command_id": "ce_commandid",
     "causation_id": "ce_causationid",
+    "end_user": "ce_enduser",
 }
 Headers = Iterable[tuple[str, bytes | None]]
 """Of a record that was read. Whoever may write to the topic can have sent them."""

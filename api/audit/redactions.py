@@ -1,0 +1,165 @@
+"""Erasure of parts of events, for admins: docs/reference/api/audit.md#redact."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import ADMIN, AUDIT
+from api.kernel.request import Request
+from api.kernel.surfaces import AUDIT_LOG
+from api.kernel.wire import Between, Flag, Instant, Integer, Text, Wire
+from domain.client.aggregate import Client
+from domain.kernel.errors import Malformed, NotFound, Refused
+from domain.kernel.ids import canonical
+from domain.kernel.mapper import Catalogue
+from domain.kernel.ports import Outcome
+from domain.redaction.events import Part
+from projections.audit.redactor import KEPT_KINDS, RedactionOrder, Redactor, Selection
+
+routes = Router("", surface=AUDIT_LOG, tag="Audit")
+
+_AT_ONCE: Final = 5.0
+"""Seconds that a request carries a redaction out itself. The rest is done in the background."""
+
+Position = Annotated[Integer, Between(1)]
+_REDACTION: Final = "redaction"
+
+
+class RedactRequest(Wire):
+    """What is to be erased: of an aggregate, at positions, or caused by somebody."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"reason": "asked for by the person", "aggregate": "event", "id": "…"}]}
+    )
+
+    reason: Annotated[Text, Field(min_length=1, max_length=1000)] = Field(
+        description="Why. It stays in the log for ever, so it must name nobody."
+    )
+    aggregate: str | None = Field(None, description="The kind of the aggregate whose events lose content; together with id.")
+    id: str | None = Field(None, description="The id of the aggregate.")
+    positions: (
+        Annotated[list[Annotated[list[Position], Field(min_length=2, max_length=2)]], Field(min_length=1, max_length=1000)] | None
+    ) = Field(None, description="Ranges of positions, each with its first and last one.")
+    actor: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="The actor or end user whose events lose their cause."
+    )
+    parts: Annotated[list[Part], Field(min_length=1)] | None = Field(
+        None, description="content, cause, or both; cause by default with actor, else content."
+    )
+    dry_run: Flag = Field(False, description="Only count.")
+
+
+class RedactionStatus(Wire):
+    """A redaction, and how far it is."""
+
+    id: UUID | None = Field(description="Its id; null for a dry run.")
+    state: str = Field(description="counted, erasing, cleaning (the log is done, what was made of it is not) or done.")
+    parts: list[str] = Field(description="What is erased.")
+    events: int = Field(description="The number of events that lost a part; in a dry run, that would.")
+    streams: int = Field(description="The number of aggregates that lost content, each counted with every batch.")
+    kept: int = Field(description="Events that keep their content since their aggregate is at work: ask again when it has ended.")
+    reached: int = Field(description="The position of the log up to which it is done.")
+    through: int = Field(description="The position up to which it will be.")
+    requested_at: Instant | None = Field(description="When it was asked for.")
+    finished_at: Instant | None = Field(description="When it was done.")
+
+    @classmethod
+    def of(cls, order: RedactionOrder) -> RedactionStatus:
+        state = "done" if order.finished_at else "cleaning" if order.reached >= order.through else "erasing"
+        return cls.model_construct(
+            id=order.id,
+            state=state,
+            parts=list(order.parts),
+            events=order.events,
+            streams=order.streams,
+            kept=order.kept,
+            reached=order.reached,
+            through=order.through,
+            requested_at=order.requested_at,
+            finished_at=order.finished_at,
+        )
+
+
+async def redaction_shown(request: Request, outcome: Outcome[Any], redactor: Redactor) -> Response:
+    counted = outcome.result.get("counted")
+    if counted is not None:
+        return Response(200, _counted(counted))
+    return Response(200, RedactionStatus.of(await _found(redactor, str(outcome.result[_REDACTION]))))
+
+
+def _counted(counted: dict[str, Any]) -> RedactionStatus:
+    nothing: dict[str, Any] = {"id": None, "kept": 0, "reached": 0, "requested_at": None, "finished_at": None}
+    return RedactionStatus.model_construct(**{**nothing, "state": "counted", "through": 0, **counted})
+
+
+@routes.post("/redact", ADMIN, response_model=RedactionStatus, absent=404, if_match=False, respond=redaction_shown)
+async def redact_log(request: Request, body: RedactRequest, redactor: Redactor, catalogue: Catalogue) -> Outcome[Any]:
+    """Erase content or causes of events, here and in everything that was made of them. The proofs of the log stay valid."""
+    parts = body.parts or [Part.CAUSE if body.actor is not None else Part.CONTENT]
+    selection = _selection(body, parts, catalogue)
+    if body.dry_run:
+        events, streams = await redactor.count(selection, parts)
+        return Outcome(result={"counted": {"events": events, "streams": streams, "parts": [str(part) for part in parts]}})
+    if selection.stream is not None:
+        await redactor.check(selection.stream, parts)
+    order = await redactor.request(selection, parts, reason=body.reason, cause=request.cause)
+    begun = time.monotonic()
+    while order.finished_at is None and time.monotonic() - begun < _AT_ONCE:
+        cleaning = order.reached >= order.through
+        order = await redactor.step(order)
+        if cleaning:
+            break
+    return Outcome(result={_REDACTION: str(order.id)})
+
+
+@routes.get("/redact/{id}", AUDIT, response_model=RedactionStatus)
+async def get_redaction(request: Request, id: str, redactor: Redactor) -> Response:
+    """How far a redaction is."""
+    return Response(200, RedactionStatus.of(await _found(redactor, id)))
+
+
+async def _found(redactor: Redactor, key: str) -> RedactionOrder:
+    try:
+        order = await redactor.find(UUID(key))
+    except ValueError:
+        raise Malformed.at("id", "must be a GUID") from None
+    if order is None:
+        raise NotFound("redaction", key)
+    return order
+
+
+def _selection(body: RedactRequest, parts: Sequence[Part], catalogue: Catalogue) -> Selection:
+    by_stream = body.aggregate is not None or body.id is not None
+    if by_stream + (body.positions is not None) + (body.actor is not None) != 1:
+        raise Malformed.at("aggregate", "give one of aggregate with id, positions, and actor")
+    if body.actor is not None:
+        return Selection(actor=body.actor)
+    if body.positions is not None:
+        if any(first > last for first, last in body.positions):
+            raise Malformed.at("positions", "a range ends before it begins")
+        return Selection(positions=_without_overlaps([(first, last) for first, last in body.positions]))
+    if body.aggregate is None or body.id is None:
+        raise Malformed.at("id", "give aggregate and id together")
+    if body.aggregate not in catalogue.aggregates:
+        raise Malformed.at("aggregate", f"must be one of {', '.join(catalogue.aggregates)}")
+    if body.aggregate in KEPT_KINDS and Part.CONTENT in parts:
+        raise Refused(f"the content of a {body.aggregate.replace('_', ' ')} is needed, and cannot be erased; delete it")
+    key = body.id if body.aggregate == Client.KIND else canonical(body.id)
+    return Selection(stream=f"{body.aggregate}:{key}")
+
+
+def _without_overlaps(given: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(given):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return joined

@@ -1,0 +1,52 @@
+"""A redaction of the log: which events lost what, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Self
+from uuid import UUID
+
+from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.event import DomainEvent
+from domain.redaction import events
+from domain.redaction.events import LogRedacted, Part
+
+
+class Redaction(AggregateRoot):
+    """One append that erased something. It never changes."""
+
+    KIND: ClassVar[str] = "log"
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+
+    reason: str
+    parts: tuple[Part, ...]
+    positions: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def record(cls, key: UUID, *, reason: str, parts: Sequence[Part], positions: Iterable[int], at: datetime) -> Self:
+        return cls._begin(LogRedacted, key, at, reason=reason, parts=tuple(parts), positions=tuple(ranges(positions)))
+
+    def _when_redacted(self, event: LogRedacted) -> None:
+        self.reason, self.parts, self.positions = event.reason, event.parts, event.positions
+
+    def _kept(self) -> dict[str, Any]:
+        return {"reason": self.reason, "parts": list(self.parts), "positions": [list(one) for one in self.positions]}
+
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
+        self.reason, self.parts = details["reason"], tuple(map(Part, details["parts"]))
+        self.positions = tuple((first, last) for first, last in details["positions"])
+
+
+LogRedacted.AGGREGATE = Redaction
+
+
+def ranges(positions: Iterable[int]) -> list[tuple[int, int]]:
+    """Positions as ranges without gaps, each with its first and last one."""
+    found: list[tuple[int, int]] = []
+    for position in sorted(set(positions)):
+        if found and found[-1][1] == position - 1:
+            found[-1] = (found[-1][0], position)
+        else:
+            found.append((position, position))
+    return found

@@ -1,0 +1,27 @@
+"""Fills the index of the audit: which positions of the log each kind, type, actor, end user and transaction has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from projections.kernel.database import Database
+
+_PART: Final = 10_000
+# An erasure of causes changes the index in its append. It waits for a part that is being inserted, and a part for it.
+_LOCK: Final = "LOCK TABLE audit_index IN SHARE ROW EXCLUSIVE MODE"
+_FILL: Final = f"""
+WITH reached AS MATERIALIZED (SELECT coalesce(max(position), 0) AS position FROM audit_index)
+INSERT INTO audit_index
+SELECT e.position, split_part(e.originator_id, ':', 1), e.topic, e.metadata->>'actor', e.metadata->>'end_user',
+    e.metadata->>'correlation_id'
+FROM events e, reached r WHERE e.position > r.position AND e.position <= r.position + {_PART}
+ORDER BY e.position
+"""
+
+
+async def fill(database: Database) -> bool:
+    """Add the next part of the log. Whether there may be more."""
+    async with database.connection() as connection, connection.transaction():
+        await connection.execute(_LOCK)
+        added = (await connection.execute(_FILL.encode())).rowcount
+    return added == _PART

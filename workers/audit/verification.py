@@ -1,0 +1,93 @@
+"""Verifies the log in the background: what was added since the last time, and a part of what is older.
+
+It runs in every process that has workers or the API; an advisory lock, which ends with its connection, lets one at a time do it.
+Each part has a connection and snapshots of its own, so no snapshot is long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import ClassVar, Final
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from projections.audit.chain import Link
+from projections.audit.verify import Extent, Verification, verify
+from projections.kernel.background_task import BackgroundTask
+from projections.kernel.database import Database
+
+_LOCK: Final = 0x6D6C20766572  # "ml ver"
+_PART: Final = 20_000
+_STORED: Final = """
+SELECT cursor, position, number, chain_hash, extract(epoch FROM clock_timestamp() - verified_at)::float8, bad_position
+FROM log_verification
+"""
+_GOOD: Final = """
+INSERT INTO log_verification (cursor, position, number, chain_hash) VALUES (%s, %s, %s, %s) ON CONFLICT (cursor) DO UPDATE
+SET position = excluded.position, number = excluded.number, chain_hash = excluded.chain_hash, verified_at = clock_timestamp(),
+    bad_position = NULL, reason = NULL
+"""
+_BAD: Final = """
+INSERT INTO log_verification (cursor, bad_position, reason) VALUES (%s, %s, %s) ON CONFLICT (cursor) DO UPDATE
+SET verified_at = clock_timestamp(), bad_position = excluded.bad_position, reason = excluded.reason
+"""
+_log = logging.getLogger(__name__)
+
+
+class LogVerification(BackgroundTask):
+    """Once a minute: the new events, `part` at a time, and `part` of the older ones. Every process shows how far that is."""
+
+    WHAT: ClassVar[str] = "verification of the log"
+
+    def __init__(self, database: Database, registry: CollectorRegistry, *, part: int = _PART, pause: float = 60.0) -> None:
+        self._database = database
+        self._part = part
+        self._pause = pause
+        self._position = Gauge("medialedger_log_verified_position", "The end of what was verified of the log", registry=registry)
+        self._age = Gauge("medialedger_log_verified_age_seconds", "Seconds since the log was verified", registry=registry)
+        self._bad = Gauge("medialedger_log_bad_position", "First position of the log that does not fit; 0: none", registry=registry)
+
+    async def look(self) -> None:
+        """Verify what is due, if nobody else does, and show how far that is."""
+        connection = await self._database.connect("verification")
+        try:
+            found = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
+            if found and found[0]:
+                while await self._next("tail"):
+                    pass
+                await self._next("scrub")
+        finally:
+            await connection.close()
+        await self._show()
+
+    async def _next(self, cursor: str) -> bool:
+        """Verify one more part. Whether there is another one."""
+        stored = {name: link for name, *link, _, _ in await self._database.rows(_STORED)}
+        position, number, chain_hash = stored.get(cursor, (0, 0, None))
+        after = None if chain_hash is None else Link(position, number, chain_hash)
+        found = await asyncio.to_thread(partial(verify, self._database.conninfo, extent=Extent(after=after, most=self._part)))
+        await self._keep(cursor, found)
+        return found.next is not None
+
+    async def _keep(self, cursor: str, found: Verification) -> None:
+        if not found.valid:
+            _log.error("the log does not fit at position %s: %s", found.first_bad_position, found.reason)
+            await self._database.execute(_BAD, (cursor, found.first_bad_position, found.reason))
+        elif cursor == "scrub" and found.next is None:  # from the beginning again
+            await self._database.execute(_GOOD, (cursor, 0, 0, None))
+        else:
+            end = found.end or Link(0, 0, b"")
+            await self._database.execute(_GOOD, (cursor, end.position, end.number, end.chain_hash if end.position else None))
+
+    async def _show(self) -> None:
+        rows = {name: (position, age, bad) for name, position, _, _, age, bad in await self._database.rows(_STORED)}
+        position, age, _ = rows.get("tail", (0, 0.0, None))
+        self._position.set(position)
+        self._age.set(age)
+        self._bad.set(min((bad for _, _, bad in rows.values() if bad is not None), default=0))
+
+    async def _turn(self) -> None:
+        await self.look()
+        await asyncio.sleep(self._pause)
