@@ -50,6 +50,13 @@ class StoredLog:
     def rows(self, question: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(question.encode(), parameters, binary=True).fetchall()
 
+    def write(self, statement: str, *parameters: Any) -> None:
+        self._connection.execute(statement.encode(), parameters)
+
+    def transaction(self, *, one_moment: bool = False) -> AbstractContextManager[object]:
+        """`one_moment`: all that is read in it is of the same moment."""
+        return _transaction(self._connection, one_moment)
+
     def start(self) -> Link:
         """The place before the first commit. Raises `LogDamaged` for a log without an identity."""
         found = self.row("SELECT log_id FROM log_identity")
@@ -81,6 +88,14 @@ class StoredLog:
 def _connected(conninfo: str, purpose: str) -> Iterator[StoredLog]:
     with psycopg.connect(conninfo, application_name=f"medialedger {purpose}", autocommit=True) as connection:
         yield StoredLog(connection)
+
+
+@contextmanager
+def _transaction(connection: Connection[TupleRow], one_moment: bool) -> Iterator[None]:
+    with connection.transaction():
+        if one_moment:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
 
 
 def whole(commit: Commit, events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

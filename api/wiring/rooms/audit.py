@@ -13,6 +13,7 @@ from projections.audit.queries import AuditQueries
 from projections.audit.user_audit_log import UserAuditLog
 from projections.audit.verify import verify
 from projections.kernel.database import Database
+from projections.kernel.migrate import Grant, Migration
 from projections.log.streams import Streams
 
 if TYPE_CHECKING:
@@ -36,4 +37,14 @@ def _services(services: Services) -> Providers:
     }
 
 
-AUDIT = Room(name="audit", routes=_routes, services=_services)
+AUDIT = Room(
+    name="audit",
+    migrations=(Migration.read("0021 checkpoints", "audit/checkpoints.sql"),),
+    grants=(
+        Grant("TABLE checkpoints", "SELECT, INSERT"),
+        Grant("TABLE checkpoint_anchors", "SELECT, INSERT"),
+        Grant("TABLE checkpoint_keys", "SELECT, INSERT"),
+    ),
+    routes=_routes,
+    services=_services,
+)
