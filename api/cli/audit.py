@@ -71,7 +71,7 @@ async def _verify(args: Namespace, settings: Settings) -> int:
 
 async def _verify_file(args: Namespace) -> int:
     try:
-        header = await asyncio.to_thread(partial(verify_file, args.file, seen=show_event_count))
+        header, elsewhere = await asyncio.to_thread(partial(verify_file, args.file, seen=show_event_count))
     except OSError as error:
         raise StartError(f"{args.file} cannot be read: {error.strerror}") from None
     except FileDamaged as damage:
@@ -87,4 +87,8 @@ async def _verify_file(args: Namespace) -> int:
         f"{args.file} is whole: events {header.after + 1} to {header.through} of log {header.log_id}, epoch {header.epoch}\n"
         f"chain hash {header.chain_hash.hex()}"
     )
+    if elsewhere:
+        print(
+            f"of its events some are erased, as {len(elsewhere)} later events of the log have to say, from position {elsewhere[0]} on"
+        )
     return 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
-from projections.log.hash_chain import chain_hash, commit_leaf, leaf, root
+from projections.log.hash_chain import chain_hash, commit_leaf, leaf, redacted_leaf, root
 
 
 class LogDamaged(Exception):
@@ -66,9 +67,19 @@ class Chain:
 
 
 def leaf_of(columns: Sequence[Any]) -> bytes:
-    """The leaf of an event, of its columns from the stream to the salt."""
-    stream, version, topic, event_id, metadata, state, salt = columns
-    return leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
+    """The leaf of an event, of its columns from the stream to the hashes of its erased parts."""
+    stream, version, topic, event_id, metadata, state, stored_salt, metadata_hash, state_hash, *_ = columns
+    salt = stored_salt or b""  # of an edited row it may be missing
+    if metadata_hash is None and state_hash is None:
+        return leaf(stream=stream, version=version, topic=topic, event_id=event_id, metadata=metadata, state=state, salt=salt)
+    return redacted_leaf(
+        stream=stream,
+        version=version,
+        topic=topic,
+        event_id=event_id,
+        hidden_metadata=metadata_hash or sha256(salt + metadata.encode()).digest(),
+        hidden_state=state_hash or sha256(salt + state).digest(),
+    )
 
 
 def _range(commit: Commit) -> str:

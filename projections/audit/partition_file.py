@@ -13,7 +13,7 @@ import struct
 import tempfile
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -23,7 +23,8 @@ from uuid import UUID
 
 from pydantic_core import from_json, to_json
 
-from projections.audit.chain import Chain, Commit, Link, LogDamaged, leaf_of
+from projections.audit.chain import Chain, Commit, Link, LogDamaged
+from projections.audit.redactions import Redactions
 from projections.audit.seals import LogPartition, Seal
 from projections.audit.stored_log import Progress, StoredLog, whole
 from projections.consumers.timeline import EPOCH
@@ -38,6 +39,8 @@ _MOST_EVENTS: Final = 1_000_000
 """Of one commit. Their hashes are kept until its end; one append has far fewer."""
 _NUMBERS: Final = ("epoch", "first_position", "last_position", "after", "after_commit", "through", "last_commit")
 _EVENT: Final = ("stream", "version", "topic", "event_id", "metadata", "state", "salt")
+_ERASED: Final = ("metadata_hash", "state_hash", "metadata_redaction", "state_redaction")
+"""Of redacted events only."""
 
 
 class FileDamaged(Exception):
@@ -123,15 +126,16 @@ def export(stored: StoredLog, partition: LogPartition, *, before: Seal | None, p
 
 
 def _write_commits(stored: StoredLog, header: Header, file: gzip.GzipFile, *, seen: Progress) -> None:
-    chain = Chain(header.start)
+    chain, redactions = Chain(header.start), Redactions()
     for commit, events in stored.commits(after=header.after, through=header.through, seen=seen):
         chain.expect(commit)
         file.write(_commit_line(commit))
         leaves = []
-        for _, *columns, _, _ in whole(commit, events):
-            leaves.append(leaf_of(columns))
-            file.write(_event_line(*columns))
+        for position, *columns, time, _ in whole(commit, events):
+            leaves.append(redactions.leaf(position, columns, recorded_micros=time))
+            file.write(_event_line(columns))
         chain.add(commit, leaves)
+    redactions.finish(stored.event)
     _expect_end(chain, header)
 
 
@@ -152,25 +156,21 @@ def _commit_line(commit: Commit) -> bytes:
     return to_json(shown) + b"\n"
 
 
-def _event_line(stream: str, version: int, topic: str, event_id: UUID, metadata: str, state: bytes, salt: bytes) -> bytes:
+def _event_line(columns: Sequence[Any]) -> bytes:
+    event = dict(zip(_EVENT, columns, strict=False))
+    state = event.pop("state")
     try:
-        shown = {"state": state.decode()}
+        event["state"] = state.decode()
     except UnicodeDecodeError:
-        shown = {"state_base64": b64encode(state).decode()}
-    event = {
-        "stream": stream,
-        "version": version,
-        "topic": topic,
-        "event_id": event_id,
-        "metadata": metadata,
-        **shown,
-        "salt": salt.hex(),
-    }
-    return to_json(event) + b"\n"
+        event["state_base64"] = b64encode(state).decode()
+    erased = {name: value for name, value in zip(_ERASED, columns[len(_EVENT) :], strict=True) if value is not None}
+    shown = {name: value.hex() if isinstance(value, bytes) else value for name, value in {**event, **erased}.items()}
+    return to_json(shown) + b"\n"
 
 
-def verify_file(path: Path, *, seen: Progress) -> Header:
-    """Compute the hashes of a file again. Needs no database. Raises `FileDamaged` and `LogDamaged`, and OSError.
+def verify_file(path: Path, *, seen: Progress) -> tuple[Header, Sequence[int]]:
+    """Compute the hashes of a file again. Needs no database. Raises `FileDamaged` and `LogDamaged`, and OSError. The positions are
+    those of redactions of its events that come after the file: the log itself has to show them.
 
     The file is then what its header says. Whether the header is that of the log's seal, only who has kept the seal's chain hash
     elsewhere can tell."""
@@ -179,17 +179,19 @@ def verify_file(path: Path, *, seen: Progress) -> Header:
         header = Header.read(next(lines, (1, b""))[1])
         if header.after == 0 and header.start != Link(0, 0, genesis(header.log_id)):
             raise LogDamaged(1, "the log does not begin with its identity")
-        chain = Chain(header.start)
+        chain, redactions = Chain(header.start), Redactions()
         for number, line in lines:
             commit = _read_commit(line, number)
             chain.expect(commit)
             if commit.last > header.through:
                 raise LogDamaged(commit.first, "a commit goes on beyond the end of the file's header")
-            chain.add(commit, _read_leaves(commit, lines))
+            chain.add(commit, _read_leaves(commit, lines, redactions))
             if commit.number % _TOLD == 0:
                 seen(commit.last)
         _expect_end(chain, header)
-    return header
+    if redactions.awaited and redactions.awaited[0] <= header.through:
+        raise LogDamaged(redactions.awaited[0], f"the event {redactions.awaited[0]} is no redaction, but others name it as theirs")
+    return header, redactions.awaited
 
 
 def _read_commit(line: bytes, at: int) -> Commit:
@@ -205,7 +207,7 @@ def _read_commit(line: bytes, at: int) -> Commit:
         return Commit(last, number, first, recorded_micros, root, chain_hash)
 
 
-def _read_leaves(commit: Commit, lines: Iterator[tuple[int, bytes]]) -> list[bytes]:
+def _read_leaves(commit: Commit, lines: Iterator[tuple[int, bytes]], redactions: Redactions) -> list[bytes]:
     leaves = []
     for position in range(commit.first, commit.last + 1):
         number, line = next(lines, (0, b""))
@@ -214,8 +216,15 @@ def _read_leaves(commit: Commit, lines: Iterator[tuple[int, bytes]]) -> list[byt
         given = _object(line, number)
         with _readable(number):
             state = given["state"].encode() if "state" in given else b64decode(given["state_base64"], validate=True)
-            read = {**given, "event_id": UUID(given["event_id"]), "state": state, "salt": bytes.fromhex(given["salt"])}
-            leaves.append(leaf_of([read[name] for name in _EVENT]))
+            salt, hashes = given["salt"], [None if given.get(name) is None else bytes.fromhex(given[name]) for name in _ERASED[:2]]
+            read = {
+                **given,
+                "event_id": UUID(given["event_id"]),
+                "state": state,
+                "salt": None if salt is None else bytes.fromhex(salt),
+            }
+            columns = [*(read[name] for name in _EVENT), *hashes, *(given.get(name) for name in _ERASED[2:])]
+            leaves.append(redactions.leaf(position, columns, recorded_micros=commit.recorded_micros))
     return leaves
 
 

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.kernel.errors import Unavailable
-from projections.audit.chain import Chain, Link, LogDamaged, leaf_of
+from projections.audit.chain import Chain, Link, LogDamaged
+from projections.audit.redactions import Redactions
 from projections.audit.stored_log import Progress, StoredLog, whole
 
 SEALS: Final = "SELECT last_position, through, last_commit, chain_hash, sealed_at FROM log_seals ORDER BY last_position"
@@ -98,11 +99,14 @@ def seal_full(stored: StoredLog, *, seen: Progress) -> Iterator[LogPartition]:
 
 def _verified(stored: StoredLog, partition: LogPartition, *, after: Link, seen: Progress) -> Link:
     """The end of the partition's commits, whose hashes are computed again."""
-    chain = Chain(after)
+    chain, redactions = Chain(after), Redactions()
     if found := stored.rows(_END, partition.last):
         for commit, events in stored.commits(after=after.position, through=found[0][0], seen=seen):
             chain.expect(commit)
-            chain.add(commit, [leaf_of(columns) for _, *columns, _, _ in whole(commit, events)])
+            chain.add(
+                commit, [redactions.leaf(at, columns, recorded_micros=time) for at, *columns, time, _ in whole(commit, events)]
+            )
+        redactions.finish(stored.event)
     if chain.end.position < partition.last:
         missing = chain.end.position + 1
         raise LogDamaged(missing, f"there is no commit with the event at position {missing}")

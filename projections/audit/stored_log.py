@@ -27,8 +27,8 @@ SELECT last_position, number, first_position, {_MICROS}, root, chain_hash FROM c
 WHERE last_position > %s AND last_position <= %s ORDER BY last_position LIMIT {_PAGE}
 """
 _EVENTS: Final = f"""
-SELECT e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.metadata::text, e.state, e.salt, {_MICROS},
-    v.position IS NOT DISTINCT FROM e.position
+SELECT e.position, e.originator_id, e.originator_version, e.topic, e.event_id, e.metadata::text, e.state, e.salt,
+    e.metadata_hash, e.state_hash, e.metadata_redaction, e.state_redaction, {_MICROS}, v.position IS NOT DISTINCT FROM e.position
 FROM events e LEFT JOIN stream_versions v ON v.stream = stream_key(e.originator_id) AND v.version = e.originator_version
 WHERE e.position > %s AND e.position <= %s ORDER BY e.position LIMIT {_PAGE}
 """
@@ -66,8 +66,8 @@ class StoredLog:
 
     def commits(self, *, after: int, through: int, seen: Progress) -> Iterator[tuple[Commit, Iterator[tuple[Any, ...]]]]:
         """The commits that end after `after` and not after `through`, each with its events, to be taken before the next one. Of an
-        event: position, the columns of a leaf, the time in microseconds, and whether `stream_versions` has it. `seen` is told where
-        it is."""
+        event: position, the columns of a leaf and of its redactions, the time in microseconds, and whether `stream_versions` has it.
+        `seen` is told where it is."""
         events = self._sliced(_EVENTS, after=after, through=through)
         told = after
         for row in self._sliced(_COMMITS, after=after, through=through):
@@ -76,6 +76,11 @@ class StoredLog:
             if commit.last - told >= _PAGE or commit.last >= through:
                 told = commit.last
                 seen(told)
+
+    def event(self, position: int) -> tuple[str, bytes] | None:
+        """Topic and content of an event; None without one."""
+        found = self.row("SELECT topic, state FROM events WHERE position = %s", position)
+        return None if found is None else (found[0], found[1])
 
     def _sliced(self, question: str, *, after: int, through: int) -> Iterator[tuple[Any, ...]]:
         """The first column of a row is its place."""

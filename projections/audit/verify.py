@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from projections.audit.chain import Chain, Commit, LogDamaged, leaf_of
+from projections.audit.chain import Chain, Commit, LogDamaged
+from projections.audit.redactions import Redactions
 from projections.audit.seals import SEALS, Seal
 from projections.audit.stored_log import StoredLog, whole
 from projections.log.reader import HEAD
@@ -45,12 +46,14 @@ class _Verifying:
         self._progress = progress
         self._since_seal = since_seal
         self._since = self._checked = 0
+        self._redactions = Redactions()
 
     def result(self) -> Verification:
         try:
             self._verify()
         except LogDamaged as damage:
-            return Verification(False, self._checked, damage.position, damage.reason, self._since)
+            good = max(min(self._checked, damage.position - 1), self._since)
+            return Verification(False, good, damage.position, damage.reason, self._since)
         return Verification(True, self._checked, since=self._since)
 
     def _verify(self) -> None:
@@ -77,13 +80,14 @@ class _Verifying:
             if seal is not None and seal.end != chain.end:
                 raise LogDamaged(commit.first, f"the commits up to {commit.last} are not those of the seal of their partition")
             self._checked = commit.last
+        self._redactions.finish(self._stored.event)
         for sealed in seals:
             raise LogDamaged(min(sealed, head + 1), f"a partition is sealed up to {sealed}, where no commit ends")
 
     def _check(self, chain: Chain, commit: Commit, events: Iterable[tuple[Any, ...]]) -> None:
         leaves, unlisted = [], None
         for position, *columns, _, listed in whole(commit, events):
-            leaves.append(leaf_of(columns))
+            leaves.append(self._redactions.leaf(position, columns, recorded_micros=commit.recorded_micros))
             if not listed and unlisted is None:
                 unlisted = position
         chain.add(commit, leaves)

@@ -5,7 +5,7 @@ schema.sql computes `chain_hash`, since position and time are known only there; 
 
 The salt is random and known only together with its event. State and metadata have a salt of their own each, derived from it.
 Without its salt, nobody can find out from the leaf what a part was, not even by trying: so either can be erased with its salt, and
-the proofs of the log stay valid.
+the proofs of the log stay valid. docs/explanation/the-log.md says what is stored of an event then.
 """
 
 from __future__ import annotations
@@ -40,6 +40,13 @@ def leaf(*, stream: str, version: int, topic: str, event_id: UUID, metadata: str
             )
         )
     ).digest()
+
+
+def redacted_leaf(*, stream: str, version: int, topic: str, event_id: UUID, hidden_metadata: bytes, hidden_state: bytes) -> bytes:
+    """The leaf of an event of which one part or both are known by their hidden hash only."""
+    name, kind = stream.encode(), topic.encode()
+    envelope = b"".join((_INT.pack(len(name)), name, _VERSION.pack(version), _INT.pack(len(kind)), kind, event_id.bytes))
+    return sha256(b"\0" + envelope + hidden_metadata + hidden_state).digest()
 
 
 def hidden(content: bytes, *, salt: bytes, part: bytes) -> bytes:

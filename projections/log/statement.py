@@ -62,6 +62,8 @@ class WriteSet:
     sealed: list[EncryptedSecret] = field(default_factory=list)
     erased: list[UUID] = field(default_factory=list)
     idempotency: IdempotencyRecord | None = None
+    redacts: bool = False
+    """Whether its events `log.redacted` erase what they name."""
     timeline: int | None = None
     """Of the primary that it was decided on; None where nothing was read before."""
 
@@ -74,7 +76,7 @@ class WriteSet:
 
 Part = tuple[str, list[Any]]
 
-_APPENDED = "appended AS MATERIALIZED (SELECT * FROM log_append(%s::appended_event[], %s::bytea))"
+_APPENDED = "appended AS MATERIALIZED (SELECT * FROM {function}(%s::appended_event[], %s::bytea))"
 _RELEASED = (
     "released AS (DELETE FROM unique_claims USING appended, unnest(%s::text[], %s::text[], %s::text[]) AS r(scope, value, owner) "
     "WHERE unique_claims.scope = r.scope AND unique_claims.value = r.value AND unique_claims.owner = r.owner RETURNING 1)"
@@ -115,7 +117,8 @@ _KEYS_USED = (
 
 def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
     """The SQL and its parameters. The text depends only on which parts there are, so few statements are prepared."""
-    parts = [_appended([event for append in appends for event in append.events])]
+    redacts = any(append.redacts for append in appends)
+    parts = [_appended([event for append in appends for event in append.events], redacts=redacts)]
     if releases := [claim for append in appends for claim in append.releases]:
         parts.append((_RELEASED, _claims(releases)))
     if claims := [claim for append in appends for claim in append.claims]:
@@ -127,8 +130,11 @@ def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
     return text, [parameter for _, parameters in parts for parameter in parameters]
 
 
-def _appended(events: Sequence[EventRow]) -> Part:
-    return _APPENDED, [records([event.record for event in events]), root([event.leaf for event in events])]
+def _appended(events: Sequence[EventRow], *, redacts: bool) -> Part:
+    return _APPENDED.format(function="log_redact" if redacts else "log_append"), [
+        records([event.record for event in events]),
+        root([event.leaf for event in events]),
+    ]
 
 
 def _claims(claims: Sequence[Claim]) -> list[Any]:

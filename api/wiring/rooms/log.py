@@ -14,10 +14,12 @@ LOG = Room(
         Migration.read("0002 views", "kernel/views.sql"),
         Migration.read("0004 links", "log/links.sql"),
         Migration.read("0014 partitions by days", "kernel/partitions.sql"),
+        Migration.read("0040 redaction", "log/redaction.sql"),
     ),
     grants=(
         *(Grant(f"TABLE {table}", "SELECT") for table in _TABLES),
         Grant("FUNCTION log_append", "EXECUTE"),
+        Grant("FUNCTION log_redact", "EXECUTE"),
         Grant("FUNCTION log_partitions_ahead", "EXECUTE"),
         Grant("FUNCTION day_partitions", "EXECUTE"),
         Grant("FUNCTION make_day_partition", "EXECUTE"),

@@ -173,7 +173,7 @@ def test_files_hold_every_event_once_and_continue_each_other(log: str, tmp_path:
     assert [(one.after, one.through) for one in (first, second)] == [(0, 9), (9, 14)]
     assert second.start == first.end
     assert [one.end for one in (first, second)] == [one.seal.end for one in done if one.seal]
-    read = [verify_file(tmp_path / f"{number}.gz", seen=_ignore) for number in (0, 1)]
+    read = [verify_file(tmp_path / f"{number}.gz", seen=_ignore)[0] for number in (0, 1)]
     assert read == [first, second]
     assert stat.S_IMODE((tmp_path / "0.gz").stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.gz", "1.gz"]
