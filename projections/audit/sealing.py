@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
 
-from projections.audit.chain import Chain, Link, LogDamaged, leaf_of
+from projections.audit.chain import Chain, Link, LogDamaged
 from projections.audit.checkpoint import Checkpoint, NoCheckpoint, origin
 from projections.audit.checkpoint_keys import CheckpointKeys
+from projections.audit.redactions import Redactions
 from projections.audit.signed_note import NoteInvalid, sign
 from projections.audit.stored_log import StoredLog, whole
 from projections.audit.stream_heads import StreamHeads
@@ -152,17 +153,18 @@ class _Sealing:
         return edge
 
     def _add(self, start: Link, through: int, edge: Edge) -> Link:
-        chain = Chain(start)
+        chain, redactions = Chain(start), Redactions()
         for commit, events in self._stored.commits(after=start.position, through=through, seen=lambda _: None):
             chain.expect(commit)
             leaves = []
-            for position, *columns, _, _ in whole(commit, events):
+            for position, *columns, time, _ in whole(commit, events):
                 stream, version, *_ = columns
-                leaves.append(leaf_of(columns))
+                leaves.append(redactions.leaf(position, columns, recorded_micros=time))
                 self._heads.add(stream, version, leaves[-1], position=position)
             chain.add(commit, leaves)
             count = commit.last - commit.first + 1
             edge.add([commit_leaf(first=commit.first, count=count, recorded_micros=commit.recorded_micros, root=commit.root)])
+        redactions.finish(self._stored.event)
         return chain.end
 
     def _store(self, sealed: Sealed, edge: Edge) -> None:

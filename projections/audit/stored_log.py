@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from projections.audit.chain import Commit, Link, LogDamaged
@@ -53,6 +53,13 @@ class StoredLog:
     def write(self, statement: str, *parameters: Any) -> None:
         self._connection.execute(statement.encode(), parameters)
 
+    def copied(self, query: sql.Composable) -> Iterator[bytes]:
+        """The rows of a query with one column of text without control characters, a line each."""
+        statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01')").format(query)
+        with self._connection.cursor().copy(statement) as copy:
+            for data in copy:
+                yield bytes(data)
+
     def transaction(self, *, one_moment: bool = False) -> AbstractContextManager[object]:
         """`one_moment`: all that is read in it is of the same moment."""
         return _transaction(self._connection, one_moment)
@@ -81,6 +88,20 @@ class StoredLog:
         """Topic and content of an event; None without one."""
         found = self.row("SELECT topic, state FROM events WHERE position = %s", position)
         return None if found is None else (found[0], found[1])
+
+    def last_commit(self, condition: LiteralString, value: object) -> int:
+        """The end of the last commit of which `condition` holds, which holds up to some commit and not after it; 0 without one."""
+        question = sql.SQL("SELECT last_position, ({}) FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1")
+        [(end,)] = self.rows("SELECT coalesce(max(last_position), 0) FROM commits")
+        found, low = 0, 1
+        while low <= end:
+            middle = (low + end) // 2
+            last, holds = self._connection.execute(question.format(sql.SQL(condition)), (value, middle)).fetchall()[0]
+            if holds:
+                found, low = last, last + 1
+            else:
+                end = middle - 1
+        return found
 
     def _sliced(self, question: str, *, after: int, through: int) -> Iterator[tuple[Any, ...]]:
         """The first column of a row is its place."""

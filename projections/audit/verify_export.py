@@ -20,6 +20,8 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, NoReturn, Op
 
 FORMAT = "medialedger log export 1"
 REDACTED = "log.redacted"
+REDACTED_STATE = '{"timestamp":"*","redacted":true}'
+REDACTED_METADATA = '{"actor":"redacted","correlation_id":"redacted","command_id":"00000000-0000-0000-0000-000000000000"}'
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -61,10 +63,6 @@ def state_of(event: Dict[str, Any]) -> Optional[bytes]:
     if event.get("state_base64") is not None:
         return b64decode(event["state_base64"], validate=True)
     return event["state"].encode() if event.get("state") is not None else None
-
-
-def erased(event: Dict[str, Any]) -> bool:
-    return event.get("state_hash") is not None or event.get("metadata_hash") is not None
 
 
 def node(left: bytes, right: bytes) -> bytes:
@@ -407,26 +405,39 @@ class Redactions:
     """What was erased, and which events say so."""
 
     def __init__(self) -> None:
-        self._erased: List[int] = []
-        self._named: List[Tuple[int, int]] = []
+        self._erased: Dict[str, List[int]] = {"content": [], "cause": []}
+        self._named: Dict[str, List[Tuple[int, int]]] = {"content": [], "cause": []}
 
     def see(self, event: Dict[str, Any]) -> None:
-        if erased(event):
-            self._erased.append(event["position"])
-        if event["topic"] == REDACTED:
-            named = json.loads(state_of(event) or b"{}").get("positions", ())
-            self._named += [(first, last) for first, last in named if first <= last < event["position"]]
+        position = event["position"]
+        if event.get("state_hash") is not None:
+            self._erased["content"].append(position)
+            if state_of(event) != REDACTED_STATE.replace("*", event["recorded_at"]).encode():
+                raise DoesNotFit(position, f"content of the event {position} stands where it was erased")
+        if event.get("metadata_hash") is not None:
+            self._erased["cause"].append(position)
+            if event["metadata"] != REDACTED_METADATA:
+                raise DoesNotFit(position, f"the cause of the event {position} stands where it was erased")
+        if event["topic"] == REDACTED and event.get("state_hash") is None:
+            said = json.loads(state_of(event) or b"")
+            for part in said["parts"]:
+                self._named[part] += [(first, last) for first, last in said["positions"] if last < position]
 
     def check(self) -> int:
-        """How many events lack a part."""
-        ranges = sorted(self._named)
-        reach, at = 0, 0
-        for position in sorted(self._erased):
+        """How many parts are gone, and every one of them is named."""
+        unnamed = [found for part in self._erased for found in self._unnamed(part)]
+        if unnamed:
+            at, part = min(unnamed)
+            raise DoesNotFit(at, f"the {part} of the event {at} is gone, and no redaction is recorded for it")
+        return sum(map(len, self._erased.values()))
+
+    def _unnamed(self, part: str) -> Iterator[Tuple[int, str]]:
+        ranges, reach, at = sorted(self._named[part]), 0, 0
+        for position in sorted(self._erased[part]):
             while at < len(ranges) and ranges[at][0] <= position:
                 reach, at = max(reach, ranges[at][1]), at + 1
             if position > reach:
-                raise DoesNotFit(position, f"content of the event {position} is gone, and no redaction is recorded for it")
-        return len(self._erased)
+                yield position, part
 
 
 class Anchors:
@@ -646,7 +657,7 @@ def verify_log(args: argparse.Namespace) -> None:
     events = f"{replay.position - replay.begun} events, positions {replay.begun + 1} to {replay.position}"
     print(f"fits: {events} of the log {opened.log_id}, each in its place; chain hash {replay.chain.hex()}")
     if replay.redactions_found:
-        print(f"{replay.redactions_found} of them lack content that recorded redactions name")
+        print(f"{replay.redactions_found} parts of them were erased, as events of the log say")
     if replay.signed is None:
         print("WARNING: no checkpoint is in it, so nobody has signed for any of this.")
     else:
