@@ -242,6 +242,19 @@ class BucketAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointPlaces:
+    """How often the log is sealed, and where its checkpoints are kept beside the database."""
+
+    seconds: float = 60.0
+    file: Path | None = None
+    bucket: BucketAddress | None = None
+    bucket_days: int = 3650
+    """How long its objects are locked."""
+    time_stamps: str | None = field(default=None, repr=False)
+    """Address of an RFC 3161 server."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoredObject:
     """An object of a bucket. `etag` is its version, as the store writes it; `sha256` is empty where it is not known."""
 

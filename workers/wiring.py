@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -25,7 +25,7 @@ from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
-from workers.ports import BucketAddress, DownloadLimits, Outbound
+from workers.ports import BucketAddress, CheckpointPlaces, DownloadLimits, Outbound
 from workers.target_ports import OpenDestination, Targets
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class WorkerContext:
     """Below which files may be published to this machine; None: nowhere."""
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
+    checkpoints: CheckpointPlaces = field(default_factory=CheckpointPlaces)
     step_server: ForkServer | None = None
     """Starts the processes of steps; None: one of this process's own."""
 

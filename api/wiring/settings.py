@@ -24,7 +24,7 @@ from projections.kernel.sizes import GIB, MIB
 from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
-from workers.ports import BucketAddress, DownloadLimits
+from workers.ports import BucketAddress, CheckpointPlaces, DownloadLimits
 
 PREFIX = "MEDIALEDGER_"
 _HOME = "./.medialedger"
@@ -225,6 +225,21 @@ class Settings(BaseSettings):
         30, description="how long the last state of ended sessions is kept; their history stays in the log"
     )
     log_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(365, description="how long entries of the log store are kept")
+    seal_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
+        60, description="after so many seconds the log is sealed by a signed checkpoint, or after 10,000 events"
+    )
+    seal_file: Annotated[Path | None, stripped(parsers.path)] = Field(
+        None, description="file that each checkpoint is appended to; best where the database's administrator cannot write"
+    )
+    seal_bucket: Annotated[BucketAddress | None, stripped(parsers.bucket)] = Field(
+        None, description="`s3://bucket/prefix` with object lock that each checkpoint is put to, with the S3 settings of media"
+    )
+    seal_bucket_days: Annotated[int, stripped(whole_number(1, 36_500))] = Field(
+        3650, description="how long nobody can delete a checkpoint there"
+    )
+    seal_timestamp_url: Annotated[SecretStr | None, stripped(parsers.timestamp_url)] = Field(
+        None, description="address of an RFC 3161 server that time stamps each checkpoint"
+    )
     log_level: Annotated[str, stripped(parsers.one_of(LOG_LEVELS))] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
     shutdown_seconds: Annotated[int, stripped(whole_number(0, 3600))] = Field(
         10, description="how long requests under way may take to finish when the process is asked to stop"
@@ -269,8 +284,22 @@ class Settings(BaseSettings):
         """None where media are in a directory."""
         if isinstance(self.media_root, Path):
             return None
+        return self._with_access(self.media_root)
+
+    @property
+    def checkpoints(self) -> CheckpointPlaces:
+        url = self.seal_timestamp_url
+        return CheckpointPlaces(
+            seconds=self.seal_seconds,
+            file=self.seal_file,
+            bucket=None if self.seal_bucket is None else self._with_access(self.seal_bucket),
+            bucket_days=self.seal_bucket_days,
+            time_stamps=None if url is None else url.get_secret_value(),
+        )
+
+    def _with_access(self, bucket: BucketAddress) -> BucketAddress:
         return replace(
-            self.media_root,
+            bucket,
             endpoint=self.s3_endpoint,
             region=self.s3_region,
             access_key=self.s3_access_key,

@@ -59,6 +59,9 @@ SELECT position, state_redaction, metadata_redaction FROM stream_events
 WHERE stream = stream_key(%s) AND version > %s AND version <= %s ORDER BY version LIMIT 500
 """
 _ONE: Final = f"SELECT {_EVENT} FROM events e WHERE e.position = @POSITION@"
+_BEYOND: Final = """
+SELECT number, note FROM checkpoints WHERE position > (SELECT coalesce(max(last_position), 0) FROM commits) ORDER BY number
+"""
 _CHECKPOINTS: Final = "SELECT number, note FROM checkpoints WHERE position BETWEEN %s AND %s ORDER BY position, number"
 
 
@@ -117,6 +120,9 @@ class _LogExport:
             self._after = max(self._after, stored.last_commit("recorded_at < %s", selection.recorded_from))
         if selection.recorded_to is not None:
             end = min(end, stored.last_commit("recorded_at <= %s", selection.recorded_to))
+        whole = selection.recorded_to is None and selection.through is None and self._kind is None
+        self._beyond = [StoredCheckpoint(*row) for row in stored.rows(_BEYOND)] if whole else []
+        """Checkpoints of what is not there any more: nothing hides them."""
         self._through = end if selection.through is None else min(end, selection.through)
         self._selection = selection
 
@@ -128,6 +134,8 @@ class _LogExport:
             checkpoints = self._checkpoints_in(told + 1, through)
             yield from self._slice(after, through, checkpoints)
             told = through
+        for checkpoint in self._beyond:
+            yield _checkpoint_line(checkpoint, self._checkpoints)
         yield _line({"end": self._link(self._through)})
 
     def _header(self) -> dict[str, Any]:
@@ -230,22 +238,22 @@ class _StreamExport:
         return line[:-1] + b',"proof":' + proof + b"}"
 
     def _one(self, position: int) -> list[bytes]:
-        query = sql.SQL(_ONE.replace("@POSITION@", str(position)))  # type: ignore[arg-type]
+        query = sql.SQL(_ONE.replace("@POSITION@", str(position)))
         [(state,)] = self._stored.rows("SELECT state FROM events WHERE position = %s", position)
         try:
             text = _TEXT if "\0" not in bytes(state).decode() else _BYTES
         except UnicodeDecodeError:
             text = _BYTES
-        return list(self._stored.copied(sql.SQL(query.as_string(None).replace("@STATE@", text))))  # type: ignore[arg-type]
+        return list(self._stored.copied(sql.SQL(query.as_string(None).replace("@STATE@", text))))
 
 
 def _filled(query: str, *, after: int, through: int, kind: str | None, state: str = _TEXT) -> sql.Composable:
     """COPY takes no parameters."""
     numbers = query.replace("@STATE@", state).replace("@AFTER@", str(int(after))).replace("@THROUGH@", str(int(through)))
     if kind is None:
-        return sql.SQL(numbers)  # type: ignore[arg-type]
+        return sql.SQL(numbers)
     before, after_kind = numbers.split("@KIND@")
-    return sql.SQL(before) + sql.Literal(kind) + sql.SQL(after_kind)  # type: ignore[arg-type]
+    return sql.SQL(before) + sql.Literal(kind) + sql.SQL(after_kind)
 
 
 def _named(stored: StoredLog) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class _Sealing:
         number, before = self._before()
         start = self._start if before is None else Link(before.events, before.commits, before.chain_hash)
         [through] = self._stored.rows(_THROUGH, start.position, most)[0]
-        if through == start.position and not rotate:
+        if through == start.position and not (rotate and before is not None):
             return None
         edge = self._edge(before)
         end = self._add(start, through, edge)

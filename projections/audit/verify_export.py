@@ -14,15 +14,16 @@ import json
 import struct
 import sys
 from base64 import b64decode
-from datetime import datetime, timedelta, timezone
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256, sha512
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
+from typing import Any, NamedTuple, NoReturn
 
 FORMAT = "medialedger log export 1"
 REDACTED = "log.redacted"
 REDACTED_STATE = '{"timestamp":"*","redacted":true}'
 REDACTED_METADATA = '{"actor":"redacted","correlation_id":"redacted","command_id":"00000000-0000-0000-0000-000000000000"}'
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DoesNotFit(Exception):
@@ -40,7 +41,7 @@ class Unreadable(Exception):
 # --- hashes
 
 
-def event_leaf(event: Dict[str, Any]) -> bytes:
+def event_leaf(event: dict[str, Any]) -> bytes:
     stream, topic = event["originator_id"].encode(), event["topic"].encode()
     name = struct.pack(">i", len(stream)) + stream + struct.pack(">q", event["originator_version"])
     what = struct.pack(">i", len(topic)) + topic + bytes.fromhex(event["event_id"].replace("-", ""))
@@ -48,7 +49,7 @@ def event_leaf(event: Dict[str, Any]) -> bytes:
     return sha256(b"\0" + name + what + _part(event, metadata, b"\1") + _part(event, state_of(event), b"\2")).digest()
 
 
-def _part(event: Dict[str, Any], content: Optional[bytes], part: bytes) -> bytes:
+def _part(event: dict[str, Any], content: bytes | None, part: bytes) -> bytes:
     """The inner hash of metadata (1) or state (2). Where the other one was erased, the salt is the one derived for this part."""
     name, other = ("metadata_hash", "state_hash") if part == b"\1" else ("state_hash", "metadata_hash")
     if event.get(name) is not None:
@@ -59,7 +60,7 @@ def _part(event: Dict[str, Any], content: Optional[bytes], part: bytes) -> bytes
     return sha256((salt if event.get(other) is not None else sha256(salt + part).digest()) + content).digest()
 
 
-def state_of(event: Dict[str, Any]) -> Optional[bytes]:
+def state_of(event: dict[str, Any]) -> bytes | None:
     if event.get("state_base64") is not None:
         return b64decode(event["state_base64"], validate=True)
     return event["state"].encode() if event.get("state") is not None else None
@@ -69,7 +70,7 @@ def node(left: bytes, right: bytes) -> bytes:
     return sha256(b"\1" + left + right).digest()
 
 
-def tree(leaves: List[bytes]) -> bytes:
+def tree(leaves: list[bytes]) -> bytes:
     while len(leaves) > 1:
         pairs = [node(leaves[at], leaves[at + 1]) for at in range(0, len(leaves) - 1, 2)]
         leaves = pairs + leaves[len(pairs) * 2 :]
@@ -87,7 +88,7 @@ def genesis(log_id: str) -> bytes:
 class Growing:
     """A Merkle tree to which leaves are added: the roots of its complete subtrees, the largest first."""
 
-    def __init__(self, size: int, roots: List[bytes]) -> None:
+    def __init__(self, size: int, roots: list[bytes]) -> None:
         self.size, self._roots = size, list(roots)
         if len(roots) != bin(size).count("1"):
             raise Unreadable("the header does not have the tree before its first commit")
@@ -106,7 +107,7 @@ class Growing:
         return found
 
 
-def root_by_path(leaf: bytes, index: int, size: int, path: List[bytes]) -> Optional[bytes]:
+def root_by_path(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
     """The root of a tree by one leaf and the hashes beside its way. RFC 9162, 2.1.3.2; None: the path has another length."""
     at, last = index, size - 1
     if not 0 <= index < size:
@@ -124,7 +125,7 @@ def root_by_path(leaf: bytes, index: int, size: int, path: List[bytes]) -> Optio
     return leaf if last == 0 else None
 
 
-def is_beginning(old: int, old_root: bytes, size: int, root: bytes, proof: List[bytes]) -> bool:
+def is_beginning(old: int, old_root: bytes, size: int, root: bytes, proof: list[bytes]) -> bool:
     """Whether the tree of `old` leaves is the beginning of the other one. RFC 9162, 2.1.4.2."""
     if old == size:
         return old_root == root and not proof
@@ -174,7 +175,7 @@ def _bit(key: bytes, depth: int) -> int:
     return key[depth >> 3] >> (7 - (depth & 7)) & 1
 
 
-def map_root(heads: List[Tuple[bytes, bytes]], depth: int = 0) -> bytes:
+def map_root(heads: list[tuple[bytes, bytes]], depth: int = 0) -> bytes:
     """Of all streams: keys in order, each with the hash of its head."""
     if len(heads) < 2:
         return heads[0][1] if heads else bytes(32)
@@ -188,7 +189,7 @@ def map_root(heads: List[Tuple[bytes, bytes]], depth: int = 0) -> bytes:
     return map_node(map_root(heads[:low], depth + 1), map_root(heads[low:], depth + 1))
 
 
-def map_root_by_path(key: bytes, hash: bytes, beside: List[bytes]) -> bytes:
+def map_root_by_path(key: bytes, hash: bytes, beside: list[bytes]) -> bytes:
     for depth in range(len(beside) - 1, -1, -1):
         hash = map_node(beside[depth], hash) if _bit(key, depth) else map_node(hash, beside[depth])
     return hash
@@ -199,7 +200,7 @@ def map_root_by_path(key: bytes, hash: bytes, beside: List[bytes]) -> bytes:
 _P = 2**255 - 19
 _Q = 2**252 + 27742317777372353535851937790883648493
 _D = -121665 * pow(121666, _P - 2, _P) % _P
-_Point = Tuple[int, int, int, int]
+_Point = tuple[int, int, int, int]
 
 
 def _added(a: _Point, b: _Point) -> _Point:
@@ -218,7 +219,7 @@ def _times(number: int, point: _Point) -> _Point:
     return found
 
 
-def _point(encoded: bytes) -> Optional[_Point]:
+def _point(encoded: bytes) -> _Point | None:
     y = int.from_bytes(encoded, "little")
     sign, y = y >> 255, y & ((1 << 255) - 1)
     if y >= _P:
@@ -306,7 +307,7 @@ class Checkpoint(NamedTuple):
     chain: bytes
     streams: int
     streams_root: bytes
-    next_key: Optional[str]
+    next_key: str | None
 
     @classmethod
     def read(cls, note: str) -> Checkpoint:
@@ -341,7 +342,9 @@ class Trusted:
         if checkpoint.next_key is not None and all(str_of(key) != checkpoint.next_key for key in self.keys):
             following = Key.read(checkpoint.next_key)
             if following.name != self.keys[0].name or not following.has_signed(checkpoint.note):
-                raise DoesNotFit(after + 1, f"the checkpoint of {checkpoint.events} events hands over to a key that has not signed it")
+                raise DoesNotFit(
+                    after + 1, f"the checkpoint of {checkpoint.events} events hands over to a key that has not signed it"
+                )
             if not self.keys[-1].has_signed(checkpoint.note):
                 raise DoesNotFit(after + 1, f"the checkpoint of {checkpoint.events} events hands over a key that was not in use")
             self.keys.append(following)
@@ -356,10 +359,10 @@ def str_of(key: Key) -> str:
 # --- files
 
 
-def notes_in(path: str) -> List[Checkpoint]:
+def notes_in(path: str) -> list[Checkpoint]:
     """The checkpoints of a file, which may have several, one behind the other."""
-    found: List[Checkpoint] = []
-    lines: List[str] = []
+    found: list[Checkpoint] = []
+    lines: list[str] = []
     try:
         with open(path, encoding="utf-8") as file:
             for line in [*file.read().split("\n"), "medialedger/"]:
@@ -372,7 +375,7 @@ def notes_in(path: str) -> List[Checkpoint]:
     return found
 
 
-def lines_of(paths: List[str]) -> Iterator[Dict[str, Any]]:
+def lines_of(paths: list[str]) -> Iterator[dict[str, Any]]:
     for path in paths:
         try:
             with open(path, "rb") if path != "-" else sys.stdin.buffer as file:
@@ -382,7 +385,7 @@ def lines_of(paths: List[str]) -> Iterator[Dict[str, Any]]:
             raise Unreadable(f"{path} cannot be read: {fault.strerror}") from None
 
 
-def _object(line: bytes, place: str) -> Dict[str, Any]:
+def _object(line: bytes, place: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except ValueError:
@@ -392,7 +395,7 @@ def _object(line: bytes, place: str) -> Dict[str, Any]:
     return found
 
 
-def _hashes(texts: Iterable[str]) -> List[bytes]:
+def _hashes(texts: Iterable[str]) -> list[bytes]:
     return [bytes.fromhex(text) for text in texts]
 
 
@@ -405,10 +408,10 @@ class Redactions:
     """What was erased, and which events say so."""
 
     def __init__(self) -> None:
-        self._erased: Dict[str, List[int]] = {"content": [], "cause": []}
-        self._named: Dict[str, List[Tuple[int, int]]] = {"content": [], "cause": []}
+        self._erased: dict[str, list[int]] = {"content": [], "cause": []}
+        self._named: dict[str, list[tuple[int, int]]] = {"content": [], "cause": []}
 
-    def see(self, event: Dict[str, Any]) -> None:
+    def see(self, event: dict[str, Any]) -> None:
         position = event["position"]
         if event.get("state_hash") is not None:
             self._erased["content"].append(position)
@@ -431,7 +434,7 @@ class Redactions:
             raise DoesNotFit(at, f"the {part} of the event {at} is gone, and no redaction is recorded for it")
         return sum(map(len, self._erased.values()))
 
-    def _unnamed(self, part: str) -> Iterator[Tuple[int, str]]:
+    def _unnamed(self, part: str) -> Iterator[tuple[int, str]]:
         ranges, reach, at = sorted(self._named[part]), 0, 0
         for position in sorted(self._erased[part]):
             while at < len(ranges) and ranges[at][0] <= position:
@@ -445,9 +448,9 @@ class Anchors:
 
     def __init__(self) -> None:
         self.events = 0
-        self.places: List[str] = []
+        self.places: list[str] = []
 
-    def see(self, line: Dict[str, Any], checkpoint: Checkpoint) -> None:
+    def see(self, line: dict[str, Any], checkpoint: Checkpoint) -> None:
         for anchor in line.get("anchors", ()):
             evidence = b64decode(anchor["evidence"]) if anchor.get("evidence") else b""
             if anchor["kind"] == "timestamp" and sha256(checkpoint.note.encode()).digest() not in evidence:
@@ -467,7 +470,7 @@ class Anchors:
 class Opened:
     """The header, and what is trusted."""
 
-    def __init__(self, header: Dict[str, Any], key: Optional[str]) -> None:
+    def __init__(self, header: dict[str, Any], key: str | None) -> None:
         if header.get("export") != FORMAT:
             raise Unreadable("it is not an export of the log")
         self.log_id = str(header["log_id"])
@@ -493,7 +496,7 @@ class Opened:
 class Replay:
     """Follows the lines of an export, which are in the order of the log."""
 
-    def __init__(self, header: Dict[str, Any], opened: Opened, kept: List[Checkpoint]) -> None:
+    def __init__(self, header: dict[str, Any], opened: Opened, kept: list[Checkpoint]) -> None:
         if header.get("filter") is not None:
             raise Unreadable("an export with a filter has holes; verify a whole one, or that of one stream")
         self.opened, self.redactions, self.anchors = opened, Redactions(), Anchors()
@@ -506,19 +509,19 @@ class Replay:
             raise DoesNotFit(1, "the log does not begin with its identity")
         self.tree = Growing(self.number, _hashes(header["tree"]))
         self.kept = sorted(kept, key=lambda one: one.commits)
-        self.signed: Optional[Checkpoint] = None
+        self.signed: Checkpoint | None = None
         self.fits = self.position  # up to here a checkpoint says so
-        self.commit: Optional[Dict[str, Any]] = None
-        self.leaves: List[bytes] = []
+        self.commit: dict[str, Any] | None = None
+        self.leaves: list[bytes] = []
         self.micros = 0
-        self.heads: Dict[str, Tuple[int, bytes]] = {}
-        self.changed: Dict[str, Optional[Tuple[int, bytes]]] = {}  # since the last checkpoint: what the heads were
-        self.checked: List[Checkpoint] = []
-        self.end: Optional[Dict[str, Any]] = None
+        self.heads: dict[str, tuple[int, bytes]] = {}
+        self.changed: dict[str, tuple[int, bytes] | None] = {}  # since the last checkpoint: what the heads were
+        self.checked: list[Checkpoint] = []
+        self.end: dict[str, Any] | None = None
         self.redactions_found = 0
         self._compare_kept()
 
-    def follow(self, lines: Iterable[Dict[str, Any]]) -> None:
+    def follow(self, lines: Iterable[dict[str, Any]]) -> None:
         for line in lines:
             if "position" in line:
                 self._event(line)
@@ -533,14 +536,14 @@ class Replay:
             else:
                 raise Unreadable("a line is not as the product writes it")
 
-    def _go_on(self, header: Dict[str, Any]) -> None:
+    def _go_on(self, header: dict[str, Any]) -> None:
         if header["log_id"] != self.opened.log_id:
             raise DoesNotFit(self.position + 1, f"the export goes on with the log {header['log_id']}")
         if header["after"] != self.position:
             raise DoesNotFit(self.position + 1, f"the export goes on after position {header['after']}")
         self.end = None
 
-    def _commit(self, line: Dict[str, Any]) -> None:
+    def _commit(self, line: dict[str, Any]) -> None:
         if line == self.commit and not self.leaves:
             return  # the export was resumed here
         if self.commit is not None:
@@ -553,7 +556,7 @@ class Replay:
             raise DoesNotFit(line["first"], "the commit is older than the one before it")
         self.commit, self.leaves, self.micros = line, [], line["recorded_micros"]
 
-    def _event(self, event: Dict[str, Any]) -> None:
+    def _event(self, event: dict[str, Any]) -> None:
         position, commit = event["position"], self.commit
         if position != self.position + 1:
             what = "is" if position <= self.position else "is no"
@@ -576,7 +579,7 @@ class Replay:
         if position == commit["last"]:
             self._complete(commit)
 
-    def _complete(self, commit: Dict[str, Any]) -> None:
+    def _complete(self, commit: dict[str, Any]) -> None:
         first, last, root = commit["first"], commit["last"], bytes.fromhex(commit["root"])
         if tree(self.leaves) != root:
             raise DoesNotFit(first, f"the bytes of the events {first} to {last} do not give the root of their commit")
@@ -602,7 +605,7 @@ class Replay:
                 raise
             self.checked.append(kept)
 
-    def _checkpoint(self, line: Dict[str, Any]) -> None:
+    def _checkpoint(self, line: dict[str, Any]) -> None:
         checkpoint = Checkpoint.read(line["checkpoint"])
         self.opened.check(checkpoint, after=self.fits)
         self._compare(checkpoint, "the checkpoint")
@@ -624,7 +627,9 @@ class Replay:
         keyed = ((stream_key(name), head) for name, head in self.heads.items())
         heads = sorted((key, head_hash(key, version, hash)) for key, (version, hash) in keyed)
         if (checkpoint.streams, checkpoint.streams_root) != (len(heads), map_root(heads)):
-            raise DoesNotFit(checkpoint.events, f"the map of streams of the checkpoint of {checkpoint.time} is not that of the events")
+            raise DoesNotFit(
+                checkpoint.events, f"the map of streams of the checkpoint of {checkpoint.time} is not that of the events"
+            )
 
     def finish(self) -> None:
         if self.commit is not None or self.end is None:
@@ -678,13 +683,13 @@ class Proof:
 
     def __init__(self, opened: Opened) -> None:
         self.opened, self.anchors, self.redactions = opened, Anchors(), Redactions()
-        self.checkpoint: Optional[Checkpoint] = None
-        self.stream: Optional[Dict[str, Any]] = None
-        self.events: List[Dict[str, Any]] = []
+        self.checkpoint: Checkpoint | None = None
+        self.stream: dict[str, Any] | None = None
+        self.events: list[dict[str, Any]] = []
         self.hash = b""
         self.ended = False
 
-    def follow(self, lines: Iterable[Dict[str, Any]]) -> None:
+    def follow(self, lines: Iterable[dict[str, Any]]) -> None:
         for line in lines:
             if "checkpoint" in line:
                 self.checkpoint = Checkpoint.read(line["checkpoint"])
@@ -702,7 +707,7 @@ class Proof:
             else:
                 raise Unreadable("a line is not as the product writes it")
 
-    def _event(self, event: Dict[str, Any]) -> None:
+    def _event(self, event: dict[str, Any]) -> None:
         if self.stream is None:
             raise Unreadable("there is no proof of the stream")
         if event["originator_id"] != self.stream["stream"]:
@@ -714,7 +719,7 @@ class Proof:
         self.redactions.see(event)
         self.events.append(event)
 
-    def _included(self, event: Dict[str, Any]) -> bytes:
+    def _included(self, event: dict[str, Any]) -> bytes:
         """Its leaf, if the event is in the log of the checkpoint at this position and time."""
         position, proof, checkpoint = event["position"], event["proof"], self.checkpoint
         if checkpoint is None:
@@ -730,7 +735,7 @@ class Proof:
             raise DoesNotFit(position, f"the event at position {position} is not in the log that was signed, not like this")
         return leaf
 
-    def finish(self, kept: List[Checkpoint]) -> None:
+    def finish(self, kept: list[Checkpoint]) -> None:
         checkpoint, stream = self.checkpoint, self.stream
         if checkpoint is None or stream is None or not self.ended:
             raise Unreadable("it is not whole")
@@ -744,7 +749,9 @@ class Proof:
         for one in kept:
             self.opened.check(one, after=one.events - 1)
             if one.commits > checkpoint.commits:
-                raise DoesNotFit(checkpoint.events + 1, f"the checkpoint is older than the one that was kept, of {one.events} events")
+                raise DoesNotFit(
+                    checkpoint.events + 1, f"the checkpoint is older than the one that was kept, of {one.events} events"
+                )
             if one.commits == checkpoint.commits and (one.root, one.streams_root) != (checkpoint.root, checkpoint.streams_root):
                 raise DoesNotFit(1, "the checkpoint that was kept is of another history")
 
@@ -786,12 +793,12 @@ def verify_checkpoints(args: argparse.Namespace) -> None:
     if not old or not new:
         raise Unreadable("there is no checkpoint in a file")
     trusted = Trusted(Key.read(args.key))
-    for one in sorted((*old, *new), key=lambda found: found.commits):
+    for one in (*(note for path in args.kept for note in notes_in(path)), *old, *new):
         trusted.check(one, after=one.events - 1)
     before, after = old[0], new[0]
     if after.commits < before.commits:
         raise DoesNotFit(after.events + 1, f"it is older than the one already seen, which has {before.events} events")
-    proof: Dict[str, Any] = {}
+    proof: dict[str, Any] = {}
     if args.proof is not None:
         proof = next(lines_of([args.proof]), {})
     if not is_beginning(before.commits, before.root, after.commits, after.root, _hashes(proof.get("path", ()))):
@@ -803,14 +810,18 @@ def verify_checkpoints(args: argparse.Namespace) -> None:
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="verify.py", description="Verifies exports of a medialedger log. Exit code 3: it does not fit.")
+    parser = argparse.ArgumentParser(
+        prog="verify.py", description="Verifies exports of a medialedger log. Exit code 3: it does not fit."
+    )
     actions = parser.add_subparsers(dest="action", required=True)
     for name, run, text in (
         ("log", verify_log, "a whole export, or its parts in their order"),
         ("stream", verify_stream, "exactly these events of one stream are in the log"),
     ):
         action = actions.add_parser(name, help=text)
-        action.add_argument("files", nargs="+", metavar="FILE", help="what `medialedger audit export` wrote; - is the standard input")
+        action.add_argument(
+            "files", nargs="+", metavar="FILE", help="what `medialedger audit export` wrote; - is the standard input"
+        )
         action.add_argument("--key", metavar="KEY", help="the public key of the log, as you were given it: name+id+key")
         action.add_argument("--kept", metavar="FILE", action="append", default=[], help="checkpoints that you have kept")
         action.set_defaults(run=run)
@@ -821,6 +832,8 @@ def parsed() -> argparse.Namespace:
     action.add_argument("new", metavar="NEW")
     action.add_argument("proof", metavar="PROOF", nargs="?", help="the answer of /api/audit/proof/consistency; not for equal sizes")
     action.add_argument("--key", metavar="KEY", required=True, help="the public key of the log")
+    kept = "checkpoints that hand over from this key to the one in use, in their order"
+    action.add_argument("--kept", metavar="FILE", action="append", default=[], help=kept)
     action.set_defaults(run=verify_checkpoints)
     return parser.parse_args()
 

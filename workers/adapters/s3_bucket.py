@@ -128,6 +128,11 @@ class S3Bucket:
             return False
         return True
 
+    async def put_locked(self, key: str, content: bytes, *, until: datetime) -> None:
+        """Nobody can delete or replace this version before `until`. Raises `OSError` for a bucket without object lock."""
+        lock: dict[str, Any] = {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": until}
+        await self._call(self._client.put_object, Bucket=self._bucket, Key=self._key(key), Body=content, **lock)
+
     async def delete(self, keys: Collection[str]) -> None:
         """Those that are not there do no harm."""
         for key in keys:

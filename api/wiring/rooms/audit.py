@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
-from api.wiring.room import Room
+from api.wiring.room import Room, WorkerRole
+from domain.kernel.ids import new_id
 from domain.kernel.mapper import Catalogue
 from projections.audit.queries import AuditQueries
 from projections.audit.user_audit_log import UserAuditLog
@@ -18,23 +19,50 @@ from projections.log.streams import Streams
 
 if TYPE_CHECKING:
     from api.http.router import Router
+    from workers.sealing.anchors import Anchor
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
 def _routes() -> Sequence[Router]:
-    from api.audit import routes
+    from api.audit import checkpoints, routes
 
-    return (routes.routes,)
+    return (checkpoints.routes, routes.routes)
 
 
 def _services(services: Services) -> Providers:
+    from api.audit.checkpoints import LogProofs
     from api.audit.routes import Verifier
 
     get, conninfo = services.get, services.surroundings.conninfo
     return {
         AuditQueries: lambda: AuditQueries(get(Database).lists, get(Streams), get(Catalogue)),
+        LogProofs: lambda: LogProofs(conninfo),
         Verifier: lambda: Verifier(partial(verify, conninfo)),
         UserAuditLog: lambda: UserAuditLog(get(Database).lists),
     }
+
+
+def _sealer(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from workers.sealing.anchors import Anchoring
+    from workers.sealing.sealer import CONSUMER, Sealer
+
+    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False)
+    anchoring = Anchoring(context.database, list(_anchors(context)))
+    return [Sealer(context.database, context.vault, anchoring=anchoring, seconds=context.checkpoints.seconds, leases=leases)]
+
+
+def _anchors(context: WorkerContext) -> Iterator[Anchor]:
+    from workers.adapters.checkpoint_anchors import BucketAnchor, FileAnchor
+    from workers.sealing.time_stamp import TimeStamp
+
+    places = context.checkpoints
+    if places.file is not None:
+        yield FileAnchor(places.file)
+    if places.bucket is not None:
+        yield BucketAnchor(places.bucket, days=places.bucket_days, clock=context.clock)
+    if places.time_stamps is not None:
+        yield TimeStamp(places.time_stamps, context.outbound)
 
 
 AUDIT = Room(
@@ -47,4 +75,5 @@ AUDIT = Room(
     ),
     routes=_routes,
     services=_services,
+    worker_roles=(WorkerRole("sealer", _sealer),),
 )
