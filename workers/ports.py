@@ -255,6 +255,26 @@ class CheckpointPlaces:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredNote:
+    """A checkpoint of the first `events` events, as it was signed."""
+
+    number: int
+    events: int
+    note: str
+
+
+class Anchor(Protocol):
+    """One place. `place` is shown to others: it holds no secret."""
+
+    kind: str
+    place: str
+
+    async def keep(self, checkpoint: StoredNote) -> bytes | None:
+        """Once more does no harm. Gives what proves it, where something came back. Raises `Unavailable` or `OSError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class StoredObject:
     """An object of a bucket. `etag` is its version, as the store writes it; `sha256` is empty where it is not known."""
 

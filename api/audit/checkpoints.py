@@ -17,9 +17,10 @@ from api.kernel.pages import Whole
 from api.kernel.request import Request
 from api.kernel.surfaces import AUDIT_LOG
 from api.kernel.wire import Between, Instant, Integer, Wire
+from domain.client.aggregate import Client
 from domain.kernel.errors import Malformed, NotFound, Unavailable
+from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
-from domain.kernel.stream_name import StreamName
 from projections.audit.checkpoints import Checkpoints, StoredCheckpoint
 from projections.audit.log_export import MEDIA_TYPE, Selection, export_log, export_stream
 from projections.audit.stored_log import StoredLog
@@ -195,7 +196,7 @@ async def export_audit(request: Request, query: ExportQuery, proofs: LogProofs, 
         return Response(200, await proofs.export(lambda stored: export_log(stored, selection)), media_type=MEDIA_TYPE)
     if query.after or query.through or query.recorded_from or query.recorded_to:
         raise Malformed.at("id", "comes with the whole history, without after, through, from and to")
-    name = str(StreamName(query.aggregate or "", query.id))
+    name = f"{query.aggregate}:{query.id if query.aggregate == Client.KIND else canonical(query.id)}"
     return Response(200, await proofs.export(lambda stored: export_stream(stored, name)), media_type=MEDIA_TYPE)
 
 

@@ -19,7 +19,6 @@ from api.cli.printable import printable
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.errors import NotFound, Unavailable
-from domain.kernel.stream_name import StreamName
 from projections.audit.chain import LogDamaged
 from projections.audit.checkpoint_keys import PUBLIC_KEYS
 from projections.audit.checkpoints import Anchor, Checkpoints, StoredCheckpoint
@@ -66,7 +65,7 @@ async def export(args: Namespace, settings: Settings) -> int:
             selection = Selection(args.after, args.through, args.recorded_from, args.recorded_to, args.aggregate)
             _write(args.output, export_log(stored, selection))
         else:
-            _write(args.output, export_stream(stored, str(StreamName(args.aggregate, args.id))))
+            _write(args.output, export_stream(stored, f"{args.aggregate}:{args.id}"))
 
     if args.id is not None and args.aggregate is None:
         raise StartError("--id needs --aggregate")

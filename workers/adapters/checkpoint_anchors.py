@@ -9,8 +9,7 @@ from pathlib import Path
 
 from domain.kernel.clock import Clock
 from workers.adapters.s3_bucket import S3Bucket
-from workers.ports import BucketAddress
-from workers.sealing.anchors import StoredNote
+from workers.ports import BucketAddress, StoredNote
 
 
 class FileAnchor:

@@ -1,4 +1,4 @@
-"""Where checkpoints are kept outside of the database, so that who has it cannot write the log anew: the port, and what is in it.
+"""Where checkpoints are kept outside of the database, so that who has it cannot write the log anew.
 
 Each place gets the last checkpoint when it lacks it; a checkpoint speaks for all events before it.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database
+from workers.ports import Anchor, StoredNote
 
 _LAST: Final = """
 SELECT c.number, c.position, c.note, ARRAY(SELECT a.kind || ' ' || a.place FROM checkpoint_anchors a WHERE a.checkpoint = c.number)
@@ -21,26 +21,6 @@ FROM checkpoints c ORDER BY c.number DESC LIMIT 1
 _KEPT: Final = "INSERT INTO checkpoint_anchors (checkpoint, kind, place, evidence) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredNote:
-    """A checkpoint of the first `events` events, as it was signed."""
-
-    number: int
-    events: int
-    note: str
-
-
-class Anchor(Protocol):
-    """One place. `place` is shown to others: it holds no secret."""
-
-    kind: str
-    place: str
-
-    async def keep(self, checkpoint: StoredNote) -> bytes | None:
-        """Once more does no harm. Gives what proves it, where something came back. Raises `Unavailable` or `OSError`."""
-        ...
 
 
 class Anchoring:

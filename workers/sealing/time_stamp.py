@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from rfc3161_client import HashAlgorithm, PKIStatus, TimestampRequestBuilder, decode_timestamp_response
 
 from domain.kernel.errors import Unavailable
-from workers.ports import Outbound, OutboundFailed, OutboundRefused
-from workers.sealing.anchors import StoredNote
+from workers.ports import Outbound, OutboundFailed, OutboundRefused, StoredNote
 
 _HEADERS: Final = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
 _MOST: Final = 64 * 1024

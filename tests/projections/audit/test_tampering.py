@@ -226,13 +226,18 @@ async def test_one_stream_is_shown_whole_or_does_not_fit(inner: Core, log: Seale
     assert [line.split("  ")[2] for line in said.splitlines()[1:3]] == ["event.registered", "event.described"]
     lines = lines_of(path)
     first, last = (line["position"] for line in lines if "position" in line)
+
+    def fewer(found: Lines) -> None:
+        removed(found, last)
+        _stream_of(found).update(version=1)
+
     for name, edit, position in (
         ("edited", lambda found: at(found, last).update(state="{}"), last),
         ("a version left out", lambda found: removed(found, first), last),
         ("the last left out", lambda found: removed(found, last), first + 1),
         ("another time", lambda found: at(found, last).update(recorded_at="2026-01-01T00:00:00.000000Z"), last),
         ("another position", lambda found: at(found, last).update(position=last + 1), last + 1),
-        ("fewer versions", lambda found: (removed(found, last), _stream_of(found).update(version=1)), first + 1),
+        ("fewer versions", fewer, first + 1),
     ):
         edited = lines_of(path)
         edit(edited)  # type: ignore[no-untyped-call]
