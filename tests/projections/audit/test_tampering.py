@@ -240,7 +240,7 @@ async def test_one_stream_is_shown_whole_or_does_not_fit(inner: Core, log: Seale
         ("fewer versions", fewer, first + 1),
     ):
         edited = lines_of(path)
-        edit(edited)  # type: ignore[no-untyped-call]
+        edit(edited)
         code, said = verdict("stream", write(tmp_path / "edited", edited), "--key", key)
         assert (code, said.split(":")[0]) == (3, f"does not fit at position {position}"), (name, said)
 
