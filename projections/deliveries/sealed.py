@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
+from uuid import UUID
 
 from pydantic_core import to_json
 
@@ -29,7 +30,7 @@ async def notify_of_checkpoint(database: Database) -> int:
     position, commits, sealed_at, note = last
     content = {"type": LOG_SEALED, "position": position, "commits": commits, "sealedAt": sealed_at, "checkpoint": note}
     payload = to_json(content).decode()
-    deliveries = [NewDelivery(webhook, position, LOG_SEALED, payload, sealed_at) for webhook in webhooks]
+    deliveries = [NewDelivery(UUID(webhook), position, LOG_SEALED, payload, sealed_at) for webhook in webhooks]
     async with database.connection() as connection, connection.transaction():
         await insert(connection, deliveries, source=Source.NOTIFICATIONS, late=True)
     return len(webhooks)

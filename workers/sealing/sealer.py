@@ -43,6 +43,7 @@ class Sealer(LeasedWorker):
         self._seconds = seconds
         self._unanchored: str | None = None
         self._anchor_at = 0.0
+        self._untold = False
 
     @property
     def _warning(self) -> str | None:
@@ -54,8 +55,10 @@ class Sealer(LeasedWorker):
             await self._waker.sleep(self._leases.lease / 5)
             return
         sealed = await asyncio.to_thread(self._seal)
-        if sealed:
+        self._untold = self._untold or sealed
+        if self._untold:
             await notify_of_checkpoint(self._database)
+            self._untold = False
         if sealed or time.monotonic() >= self._anchor_at:
             self._unanchored = await self._anchoring.run()
             self._anchor_at = time.monotonic() + _ANCHORS_REST
@@ -78,5 +81,4 @@ class Sealer(LeasedWorker):
 
     async def _assigned(self, assignment: Assignment) -> None:
         """The member before may have ended between a checkpoint and its notifications."""
-        if assignment.leases and not self._assignment.leases:
-            await notify_of_checkpoint(self._database)
+        self._untold = self._untold or (bool(assignment.leases) and not self._assignment.leases)
