@@ -21,11 +21,12 @@ from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.outbound_guard import Network
+from workers.checkpoint_ports import CheckpointPlaces
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
-from workers.ports import BucketAddress, CheckpointPlaces, DownloadLimits, Outbound
+from workers.ports import BucketAddress, DownloadLimits, Outbound
 from workers.target_ports import OpenDestination, Targets
 
 if TYPE_CHECKING:

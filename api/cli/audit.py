@@ -95,6 +95,6 @@ async def _verify_file(args: Namespace) -> int:
     )
     if elsewhere:
         print(
-            f"of its events some are erased, as {len(elsewhere)} later events of the log have to say, from position {elsewhere[0]} on"
+            f"of its events some are erased, as {len(elsewhere)} later events of the log must say, from position {elsewhere[0]} on"
         )
     return 0

@@ -28,10 +28,9 @@ from projections.audit.stored_log import StoredLog
 
 T = TypeVar("T")
 
-_VERIFIER = "verify_export.py"
-
 
 async def checkpoint(args: Namespace, settings: Settings) -> int:
+    """The note on the standard output, so that it can be kept as it is; the rest is for people."""
     if args.now:
         await _sealed(settings, rotate=False)
     found = await _read(settings, _last)
@@ -60,6 +59,8 @@ async def rotate_key(args: Namespace, settings: Settings) -> int:
 
 
 async def export(args: Namespace, settings: Settings) -> int:
+    """To a file that is not there yet, or to the standard output."""
+
     def write(stored: StoredLog) -> None:
         if args.id is None:
             selection = Selection(args.after, args.through, args.recorded_from, args.recorded_to, args.aggregate)
@@ -81,7 +82,7 @@ async def export(args: Namespace, settings: Settings) -> int:
 
 
 def verifier() -> int:
-    print((Path(seal.__code__.co_filename).parent / _VERIFIER).read_text(), end="")
+    print(Path(__file__).with_name("verify_export.py").read_text(), end="")
     return 0
 
 

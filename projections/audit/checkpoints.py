@@ -107,11 +107,11 @@ class Checkpoints:
         if commit.number > size:
             raise ValueError(f"the event {position} is not in the first {size} commits")
         index = position - commit.first
-        tree = self._computed(lambda node: inclusion(commit.number - 1, size, node))
+        tree = self._computed(lambda node: inclusion(commit.number - 1, size, node=node))
         return InclusionProof(position, leaves[index], commit, path_in(index, leaves), size, tree)
 
     def consistent(self, old: int, size: int) -> list[bytes]:
-        return self._computed(lambda node: consistency(old, size, node))
+        return self._computed(lambda node: consistency(old, size, node=node))
 
     def stream(self, name: str) -> dict[str, Any] | None:
         """The stream in the map of the last checkpoint, with the proof of it."""
@@ -124,7 +124,7 @@ class Checkpoints:
             "stream": name,
             "version": head.version,
             "hash": head.hash.hex(),
-            "beside": [hash.hex() for hash in beside(key, nodes, few)],
+            "beside": [hash.hex() for hash in beside(key, nodes, heads=few)],
         }
 
     def subtrees(self, size: int) -> list[bytes]:

@@ -1,8 +1,8 @@
 """Sealing: computes the hashes of the log again from the last checkpoint on, adds them to the tree and to the map of streams, and
 signs what came out.
 
-One transaction under a lock makes a checkpoint, its tiles and its part of the map, so all of them are of one moment. What the stored
-bytes do not give is not signed.
+One transaction under a lock makes a checkpoint, its tiles and its part of the map, so all of them are of one moment. What the
+stored bytes do not give is not signed.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class _Sealing:
             for position, *columns, time, _ in whole(commit, events):
                 stream, version, *_ = columns
                 leaves.append(redactions.leaf(position, columns, recorded_micros=time))
-                self._heads.add(stream, version, leaves[-1], position=position)
+                self._heads.add(stream, version, leaf=leaves[-1], position=position)
             chain.add(commit, leaves)
             count = commit.last - commit.first + 1
             edge.add([commit_leaf(first=commit.first, count=count, recorded_micros=commit.recorded_micros, root=commit.root)])

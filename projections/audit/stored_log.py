@@ -73,7 +73,7 @@ class StoredLog:
 
     def commits(self, *, after: int, through: int, seen: Progress) -> Iterator[tuple[Commit, Iterator[tuple[Any, ...]]]]:
         """The commits that end after `after` and not after `through`, each with its events, to be taken before the next one. Of an
-        event: position, the columns of a leaf and of its redactions, the time in microseconds, and whether `stream_versions` has it.
+        event: position, the columns of a leaf and of its redactions, the time in microseconds, whether `stream_versions` has it.
         `seen` is told where it is."""
         events = self._sliced(_EVENTS, after=after, through=through)
         told = after

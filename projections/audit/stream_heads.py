@@ -51,7 +51,7 @@ class StreamHeads:
         self._leaves: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
         self._first: dict[str, int] = {}
 
-    def add(self, stream: str, version: int, leaf: bytes, *, position: int) -> None:
+    def add(self, stream: str, version: int, *, leaf: bytes, position: int) -> None:
         """In the order of the log. Raises `LogDamaged` where versions of one stream do not follow each other."""
         leaves = self._leaves[stream]
         if leaves and leaves[-1][0] + 1 != version:

@@ -1,8 +1,8 @@
 """The sparse Merkle map of streams: for each its last version, and a hash over all of its leaves. Pure.
 
 The key of a stream is the SHA-256 of its name; its bits are the way from the root, the highest first. A part of the map without
-keys has 32 zero bytes as its hash, one with a single key the hash of that key's leaf, any other SHA-256(0x05 | left | right). So the
-root depends on the content only, and proofs are as long as the logarithm of the number of streams.
+keys has 32 zero bytes as its hash, one with a single key the hash of that key's leaf, any other SHA-256(0x05 | left | right). So
+the root depends on the content only, and proofs are as long as the logarithm of the number of streams.
 
 Parts with many keys are kept as nodes of 16 children; one with a few is computed from its streams.
 """
@@ -109,7 +109,7 @@ def stored(parts: Iterable[Part]) -> bytes:
     return b"".join(bytes([part.keys]) + part.hash for part in parts)
 
 
-def beside(key: bytes, nodes: Sequence[Sequence[Part]], heads: Sequence[StreamHead]) -> list[bytes]:
+def beside(key: bytes, nodes: Sequence[Sequence[Part]], *, heads: Sequence[StreamHead]) -> list[bytes]:
     """The hashes beside the way from the root to the only key of a part. `nodes` are those on the way, from the root, `heads` the
     streams of the part behind the last one."""
     found: list[bytes] = []

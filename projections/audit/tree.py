@@ -35,7 +35,7 @@ def tree_root(size: int, node: Node) -> bytes:
     return _range(0, size, node) if size else EMPTY
 
 
-def inclusion(index: int, size: int, node: Node) -> list[bytes]:
+def inclusion(index: int, size: int, *, node: Node) -> list[bytes]:
     """The path of a leaf: the hashes beside its way to the root, the lowest first. RFC 6962, 2.1.1."""
     if not 0 <= index < size:
         raise ValueError(f"there is no leaf {index} in a tree of {size}")
@@ -51,7 +51,7 @@ def inclusion(index: int, size: int, node: Node) -> list[bytes]:
     return path[::-1]
 
 
-def consistency(old: int, size: int, node: Node) -> list[bytes]:
+def consistency(old: int, size: int, *, node: Node) -> list[bytes]:
     """What shows that the tree of `old` leaves is the beginning of this one. RFC 6962, 2.1.2."""
     if not 0 < old <= size:
         raise ValueError(f"a tree of {old} is not the beginning of a tree of {size}")

@@ -12,7 +12,8 @@ WITH last AS (SELECT position FROM checkpoints ORDER BY number DESC LIMIT 1),
 anchored AS (SELECT checkpoint FROM checkpoint_anchors ORDER BY checkpoint DESC LIMIT 1)
 SELECT coalesce((SELECT max(last_position) FROM commits), 0) - coalesce((SELECT position FROM last), 0),
     coalesce(extract(epoch FROM clock_timestamp() - (
-        SELECT recorded_at FROM commits WHERE last_position > coalesce((SELECT position FROM last), 0) ORDER BY last_position LIMIT 1
+        SELECT recorded_at FROM commits WHERE last_position > coalesce((SELECT position FROM last), 0)
+        ORDER BY last_position LIMIT 1
     )), 0)::float8,
     coalesce(extract(epoch FROM clock_timestamp() - (
         SELECT sealed_at FROM checkpoints WHERE number > (SELECT checkpoint FROM anchored) ORDER BY number LIMIT 1
@@ -31,6 +32,8 @@ class UnsealedEvents:
 
 
 class Unsealed:
+    """Reads it from the tables of the log."""
+
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 

@@ -21,8 +21,8 @@ WHERE kind = 'webhook' AND NOT deleted AND parent IS NULL AND document::json->>'
 
 
 async def notify_of_checkpoint(database: Database) -> int:
-    """Insert the deliveries of the last checkpoint that are not there yet; gives for how many webhooks. They are not new in the order
-    of the log: changes of Events after the checkpoint may have been notified before."""
+    """Insert the deliveries of the last checkpoint that are not there yet; gives for how many webhooks. They are late in
+    the order of the log: later changes of Events may have been notified before."""
     last = await database.row(_LAST)
     webhooks = [id for id, text in await database.rows(_ASKING) if LOG_SEALED in notifications_in(text)] if last else []
     if last is None or not webhooks:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from domain.kernel.clock import Clock
 from workers.adapters.s3_bucket import S3Bucket
-from workers.ports import BucketAddress, StoredNote
+from workers.checkpoint_ports import StoredNote
+from workers.ports import BucketAddress
 
 
 class FileAnchor:

@@ -12,7 +12,7 @@ from typing import Final
 
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import Database
-from workers.ports import Anchor, StoredNote
+from workers.checkpoint_ports import Anchor, StoredNote
 
 _LAST: Final = """
 SELECT c.number, c.position, c.note, ARRAY(SELECT a.kind || ' ' || a.place FROM checkpoint_anchors a WHERE a.checkpoint = c.number)

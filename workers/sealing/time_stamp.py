@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from rfc3161_client import HashAlgorithm, PKIStatus, TimestampRequestBuilder, decode_timestamp_response
 
 from domain.kernel.errors import Unavailable
-from workers.ports import Outbound, OutboundFailed, OutboundRefused, StoredNote
+from workers.checkpoint_ports import StoredNote
+from workers.ports import Outbound, OutboundFailed, OutboundRefused
 
 _HEADERS: Final = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
 _MOST: Final = 64 * 1024

@@ -58,8 +58,8 @@ class Delivery(Wire):
     position: int = Field(description="Position of the write in the event log.")
     state: DeliveryStateName = Field(description="PENDING, DELIVERED or FAILED.")
     action: str = Field(
-        description="Action of the notification: Added, Updated, Deleted or Restored, or log.sealed; for a callback the status of its job or the "
-        "state of its infrastructure."
+        description="Action of the notification: Added, Updated, Deleted, Restored or log.sealed; for a callback the status of its "
+        "job or the state of its infrastructure."
     )
     payload: dict[str, Any] = Field(description="What was sent as JSON, or its fields where it was sent as a form.")
     created_at: Instant = Field(description="When the delivery was created.")

@@ -19,7 +19,7 @@ from projections.log.streams import Streams
 
 if TYPE_CHECKING:
     from api.http.router import Router
-    from workers.ports import Anchor
+    from workers.checkpoint_ports import Anchor
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 

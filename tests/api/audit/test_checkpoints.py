@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from api.audit.checkpoints import LogProofs
+from api.cli.verify_export import Checkpoint, commit_leaf, is_beginning, root_by_path, tree
 from api.wiring.core import Core
-from projections.audit.verify_export import Checkpoint, commit_leaf, is_beginning, root_by_path, tree
 from tests.api.asking import UNKNOWN, add, assert_problem, last
 from tests.projections.audit.sealed import SealedLog, verdict
 from tests.projections.feeding import event

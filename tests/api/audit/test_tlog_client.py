@@ -1,5 +1,5 @@
-"""A client of transparency logs that nobody here wrote accepts checkpoints, tiles and proofs: the packages `note` and `tlog` of Go's
-checksum database."""
+"""A client of transparency logs that nobody here wrote accepts checkpoints, tiles and proofs: the packages `note` and `tlog` of
+Go's checksum database."""
 
 from __future__ import annotations
 

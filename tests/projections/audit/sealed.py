@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from api.cli import verify_export
 from domain.kernel.encryption import SecretCipher
-from projections.audit import verify_export
 from projections.audit.chain import leaf_of
 from projections.audit.checkpoint_keys import PUBLIC_KEYS
 from projections.audit.log_export import Selection, export_log, export_stream

@@ -1,4 +1,4 @@
-"""Every way to tamper with a sealed log is found by the verifier that needs no product, with the first position that does not fit."""
+"""Every way to tamper with a sealed log is found by the verifier without the product, with the first position that does not fit."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ from tests.workers.deliveries.sending import until
 from tests.workers.sealing.time_stamps import serving, verified
 from workers.adapters.checkpoint_anchors import BucketAnchor, FileAnchor
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import Anchor, BucketAddress, StoredNote
+from workers.checkpoint_ports import Anchor, StoredNote
+from workers.ports import BucketAddress
 from workers.sealing.anchors import Anchoring
 from workers.sealing.sealer import CONSUMER, Sealer
 from workers.sealing.time_stamp import TimeStamp

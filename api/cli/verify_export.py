@@ -250,6 +250,7 @@ def ed25519_valid(public: bytes, signature: bytes, message: bytes) -> bool:
 
 
 def signature_valid(public: bytes, signature: bytes, message: bytes) -> bool:
+    """By the package `cryptography` where it is installed."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -284,7 +285,7 @@ class Key(NamedTuple):
     def has_signed(self, note: str) -> bool:
         text, found, signatures = note.rpartition("\n\n")
         for line in signatures.splitlines() if found else ():
-            mark, name, encoded = (line.split(" ") + ["", ""])[:3]
+            mark, name, encoded = [*line.split(" "), "", ""][:3]
             try:
                 signed = b64decode(encoded, validate=True)
             except ValueError:
@@ -653,6 +654,7 @@ class Replay:
 
 
 def verify_log(args: argparse.Namespace) -> None:
+    """Every event and commit is in its place, and the checkpoints are of them."""
     lines = lines_of(args.files)
     header = next(lines, {})
     opened = Opened(header, args.key)
@@ -764,6 +766,7 @@ class Proof:
 
 
 def verify_stream(args: argparse.Namespace) -> None:
+    """These events are in the log, and they are all of their stream."""
     lines = lines_of(args.files)
     header = next(lines, {})
     opened = Opened(header, args.key)
@@ -771,7 +774,8 @@ def verify_stream(args: argparse.Namespace) -> None:
     proof = Proof(opened)
     proof.follow(lines)
     proof.finish(kept)
-    assert proof.checkpoint is not None and proof.stream is not None
+    assert proof.checkpoint is not None
+    assert proof.stream is not None
     print(
         f"fits: these are all {len(proof.events)} events of {proof.stream['stream']} in the log {opened.log_id} up to position "
         f"{proof.checkpoint.events}, signed at {proof.checkpoint.time}; none is left out, changed or added"
@@ -789,6 +793,7 @@ def verify_stream(args: argparse.Namespace) -> None:
 
 
 def verify_checkpoints(args: argparse.Namespace) -> None:
+    """The older one is the beginning of the newer one."""
     old, new = (notes_in(path)[-1:] for path in (args.old, args.new))
     if not old or not new:
         raise Unreadable("there is no checkpoint in a file")
@@ -810,6 +815,7 @@ def verify_checkpoints(args: argparse.Namespace) -> None:
 
 
 def parsed() -> argparse.Namespace:
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(
         prog="verify.py", description="Verifies exports of a medialedger log. Exit code 3: it does not fit."
     )
