@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, LiteralString
 
 import psycopg
-from psycopg import Connection, sql
+from psycopg import Connection, Copy, sql
 from psycopg.rows import TupleRow
 
 from projections.audit.chain import Commit, Link, LogDamaged
@@ -55,10 +55,13 @@ class StoredLog:
 
     def copied(self, query: sql.Composable) -> Iterator[bytes]:
         """The rows of a query with one column of text without control characters, a line each."""
-        statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01')").format(query)
-        with self._connection.cursor().copy(statement) as copy:
+        with self.copying(query, sql.SQL(" (FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01')")) as copy:
             for data in copy:
                 yield bytes(data)
+
+    def copying(self, query: sql.Composable, options: sql.Composable = sql.SQL("")) -> AbstractContextManager[Copy]:
+        """The rows of a query, as PostgreSQL sends them."""
+        return self._connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT{}").format(query, options))
 
     def transaction(self, *, one_moment: bool = False) -> AbstractContextManager[object]:
         """`one_moment`: all that is read in it is of the same moment."""

@@ -69,11 +69,12 @@ REVOKE ALL ON FUNCTION log_erase FROM PUBLIC;
 -- Appends a batch as log_append() does. Each of its events log.redacted names positions before it, and the parts of their events that go:
 -- these are erased in the same statement, so nothing is erased that the log does not say.
 CREATE FUNCTION log_redact(batch appended_event[], root bytea, OUT last_position bigint, OUT ahead float8)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET medialedger.redacts = 'on' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     told record;
 BEGIN
     SELECT a.last_position, a.ahead INTO STRICT last_position, ahead FROM log_append(batch, root) a;
+    PERFORM set_config('medialedger.redacts', 'on', true);   -- not of the function: only a superuser may say that of one
     FOR told IN
         SELECT last_position - cardinality(batch) + e.ordinal AS position, convert_from(e.state, 'UTF8')::jsonb AS said
         FROM unnest(batch) WITH ORDINALITY AS e(stream, version, topic, event_id, state, metadata, salt, ordinal)
@@ -83,6 +84,7 @@ BEGIN
                           told.position)
         FROM jsonb_array_elements(told.said -> 'positions') AS r(bounds);
     END LOOP;
+    PERFORM set_config('medialedger.redacts', '', true);
 END $$;
 
 REVOKE ALL ON FUNCTION log_redact FROM PUBLIC;

@@ -45,7 +45,7 @@ async def test_the_verifier_accepts_what_a_redaction_names(appender: Appender, d
                 (lambda line: line.update(state_hash="00" * 32), 2),
             ):
                 edited = json.loads(json.dumps(lines))
-                edit(next(line for line in edited if line.get("position") == position))
+                edit(next(line for line in edited if line.get("position") == position))  # type: ignore[no-untyped-call]
                 code, said = verdict(mode, _write(tmp_path / name, edited), "--key", log.key)
                 assert (code, said.split(":")[0]) == (3, "does not fit at position 2"), said
         lines = [line for line in (json.loads(text) for text in one.read_text().splitlines()) if "redaction" not in line]
