@@ -35,7 +35,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def proof(ground: Ground) -> Result:
-    """(p) Sealing, export / COPY, verify.py, the proof of one stream, and POST with / without a sealer beside; --events as `size`."""
+    """(p) Sealing, export / COPY, verify.py, one stream's proof, POST with / without a sealer beside; --events as `size`."""
     url, events = ground.database("bench_proof"), ground.effort.events
     fill(url, events=events, partition=max(events, 1000))
     ground.settle()

@@ -25,6 +25,7 @@ from projections.audit.stored_log import StoredLog
 FORMAT: Final = "medialedger log export 1"
 MEDIA_TYPE: Final = "application/x-ndjson"
 _SLICE: Final = 5_000
+_BEGINS: Final = b'{"position":'
 _PIECE: Final = 256 * 1024
 _LINK: Final = "SELECT last_position, number, chain_hash FROM commits WHERE last_position <= %s ORDER BY last_position DESC LIMIT 1"
 _EPOCHS: Final = "SELECT epoch, since_position FROM log_epochs ORDER BY epoch"
@@ -41,15 +42,13 @@ _EVENT: Final = f"""'{{"position":' || e.position || ',"originator_id":' || to_j
 _COMMIT: Final = """'{"commit":' || c.number || ',"first":' || c.first_position || ',"last":' || c.last_position
     || ',"recorded_micros":' || (extract(epoch FROM c.recorded_at) * 1000000)::bigint || ',"root":"' || encode(c.root, 'hex')
     || '","chain_hash":"' || encode(c.chain_hash, 'hex') || '"}'"""
-_WHOLE: Final = f"""
-SELECT line FROM (
-    SELECT c.first_position AS at, 0 AS rank, {_COMMIT} AS line FROM commits c
-    WHERE c.last_position > @AFTER@ AND c.first_position > @AFTER@ AND c.first_position <= @THROUGH@
-        AND c.last_position <= (SELECT last_position FROM commits WHERE last_position >= @THROUGH@ ORDER BY last_position LIMIT 1)
-    UNION ALL
-    SELECT e.position, 1, {_EVENT} FROM events e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@
-) AS lines ORDER BY at, rank
+_COMMITS: Final = f"""
+SELECT c.first_position, {_COMMIT} FROM commits c
+WHERE c.last_position > %s AND c.first_position > %s AND c.first_position <= %s
+    AND c.last_position <= (SELECT last_position FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1)
+ORDER BY c.last_position
 """
+_WHOLE: Final = f"SELECT {_EVENT} FROM events e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@ ORDER BY e.position"
 _KIND: Final = f"""
 SELECT {_EVENT} FROM events e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@ AND split_part(e.topic, '.', 1) = @KIND@
 ORDER BY e.position
@@ -180,16 +179,47 @@ class _LogExport:
             yield from self._copied(after, through)
 
     def _copied(self, after: int, through: int) -> Iterator[bytes]:
+        """In pieces: the lines of events, each commit's before its first one."""
+        commits: Iterator[tuple[int, str]] = iter(())
+        if self._kind is None:
+            commits = iter(self._stored.rows(_COMMITS, after, after, through, through))  # type: ignore[arg-type]
+        yield from _interleaved(self._events(after, through), commits)
+
+    def _events(self, after: int, through: int) -> Iterator[bytes]:
+        """The rest of a slice with a state that is no text has states as bytes."""
         query = _WHOLE if self._kind is None else _KIND
-        sent = False
+        line = b""
         try:
             for line in self._stored.copied(_filled(query, after=after, through=through, kind=self._kind)):
-                sent = True
                 yield line
         except (psycopg.errors.CharacterNotInRepertoire, psycopg.errors.UntranslatableCharacter):
-            if sent:  # PostgreSQL sorts them first, so nothing was sent
-                raise
-            yield from self._stored.copied(_filled(query, state=_BYTES, after=after, through=through, kind=self._kind))
+            reached = int(line[len(_BEGINS) : line.index(b",")]) if line else after
+            yield from self._stored.copied(_filled(query, state=_BYTES, after=reached, through=through, kind=self._kind))
+
+
+def _interleaved(events: Iterator[bytes], commits: Iterator[tuple[int, str]]) -> Iterator[bytes]:
+    """A commit whose first event is missing stands at the end: nothing is hidden from the verifier."""
+    gathered: list[bytes] = []
+    size, following = 0, next(commits, None)
+    mark = _mark(following)
+    for line in events:
+        if mark and line.startswith(mark):
+            assert following is not None
+            gathered.append(following[1].encode() + b"\n")
+            following = next(commits, None)
+            mark = _mark(following)
+        gathered.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    left = [*([] if following is None else [following]), *commits]
+    yield b"".join([*gathered, *(line.encode() + b"\n" for _, line in left)])
+
+
+def _mark(commit: tuple[int, str] | None) -> bytes:
+    """How the line of its first event begins."""
+    return b"" if commit is None else b"%s%d," % (_BEGINS, commit[0])
 
 
 class _StreamExport:

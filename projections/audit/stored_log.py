@@ -59,9 +59,9 @@ class StoredLog:
             for data in copy:
                 yield bytes(data)
 
-    def copying(self, query: sql.Composable, options: sql.Composable = sql.SQL("")) -> AbstractContextManager[Copy]:
+    def copying(self, query: sql.Composable, options: sql.Composable | None = None) -> AbstractContextManager[Copy]:
         """The rows of a query, as PostgreSQL sends them."""
-        return self._connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT{}").format(query, options))
+        return self._connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT{}").format(query, options or sql.SQL("")))
 
     def transaction(self, *, one_moment: bool = False) -> AbstractContextManager[object]:
         """`one_moment`: all that is read in it is of the same moment."""
