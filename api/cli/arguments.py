@@ -349,7 +349,7 @@ AUDIT = Command(
     "Shows the log, checks its hash chain, which reveals any change, and exports it with proofs for people outside.",
     "medialedger audit show room 1b671a64-40d5-491e-99b0-da01ff1f3341\n  medialedger audit show --limit 10\n"
     "  medialedger audit verify\n  medialedger audit verify --file events-1.gz\n"
-    "  medialedger audit export --output log.ndjson\n  medialedger audit verifier > verify.py",
+    "  medialedger audit export --output log.ndjson\n  medialedger audit verifier",
     _audit,
 )
 LOG = Command(

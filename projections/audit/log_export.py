@@ -182,7 +182,7 @@ class _LogExport:
         """In pieces: the lines of events, each commit's before its first one."""
         commits: Iterator[tuple[int, str]] = iter(())
         if self._kind is None:
-            commits = iter(self._stored.rows(_COMMITS, after, after, through, through))  # type: ignore[arg-type]
+            commits = iter(self._stored.rows(_COMMITS, after, after, through, through))
         yield from _interleaved(self._events(after, through), commits)
 
     def _events(self, after: int, through: int) -> Iterator[bytes]:

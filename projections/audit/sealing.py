@@ -20,6 +20,7 @@ from projections.audit.stored_log import StoredLog, whole
 from projections.audit.stream_heads import StreamHeads
 from projections.audit.tree import Edge, Tile
 from projections.consumers.timeline import EPOCH
+from projections.kernel.database import Pool
 from projections.log.hash_chain import commit_leaf
 from projections.vault.vault import Vault
 
@@ -76,8 +77,10 @@ class Sealed:
     events: int
 
 
-def due(stored: StoredLog, *, seconds: float) -> Due:
-    return Due(*stored.rows(_DUE, seconds)[0])
+async def due(pool: Pool, *, seconds: float) -> Due:
+    """`seconds` are to be between two checkpoints."""
+    [row] = await pool.rows(_DUE, (seconds,))
+    return Due(*row)
 
 
 def seal(stored: StoredLog, vault: Vault, *, rotate: bool = False, most: int = AT_ONCE) -> Sealed | None:

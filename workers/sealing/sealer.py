@@ -54,7 +54,8 @@ class Sealer(LeasedWorker):
         if not self._assignment.leases or time.monotonic() >= self._assignment.until:
             await self._waker.sleep(self._leases.lease / 5)
             return
-        sealed = await asyncio.to_thread(self._seal)
+        is_due = (await due(self._database, seconds=self._seconds)).now
+        sealed = is_due and await asyncio.to_thread(self._seal)
         self._untold = self._untold or sealed
         if self._untold:
             await notify_of_checkpoint(self._database)
@@ -69,8 +70,6 @@ class Sealer(LeasedWorker):
         """Whether there is a new checkpoint; then there may be more to seal at once."""
         try:
             with StoredLog.connected(self._database.conninfo, purpose="sealer") as stored:
-                if not due(stored, seconds=self._seconds).now:
-                    return False
                 sealed = seal(stored, self._vault)
         except psycopg.OperationalError as fault:
             raise Unavailable("the database does not answer") from fault
