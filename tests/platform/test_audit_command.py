@@ -40,7 +40,7 @@ async def test_an_auditor_takes_away_what_is_needed(log: str, said: Said, tmp_pa
     assert (await said("audit", "export", "--aggregate", "test", "--id", "z", "--output", str(tmp_path / "none")))[0] == 1
     assert not (tmp_path / "none").exists()
     for mode, path in (("log", whole), ("stream", one)):
-        command = [sys.executable, "-I", verifier, mode, path, "--key", first.splitlines()[0], "--kept", kept]
+        command: list[str | Path] = [sys.executable, "-I", verifier, mode, path, "--key", first.splitlines()[0], "--kept", kept]
         assert _run(*command) == (0, "fits:")
     code, out, _ = await said("audit", "verify")
     assert (code, out.splitlines()[-1][:7]) == (0, "WARNING")
