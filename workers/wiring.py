@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -21,6 +21,7 @@ from projections.records.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.outbound_guard import Network
+from workers.checkpoint_ports import CheckpointPlaces
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
@@ -102,6 +103,7 @@ class WorkerContext:
     """Below which files may be published to this machine; None: nowhere."""
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
+    checkpoints: CheckpointPlaces = field(default_factory=CheckpointPlaces)
     step_server: ForkServer | None = None
     """Starts the processes of steps; None: one of this process's own."""
 

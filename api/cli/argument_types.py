@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from datetime import UTC, datetime
 from json import loads
 from re import DOTALL, fullmatch
 from typing import Any
@@ -72,3 +73,9 @@ def positive(text: str) -> int:
     if value < 1:
         raise ValueError
     return value
+
+
+def moment(text: str) -> datetime:
+    """Without an offset it is UTC."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

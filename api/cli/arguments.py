@@ -6,8 +6,9 @@ from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, BooleanOptiona
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from api.cli.argument_types import parameter, position, positive, seconds, title, utf8
+from api.cli.argument_types import moment, parameter, position, positive, seconds, title, utf8
 from domain.client.roles import Role
 
 EXIT_CODES = """\
@@ -198,6 +199,24 @@ def _audit(parser: ArgumentParser) -> None:
     verify.add_argument(
         "--chain-hash", type=utf8, metavar="HEX", help="with --file: fail unless the partition's seal has this chain hash"
     )
+    _audit_proofs(actions)
+
+
+def _audit_proofs(actions: Any) -> None:
+    checkpoint = actions.add_parser("checkpoint", help="the last signed checkpoint of the log, and what it is anchored by")
+    checkpoint.add_argument("--now", action="store_true", help="sign one first, if anything is new; needs the master key")
+    key = actions.add_parser("key", help="the public key that checkpoints are signed with")
+    key.add_argument("--all", action="store_true", help="the keys before it too, the oldest first")
+    actions.add_parser("rotate-key", help="hand over to a new key by a checkpoint that both sign; needs the master key")
+    export = actions.add_parser("export", help="write the log, or one stream with its proofs, for `verify.py`")
+    export.add_argument("--output", type=Path, metavar="PATH", help="the file, which must not exist yet (default: standard output)")
+    export.add_argument("--after", type=position, default=0, metavar="POSITION", help="only what comes after (default: all)")
+    export.add_argument("--through", type=positive, metavar="POSITION", help="only what comes up to this position")
+    export.add_argument("--from", dest="recorded_from", type=moment, metavar="TIME", help="only what was recorded then or later")
+    export.add_argument("--to", dest="recorded_to", type=moment, metavar="TIME", help="only what was recorded then or earlier")
+    export.add_argument("--aggregate", type=utf8, metavar="KIND", help="only this kind; without --id that cannot be verified")
+    export.add_argument("--id", type=utf8, metavar="ID", help="with --aggregate: all events of one, with their proofs")
+    actions.add_parser("verifier", help="print verify.py, which verifies exports without the product")
 
 
 def _log(parser: ArgumentParser) -> None:
@@ -255,6 +274,7 @@ WORKERS = Command(
     "outcomes tells the owners of jobs how they end; "
     "assets deletes the files of removed assets; "
     "syndication removes publications with their destinations; "
+    "sealer signs checkpoints of the log; "
     "lists adds up the totals of lists and fills the search indexes. "
     "Any number of processes may run on any number of machines; they share the work. "
     "MEDIALEDGER_WORKER_PROCESSES starts several at once.",
@@ -360,9 +380,10 @@ KEYS = Command(
 )
 AUDIT = Command(
     "read and check the log",
-    "Shows the log, and checks its hash chain, which reveals any change.",
+    "Shows the log, checks its hash chain, which reveals any change, and exports it with proofs for people outside.",
     "medialedger audit show room 1b671a64-40d5-491e-99b0-da01ff1f3341\n  medialedger audit show --limit 10\n"
-    "  medialedger audit verify\n  medialedger audit verify --file events-1.gz",
+    "  medialedger audit verify\n  medialedger audit verify --file events-1.gz\n"
+    "  medialedger audit export --output log.ndjson\n  medialedger audit verifier",
     _audit,
 )
 LOG = Command(

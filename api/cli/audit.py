@@ -1,4 +1,4 @@
-"""`medialedger audit`: the history of an aggregate, and the check of the log's hash chain."""
+"""`medialedger audit`: the history of an aggregate, the check of the log's hash chain, and what an auditor takes away."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 import psycopg
 
 from api.cli.arguments import NOT_WHOLE
+from api.cli.audit_proofs import anchors_of_log, checkpoint, export, key, rotate_key, verifier
 from api.cli.database import first_line, open_database
 from api.cli.open_core import open_core
 from api.cli.printable import printable, printable_lines
@@ -26,6 +27,11 @@ from projections.audit.verify import Extent, verify
 async def run(args: Namespace, settings: Settings) -> int:
     if args.action == "show":
         return await _show(args, settings)
+    if args.action == "verifier":
+        return verifier()
+    if args.action != "verify":
+        actions = {"checkpoint": checkpoint, "key": key, "rotate-key": rotate_key, "export": export}
+        return await actions[args.action](args, settings)
     return await _verify(args, settings) if args.file is None else await _verify_file(args)
 
 
@@ -66,7 +72,7 @@ async def _verify(args: Namespace, settings: Settings) -> int:
         print(f"the log is whole after position {result.since}, {where}: {result.checked - result.since} events")
         return 0
     if result.valid:
-        print(f"the log is whole: {events}, each in its place")
+        print(f"the log is whole: {events}, each in its place\n{await anchors_of_log(settings)}")
         return 0
     print(f"the log does not fit at position {result.first_bad_position}: {result.reason} ({events} before it fit)")
     return NOT_WHOLE

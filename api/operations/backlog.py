@@ -17,6 +17,7 @@ from api.operations.job_backlog import JobBacklog
 from api.operations.provision_backlog import ProvisionBacklog
 from api.operations.session_backlog import SessionBacklog
 from domain.kernel.errors import Unavailable
+from projections.audit.unsealed import Unsealed
 from projections.consumers.queries import ConsumerQueries
 from projections.deliveries.queries import MOST_COUNTED, DeliveryQueries
 from projections.media_event.due import MOST_COUNTED as MOST_EVENTS
@@ -41,6 +42,7 @@ class Backlog:
         points: PointStates,
         provisions: ProvisionBacklog,
         sessions: SessionBacklog,
+        unsealed: Unsealed,
         registry: CollectorRegistry,
     ) -> None:
         self._consumers = consumers
@@ -52,6 +54,7 @@ class Backlog:
         self._points = points
         self._provisions = provisions
         self._sessions = sessions
+        self._unsealed = unsealed
 
         def of_consumer(name: str, meaning: str) -> Gauge:
             return Gauge(f"medialedger_{name}", meaning, ("consumer",), registry=registry)
@@ -82,6 +85,17 @@ class Backlog:
             ("state",),
             registry=registry,
         )
+        self._unsealed_events = Gauge(
+            "medialedger_log_unsealed_events", "Domain events that no signed checkpoint of the log has yet", registry=registry
+        )
+        self._unsealed_seconds = Gauge(
+            "medialedger_log_unsealed_seconds", "How long ago the first of them was recorded", registry=registry
+        )
+        self._unanchored_seconds = Gauge(
+            "medialedger_log_unanchored_seconds",
+            "How long ago the first checkpoint was signed after the last one that is kept outside of the database; 0 where none is",
+            registry=registry,
+        )
         self._pending = of_deliveries("pending", f"Deliveries that are not finished, {_BOUNDED}")
         self._due = of_deliveries("due", f"Deliveries among the first {MOST_COUNTED} pending ones that should be sent by now")
         self._in_flight = of_deliveries("in_flight", "Deliveries that are being sent, by all processes")
@@ -103,6 +117,10 @@ class Backlog:
             self._events_due.labels(action).set(count)
         for state, count in (await self._points.counts()).items():
             self._points_by_state.labels(state).set(count)
+        unsealed = await self._unsealed.now()
+        self._unsealed_events.set(unsealed.events)
+        self._unsealed_seconds.set(unsealed.seconds)
+        self._unanchored_seconds.set(unsealed.unanchored)
         await self._jobs.refresh()
         await self._provisions.refresh()
         await self._sessions.refresh()

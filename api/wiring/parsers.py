@@ -39,6 +39,20 @@ def media_root(text: str) -> Path | BucketAddress:
     return BucketAddress(found[1], prefix)
 
 
+def bucket(text: str) -> BucketAddress:
+    found = media_root(text) if text.lower().startswith("s3:") else None
+    if not isinstance(found, BucketAddress):
+        raise ValueError("s3://bucket/prefix")
+    return found
+
+
+def timestamp_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("an http or https address")
+    return text
+
+
 def switch(text: str) -> bool:
     if text.lower() not in ("on", "off"):
         raise ValueError(f"on or off, not {text!r}")

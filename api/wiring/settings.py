@@ -16,7 +16,7 @@ from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from api.wiring import parsers
+from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
 from api.wiring.settings_listing import Listed, Variable, shown
 from projections.kernel.database import PoolLimits
@@ -24,6 +24,7 @@ from projections.kernel.sizes import GIB, MIB
 from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
+from workers.checkpoint_ports import CheckpointPlaces
 from workers.ports import BucketAddress, DownloadLimits
 
 PREFIX = "MEDIALEDGER_"
@@ -225,6 +226,21 @@ class Settings(BaseSettings):
         30, description="how long the last state of ended sessions is kept; their history stays in the log"
     )
     log_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(365, description="how long entries of the log store are kept")
+    seal_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
+        60, description="after so many seconds the log is sealed by a signed checkpoint, or after 10,000 events"
+    )
+    seal_file: Annotated[Path | None, stripped(parsers.path)] = Field(
+        None, description="file that each checkpoint is appended to; best where the database's administrator cannot write"
+    )
+    seal_bucket: Annotated[BucketAddress | None, stripped(parsers.bucket)] = Field(
+        None, description="`s3://bucket/prefix` with object lock that each checkpoint is put to, with the S3 settings of media"
+    )
+    seal_bucket_days: Annotated[int, stripped(whole_number(1, 36_500))] = Field(
+        3650, description="how long nobody can delete a checkpoint there"
+    )
+    seal_timestamp_url: Annotated[SecretStr | None, stripped(parsers.timestamp_url)] = Field(
+        None, description="address of an RFC 3161 server that time stamps each checkpoint"
+    )
     log_level: Annotated[str, stripped(parsers.one_of(LOG_LEVELS))] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
     shutdown_seconds: Annotated[int, stripped(whole_number(0, 3600))] = Field(
         10, description="how long requests under way may take to finish when the process is asked to stop"
@@ -258,7 +274,8 @@ class Settings(BaseSettings):
         except ValidationError as refusal:
             first = refusal.errors(include_url=False, include_input=False)[0]
             raise SettingsError(f"{_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
-        settings._check_kafka()
+        if fault := kafka_settings.fault(settings, _name):
+            raise SettingsError(fault)
         settings._check_bucket()
         known = {variable.name for variable in VARIABLES}
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
@@ -269,8 +286,17 @@ class Settings(BaseSettings):
         """None where media are in a directory."""
         if isinstance(self.media_root, Path):
             return None
+        return self._with_access(self.media_root)
+
+    @property
+    def checkpoints(self) -> CheckpointPlaces:
+        bucket = None if self.seal_bucket is None else self._with_access(self.seal_bucket)
+        url = None if self.seal_timestamp_url is None else self.seal_timestamp_url.get_secret_value()
+        return CheckpointPlaces(self.seal_seconds, self.seal_file, bucket, self.seal_bucket_days, url)
+
+    def _with_access(self, bucket: BucketAddress) -> BucketAddress:
         return replace(
-            self.media_root,
+            bucket,
             endpoint=self.s3_endpoint,
             region=self.s3_region,
             access_key=self.s3_access_key,
@@ -305,35 +331,7 @@ class Settings(BaseSettings):
     @property
     def kafka(self) -> KafkaConnection | None:
         """None where there is no broker."""
-        if self.kafka_bootstrap_servers is None:
-            return None
-        return KafkaConnection(
-            self.kafka_bootstrap_servers,
-            security_protocol=self.kafka_security_protocol,
-            sasl_mechanism=self.kafka_sasl_mechanism,
-            username=self.kafka_username,
-            password=self.kafka_password.get_secret_value() if self.kafka_password is not None else None,
-            ca_file=self.kafka_ca_file,
-            certificate_file=self.kafka_certificate_file,
-            key_file=self.kafka_key_file,
-            replication_factor=self.kafka_replication_factor,
-            min_in_sync_replicas=self.kafka_min_in_sync_replicas,
-        )
-
-    def _check_kafka(self) -> None:
-        """What goes together comes together: a client that misses half of it would fail at its first connection only."""
-        sasl = self.kafka_security_protocol.startswith("SASL_")
-        for field in ("kafka_sasl_mechanism", "kafka_username", "kafka_password"):
-            if (getattr(self, field) is not None) != sasl:
-                needed = "be set for" if sasl else "stay empty without"
-                raise SettingsError(f"{_name(field)} must {needed} {_name('kafka_security_protocol')}=SASL_…")
-        tls = self.kafka_security_protocol.endswith("SSL")
-        for field in ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file"):
-            path: Path | None = getattr(self, field)
-            if path is not None and not tls:
-                raise SettingsError(f"{_name(field)} must stay empty without {_name('kafka_security_protocol')}=SSL or SASL_SSL")
-            if path is not None and not path.is_file():
-                raise SettingsError(f"{_name(field)} must be a file; there is none at {path}")
+        return kafka_settings.connection(self)
 
     @property
     def database_limits(self) -> PoolLimits:

@@ -100,6 +100,7 @@ def process_workers(
         filesystem_root=settings.filesystem_root,
         media_bucket=settings.media_bucket,
         terraform=settings.terraform,
+        checkpoints=settings.checkpoints,
     )
     chosen = [WORKER_ROLES[name] for name in roles]
     retention = Retention(core.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=core.clock)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from domain.kernel.credentials import hints_at_credential
 from domain.kernel.errors import FieldError, Malformed
@@ -36,6 +36,7 @@ class Header(ClosedSection):
 
 class _HeaderDocument(ClosedSection):
     headers: tuple[Header, ...]
+    notifications: tuple[Literal["log.sealed"], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,11 @@ def split_credentials(text: str) -> SplitHeaders:
 def headers_in(text: str | None) -> tuple[Header, ...]:
     """The headers of a stored text."""
     return _HeaderDocument.model_validate_json(text).headers if text is not None else ()
+
+
+def notifications_in(text: str | None) -> tuple[str, ...]:
+    """What a stored text asks for beside the changes of Events."""
+    return _HeaderDocument.model_validate_json(text).notifications if text is not None else ()
 
 
 def secret_name(header: str) -> str:

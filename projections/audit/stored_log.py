@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Copy, sql
 from psycopg.rows import TupleRow
 
 from projections.audit.chain import Commit, Link, LogDamaged
@@ -50,6 +50,23 @@ class StoredLog:
     def rows(self, question: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(question.encode(), parameters, binary=True).fetchall()
 
+    def write(self, statement: str, *parameters: Any) -> None:
+        self._connection.execute(statement.encode(), parameters)
+
+    def copied(self, query: sql.Composable) -> Iterator[bytes]:
+        """The rows of a query with one column of text without control characters, a line each."""
+        with self.copying(query, sql.SQL(" (FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01')")) as copy:
+            for data in copy:
+                yield bytes(data)
+
+    def copying(self, query: sql.Composable, options: sql.Composable | None = None) -> AbstractContextManager[Copy]:
+        """The rows of a query, as PostgreSQL sends them."""
+        return self._connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT{}").format(query, options or sql.SQL("")))
+
+    def transaction(self, *, one_moment: bool = False) -> AbstractContextManager[object]:
+        """`one_moment`: all that is read in it is of the same moment."""
+        return _transaction(self._connection, one_moment)
+
     def start(self) -> Link:
         """The place before the first commit. Raises `LogDamaged` for a log without an identity."""
         found = self.row("SELECT log_id FROM log_identity")
@@ -75,6 +92,20 @@ class StoredLog:
         found = self.row("SELECT topic, state FROM events WHERE position = %s", position)
         return None if found is None else (found[0], found[1])
 
+    def last_commit(self, condition: LiteralString, value: object) -> int:
+        """The end of the last commit of which `condition` holds, which holds up to some commit and not after it; 0 without one."""
+        question = sql.SQL("SELECT last_position, ({}) FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1")
+        [(end,)] = self.rows("SELECT coalesce(max(last_position), 0) FROM commits")
+        found, low = 0, 1
+        while low <= end:
+            middle = (low + end) // 2
+            last, holds = self._connection.execute(question.format(sql.SQL(condition)), (value, middle)).fetchall()[0]
+            if holds:
+                found, low = last, last + 1
+            else:
+                end = middle - 1
+        return found
+
     def _sliced(self, question: str, *, after: int, through: int) -> Iterator[tuple[Any, ...]]:
         """The first column of a row is its place."""
         while rows := self.rows(question, after, through):
@@ -86,6 +117,14 @@ class StoredLog:
 def _connected(conninfo: str, purpose: str) -> Iterator[StoredLog]:
     with psycopg.connect(conninfo, application_name=f"medialedger {purpose}", autocommit=True) as connection:
         yield StoredLog(connection)
+
+
+@contextmanager
+def _transaction(connection: Connection[TupleRow], one_moment: bool) -> Iterator[None]:
+    with connection.transaction():
+        if one_moment:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
 
 
 def whole(commit: Commit, events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -26,6 +26,10 @@ CHANNEL: Final = "medialedger_deliveries"
 empty when new ones come after all present ones of their source."""
 
 
+LOG_SEALED: Final = "log.sealed"
+"""Ordering key of the notifications of checkpoints."""
+
+
 class Source(IntEnum):
     """A fan-out that inserts deliveries, in log order. All deliveries of one webhook come from one source."""
 

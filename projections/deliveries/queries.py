@@ -16,7 +16,7 @@ from uuid import UUID
 from domain.job.aggregate import Job
 from domain.provision.aggregate import ProvisionInfo, provision_key
 from projections.deliveries import store
-from projections.deliveries.keys import Source, delivery_id, position_of
+from projections.deliveries.keys import LOG_SEALED, Source, delivery_id, position_of
 from projections.kernel.arrays import bigints
 from projections.kernel.database import Database, Pool
 from projections.kernel.page import within_bytes
@@ -100,6 +100,11 @@ class Delivery:
         """The number of a callback's job; None for what is about an Event."""
         kind, colon, key = self.ordering_key.partition(":")
         return int(key) if colon and kind == Job.KIND else None
+
+    @property
+    def is_of_log(self) -> bool:
+        """A notification of a checkpoint of the log."""
+        return self.ordering_key == LOG_SEALED
 
     @property
     def is_of_infrastructure(self) -> bool:

@@ -64,6 +64,18 @@ def root(leaves: Sequence[bytes]) -> bytes:
     return level[0]
 
 
+def path(index: int, leaves: Sequence[bytes]) -> list[bytes]:
+    """The hashes beside the way of a leaf to the root, the lowest first."""
+    found, level = [], leaves
+    while len(level) > 1:
+        if index ^ 1 < len(level):
+            found.append(level[index ^ 1])
+        joined = [sha256(b"\1" + left + right).digest() for left, right in zip(level[::2], level[1::2], strict=False)]
+        level = [*joined, level[-1]] if len(level) % 2 else joined
+        index //= 2
+    return found
+
+
 def commit_leaf(*, first: int, count: int, recorded_micros: int, root: bytes) -> bytes:
     """SHA-256(0x00 | int8 first position | int8 number of events | int8 recorded time in microseconds since 1970 | root)."""
     return sha256(b"\0" + _PLACE.pack(first, count, recorded_micros) + root).digest()

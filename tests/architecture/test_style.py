@@ -22,12 +22,12 @@ def breaches(rule: Callable[[Path], object], *folders: str, allowed: str = "") -
 
 
 def test_no_file_is_too_long() -> None:
-    """A file that long becomes a package of the same name."""
+    """A file that long becomes a package of the same name. The verifier is one file that auditors take away."""
 
     def too_long(path: Path) -> bool:
         return len(path.read_text().splitlines()) > LARGEST_FILE
 
-    assert breaches(too_long) == []
+    assert breaches(too_long, allowed="api/cli/verify_export.py") == []
 
 
 def test_every_module_has_a_docstring() -> None:

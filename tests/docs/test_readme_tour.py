@@ -1,4 +1,5 @@
-"""The README's tour does what the README says: its blocks are run in bash, as they are, against a real `medialedger up`."""
+"""The README's tour and the auditor's tutorial do what they say: their blocks are run in bash, as they are, against a real
+`medialedger up`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import pytest
 from tests.platform.waiting import ROOT, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
-_BLOCK = re.compile(r"^```bash tour\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = r"^```bash {}\n(.*?)^```$"
 _GUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
@@ -71,23 +72,49 @@ def running(tmp_path: Path) -> Iterator[Running]:
         EmbeddedPostgres(started.home).stop()
 
 
-def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
-    blocks = _BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+def pasted(page: str, mark: str, *, running: Running, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The blocks of a page, run as one."""
+    blocks = re.findall(_BLOCK.format(mark), (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     address = running.address()
-    environment = running.environment | {
-        "BASE": address,
-        "MEDIALEDGER_PORT": address.rpartition(":")[2],
-        "TMPDIR": str(tmp_path),
-    }
-    tour = subprocess.run(
+    environment = running.environment | {"BASE": address, "MEDIALEDGER_PORT": address.rpartition(":")[2], "TMPDIR": str(folder)}
+    return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
         timeout=1200,
         check=False,
     )
+
+
+def test_the_tutorial_of_an_audit_finds_out_who_changed_a_title(running: Running, tmp_path: Path) -> None:
+    audit = pasted("docs/tutorial/an-audit.md", "audit", running=running, folder=tmp_path)
+    assert (audit.returncode, audit.stderr) == (0, "")
+    told = audit.stdout.splitlines()
+    for line, expected in zip(told, _AUDITED, strict=False):
+        assert re.match(expected, line), f"{line!r} is not {expected!r}"
+    assert told[-1] == "exit code 3"
+    assert re.match(r"does not fit at position \d+: the bytes of the events", told[-2])
+    assert running.stop() == (0, "stopped")
+
+
+_MICROS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
+_AUDITED = (
+    f"medialedger/{_GUID}$",
+    "WARNING: nothing outside of the database keeps a checkpoint",
+    rf"fits: one history; position \d+ at {_MICROS}, then position \d+ at {_MICROS}$",
+    rf"fits: these are all 2 events of event:{_GUID} in the log {_GUID} up to position \d+, signed at {_MICROS}; none is left out",
+    rf'\d+  {_MICROS}  event\.registered  by alice  .*"title":"Cup final"',
+    rf'\d+  {_MICROS}  event\.described  by alice  .*"title":"Cup final, replayed"',
+    rf"fits: (\d+) events, positions 1 to \1 of the log {_GUID}, each in its place; chain hash [0-9a-f]{{64}}$",
+    rf"signed up to position \d+, at {_MICROS}, epoch 1$",
+    "2 checkpoints that were kept are of this log$",
+)
+
+
+def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
+    tour = pasted("README.md", "tour", running=running, folder=tmp_path)
     assert (tour.returncode, tour.stderr) == (0, "")
     told = tour.stdout.splitlines()
     for line, expected in zip(told, _EXPECTED, strict=False):

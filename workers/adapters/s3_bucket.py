@@ -7,12 +7,14 @@ the server is away, or that it refuses.
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from errno import EACCES
 from functools import cache, partial
+from hashlib import md5
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import boto3
@@ -127,6 +129,12 @@ class S3Bucket:
         except (_Changed, _Absent):
             return False
         return True
+
+    async def put_locked(self, key: str, content: bytes, *, until: datetime) -> None:
+        """Nobody can delete or replace this version before `until`. Raises `OSError` for a bucket without object lock."""
+        digest = b64encode(md5(content, usedforsecurity=False).digest()).decode()  # the servers demand it
+        lock: dict[str, Any] = {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": until, "ContentMD5": digest}
+        await self._call(self._client.put_object, Bucket=self._bucket, Key=self._key(key), Body=content, **lock)
 
     async def delete(self, keys: Collection[str]) -> None:
         """Those that are not there do no harm."""

@@ -53,13 +53,13 @@ class Delivery(Wire):
 
     id: UUID = Field(description="Id of the delivery; the receiver gets it as `webhook-id`.")
     webhook_id: UUID = Field(description="Id of the webhook.")
-    event_id: UUID | None = Field(description="Id of the Event; null for a notice of a job.")
+    event_id: UUID | None = Field(description="Id of the Event; null for a notice of a job and for log.sealed.")
     job_id: int | None = Field(description="Number of the job; null unless it is a notice of a job.")
     position: int = Field(description="Position of the write in the event log.")
     state: DeliveryStateName = Field(description="PENDING, DELIVERED or FAILED.")
     action: str = Field(
-        description="Action of the notification: Added, Updated, Deleted or Restored; for a callback the status of its job or the "
-        "state of its infrastructure."
+        description="Action of the notification: Added, Updated, Deleted, Restored or log.sealed; for a callback the status of its "
+        "job or the state of its infrastructure."
     )
     payload: dict[str, Any] = Field(description="What was sent as JSON, or its fields where it was sent as a form.")
     created_at: Instant = Field(description="When the delivery was created.")
@@ -75,7 +75,7 @@ class Delivery(Wire):
         return cls.model_construct(
             id=delivery.id,
             webhook_id=delivery.webhook,
-            event_id=_event_of(delivery, payload) if job is None else None,
+            event_id=_event_of(delivery, payload) if job is None and not delivery.is_of_log else None,
             job_id=job,
             position=delivery.position,
             state=DeliveryStateName(delivery.state.name),
@@ -96,6 +96,8 @@ def _event_of(delivery: queries.Delivery, payload: Mapping[str, Any]) -> UUID:
 def _action_of(delivery: queries.Delivery) -> str:
     if delivery.is_of_infrastructure:
         return "stateString"
+    if delivery.is_of_log:
+        return "type"
     return "action" if delivery.job is None else "status"
 
 

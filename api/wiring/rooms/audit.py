@@ -2,40 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
-from api.wiring.room import Room
+from api.wiring.room import Room, WorkerRole
+from domain.kernel.ids import new_id
 from domain.kernel.mapper import Catalogue
 from domain.redaction.aggregate import Redaction
 from projections.audit.queries import AuditQueries
 from projections.audit.user_audit_log import UserAuditLog
 from projections.audit.verify import verify
 from projections.kernel.database import Database
+from projections.kernel.migrate import Grant, Migration
 from projections.log.streams import Streams
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from workers.checkpoint_ports import Anchor
+    from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
 def _routes() -> Sequence[Router]:
-    from api.audit import diff, redactions, routes
+    from api.audit import checkpoints, diff, redactions, routes
 
-    return (redactions.routes, routes.routes, diff.routes)
+    return (checkpoints.routes, redactions.routes, routes.routes, diff.routes)
 
 
 def _services(services: Services) -> Providers:
+    from api.audit.checkpoints import LogProofs
     from api.audit.routes import Verifier
 
     get, conninfo = services.get, services.surroundings.conninfo
     return {
         AuditQueries: lambda: AuditQueries(get(Database).lists, get(Streams), get(Catalogue)),
+        LogProofs: lambda: LogProofs(conninfo),
         Verifier: lambda: Verifier(partial(verify, conninfo)),
         UserAuditLog: lambda: UserAuditLog(get(Database).lists),
     }
+
+
+def _sealer(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from projections.consumers.leases import ShardLeases
+    from workers.sealing.anchors import Anchoring
+    from workers.sealing.sealer import CONSUMER, Sealer
+
+    leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False)
+    anchoring = Anchoring(context.database, list(_anchors(context)))
+    return [Sealer(context.database, context.vault, anchoring=anchoring, seconds=context.checkpoints.seconds, leases=leases)]
+
+
+def _anchors(context: WorkerContext) -> Iterator[Anchor]:
+    from workers.adapters.checkpoint_anchors import BucketAnchor, FileAnchor
+    from workers.sealing.time_stamp import TimeStamp
+
+    places = context.checkpoints
+    if places.file is not None:
+        yield FileAnchor(places.file)
+    if places.bucket is not None:
+        yield BucketAnchor(places.bucket, days=places.bucket_days, clock=context.clock)
+    if places.time_stamps is not None:
+        yield TimeStamp(places.time_stamps, context.outbound)
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
@@ -45,4 +74,17 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
     return {Redaction.KIND: redaction}
 
 
-AUDIT = Room(name="audit", aggregates=(Redaction,), routes=_routes, services=_services, past_states=_past_states)
+AUDIT = Room(
+    name="audit",
+    aggregates=(Redaction,),
+    migrations=(Migration.read("0021 checkpoints", "audit/checkpoints.sql"),),
+    grants=(
+        Grant("TABLE checkpoints", "SELECT, INSERT"),
+        Grant("TABLE checkpoint_anchors", "SELECT, INSERT"),
+        Grant("TABLE checkpoint_keys", "SELECT, INSERT"),
+    ),
+    routes=_routes,
+    services=_services,
+    past_states=_past_states,
+    worker_roles=(WorkerRole("sealer", _sealer),),
+)

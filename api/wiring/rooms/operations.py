@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
+from projections.audit.unsealed import Unsealed
 from projections.consumers.queries import ConsumerQueries
 from projections.deliveries.queries import DeliveryQueries
 from projections.job.backlog import JobBacklogQueries
@@ -47,6 +48,7 @@ def _services(services: Services) -> Providers:
             jobs=JobBacklog(JobBacklogQueries(get(Database).lists), registry=get(DatabaseMetrics)),
             provisions=ProvisionBacklog(ProvisionQueries(get(Database).lists), registry=get(DatabaseMetrics)),
             sessions=SessionBacklog(SessionQueries(get(Database).lists), registry=get(DatabaseMetrics)),
+            unsealed=Unsealed(get(Database).lists),
             registry=get(DatabaseMetrics),
         ),
     }

@@ -1,0 +1,242 @@
+"""Checkpoints of the log, their proofs and tiles, and the export. docs/reference/api/audit.md."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import Field
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import AUDIT
+from api.kernel.pages import Whole
+from api.kernel.request import Request
+from api.kernel.surfaces import AUDIT_LOG
+from api.kernel.wire import Between, Instant, Integer, Wire
+from domain.client.aggregate import Client
+from domain.kernel.errors import Malformed, NotFound, Unavailable
+from domain.kernel.ids import canonical
+from domain.kernel.mapper import Catalogue
+from projections.audit.checkpoints import Checkpoints, StoredCheckpoint
+from projections.audit.log_export import MEDIA_TYPE, Selection, export_log, export_stream
+from projections.audit.stored_log import StoredLog
+from projections.audit.tree import WIDTH, Tile
+
+T = TypeVar("T")
+
+routes = Router("", surface=AUDIT_LOG, tag="Audit")
+
+Position = Annotated[Integer, Between(0)]
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_BYTES: Final = "application/octet-stream"
+_NUMBER: Final = re.compile(r"(?:x\d{3}/)*\d{3}")
+_FOREVER: Final = ("Cache-Control", "private, max-age=31536000, immutable")
+_HIGHEST: Final = 63
+_EXPORTS: Final = 2
+
+
+class InclusionQuery(Wire):
+    """Which event, in which tree."""
+
+    position: Whole = Field(description="Position of the event.")
+    size: Whole | None = Field(None, description="Number of commits of the tree; by default that of the last checkpoint.")
+
+
+class ConsistencyQuery(Wire):
+    """Two sizes of the tree, in commits."""
+
+    first: Annotated[Whole, Field(alias="from")] = Field(description="Size of the older tree: the second line of its checkpoint.")
+    second: Annotated[Whole | None, Field(alias="to")] = Field(
+        None, description="Size of the newer tree; by default that of the last checkpoint."
+    )
+
+
+class ExportQuery(Wire):
+    """Which part of the log; all of it by default."""
+
+    after: Position = Field(0, description="Only positions greater than this: where a download that broke off goes on.")
+    through: Whole | None = Field(None, description="Only positions up to this one.")
+    recorded_from: Annotated[Instant | None, Field(alias="from")] = Field(None, description="Recorded at this time or later.")
+    recorded_to: Annotated[Instant | None, Field(alias="to")] = Field(None, description="Recorded at this time or earlier.")
+    aggregate: str | None = Field(
+        None, description="Only this kind of aggregate. Such an export has holes, so it cannot be verified, unless id is given too."
+    )
+    id: str | None = Field(
+        None, description="With aggregate: all events of this one, with the proofs that they are in the log and that they are all."
+    )
+
+
+class Inclusion(Wire):
+    """The proof that an event is in the log: from its leaf to the root of its commit, and from there to the root of the tree."""
+
+    position: int = Field(description="Position of the event.")
+    leaf: str = Field(description="Hash of the event.")
+    commit: int = Field(description="Number of its commit, from 1.")
+    first: int = Field(description="Position of the first event of the commit.")
+    count: int = Field(description="Number of events of the commit.")
+    recorded_micros: int = Field(alias="recorded_micros", description="Recorded time, in microseconds since 1970.")
+    path: list[str] = Field(description="Hashes beside the way from the leaf to the root of the commit, the lowest first.")
+    size: int = Field(description="Number of commits of the tree.")
+    tree: list[str] = Field(description="Hashes beside the way from the commit to the root of the tree, the lowest first.")
+
+
+class Consistency(Wire):
+    """The proof that one tree is the beginning of another."""
+
+    first: int = Field(alias="from", description="Size of the older tree, in commits.")
+    second: int = Field(alias="to", description="Size of the newer tree, in commits.")
+    path: list[str] = Field(description="Hashes of the proof, as in RFC 6962.")
+
+
+class LogProofs:
+    """Reads the sealed log, in threads, each time on a connection of its own. Few exports at a time."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self._exports = asyncio.Semaphore(_EXPORTS)
+
+    async def read(self, question: Callable[[Checkpoints], T]) -> T:
+        """In one moment."""
+        return await asyncio.to_thread(self._read, question)
+
+    def _read(self, question: Callable[[Checkpoints], T]) -> T:
+        with StoredLog.connected(self._conninfo, purpose="proof") as stored, stored.transaction(one_moment=True):
+            return question(Checkpoints(stored))
+
+    async def export(self, begin: Callable[[StoredLog], Iterator[bytes]]) -> AsyncIterator[bytes]:
+        """Begun when this returns: what it refuses is refused by then."""
+        if self._exports.locked():
+            raise Unavailable("other exports are running", retry_after=30)
+        await self._exports.acquire()
+        opened = ExitStack()
+        try:
+            pieces = await asyncio.to_thread(self._begin, begin, opened)
+        except BaseException:
+            self._close(opened)
+            raise
+        return self._sent(pieces, opened)
+
+    def _begin(self, begin: Callable[[StoredLog], Iterator[bytes]], opened: ExitStack) -> Iterator[bytes]:
+        pieces = begin(opened.enter_context(StoredLog.connected(self._conninfo, purpose="export")))
+        opened.callback(pieces.close)  # type: ignore[attr-defined]
+        return pieces
+
+    async def _sent(self, pieces: Iterator[bytes], opened: ExitStack) -> AsyncIterator[bytes]:
+        try:
+            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                if piece:
+                    yield piece
+        finally:
+            self._close(opened)
+
+    def _close(self, opened: ExitStack) -> None:
+        self._exports.release()
+        opened.close()
+
+
+@routes.get("/checkpoint", AUDIT, absent=404, media_type=_TEXT)
+async def last_checkpoint(request: Request, proofs: LogProofs) -> Response:
+    """The last signed checkpoint of the log, a C2SP signed note."""
+    found = await proofs.read(_last)
+    return Response(200, found.note.encode(), media_type=_TEXT)
+
+
+@routes.get("/proof/inclusion", AUDIT, absent=404, response_model=Inclusion)
+async def inclusion_proof(request: Request, query: InclusionQuery, proofs: LogProofs) -> Response:
+    """The proof that an event is in the log of a checkpoint."""
+
+    def prove(checkpoints: Checkpoints) -> dict[str, Any]:
+        size = _size(checkpoints, query.size, "size")
+        try:
+            proof = checkpoints.included(query.position, size)
+        except ValueError:
+            raise NotFound("event", str(query.position), sentence=_NOT_YET) from None
+        return {"position": proof.position, "leaf": proof.leaf.hex(), "size": size, **proof.shown()}
+
+    return Response(200, await proofs.read(prove))
+
+
+@routes.get("/proof/consistency", AUDIT, absent=404, response_model=Consistency)
+async def consistency_proof(request: Request, query: ConsistencyQuery, proofs: LogProofs) -> Response:
+    """The proof that one checkpoint is the beginning of another."""
+
+    def prove(checkpoints: Checkpoints) -> dict[str, Any]:
+        size = _size(checkpoints, query.second, "to")
+        if query.first > size:
+            raise Malformed.at("from", "must not be greater than to")
+        return {"from": query.first, "to": size, "path": [hash.hex() for hash in checkpoints.consistent(query.first, size)]}
+
+    return Response(200, await proofs.read(prove))
+
+
+@routes.get("/tile/{level}/{+place}", AUDIT, media_type=_BYTES)
+async def tree_tile(request: Request, level: str, place: str, proofs: LogProofs) -> Response:
+    """A tile of the tree over commits, as C2SP tlog-tiles has it; of the level `entries` what its leaves are hashes of."""
+    number, width = _tile(level, place)
+    content = await proofs.read(lambda checkpoints: _content(checkpoints, level, number=number, width=width))
+    if content is None:
+        raise NotFound("tile", f"{level}/{place}")
+    return Response(200, content, media_type=_BYTES, headers=(_FOREVER,))
+
+
+@routes.get("/export", AUDIT, absent=404, media_type=MEDIA_TYPE)
+async def export_audit(request: Request, query: ExportQuery, proofs: LogProofs, catalogue: Catalogue) -> Response:
+    """The log as lines of JSON, which can be verified without the product."""
+    if query.id is not None and query.aggregate is None:
+        raise Malformed.at("id", "needs aggregate")
+    if query.aggregate is not None and query.aggregate not in catalogue.aggregates:
+        raise Malformed.at("aggregate", f"must be one of {', '.join(catalogue.aggregates)}")
+    selection = Selection(query.after, query.through, query.recorded_from, query.recorded_to, query.aggregate)
+    if query.id is None:
+        return Response(200, await proofs.export(lambda stored: export_log(stored, selection)), media_type=MEDIA_TYPE)
+    if query.after or query.through or query.recorded_from or query.recorded_to:
+        raise Malformed.at("id", "comes with the whole history, without after, through, from and to")
+    name = f"{query.aggregate}:{query.id if query.aggregate == Client.KIND else canonical(query.id)}"
+    return Response(200, await proofs.export(lambda stored: export_stream(stored, name)), media_type=MEDIA_TYPE)
+
+
+_NOT_YET: Final = "No checkpoint has it yet. The log is sealed every minute in which something was written."
+
+
+def _last(checkpoints: Checkpoints) -> StoredCheckpoint:
+    found = checkpoints.last()
+    if found is None:
+        raise NotFound("checkpoint", "last", sentence=_NOT_YET)
+    return found
+
+
+def _size(checkpoints: Checkpoints, asked: int | None, name: str) -> int:
+    known = _last(checkpoints).content.commits
+    if asked is not None and asked > known:
+        raise Malformed.at(name, f"must not be greater than {known}, the size of the last checkpoint")
+    return known if asked is None else asked
+
+
+def _tile(level: str, place: str) -> tuple[int, int]:
+    """Number and width: `x001/x234/067` is 1234067, and `.p/8` behind it the first eight hashes."""
+    number, partial, width = place.partition(".p/")
+    plain = level == "entries" or (level.isascii() and level.isdecimal() and int(level) <= _HIGHEST and level == str(int(level)))
+    if not plain or not _NUMBER.fullmatch(number) or len(number) > WIDTH:
+        raise NotFound("tile", f"{level}/{place}")
+    if partial and not (width.isascii() and width.isdecimal() and 0 < int(width) < WIDTH and width == str(int(width))):
+        raise NotFound("tile", f"{level}/{place}")
+    return int(number.replace("x", "").replace("/", "")), int(width) if partial else WIDTH
+
+
+def _content(checkpoints: Checkpoints, level: str, *, number: int, width: int) -> bytes | None:
+    """None unless it is whole."""
+    if number >> 62:
+        return None
+    if level == "entries":
+        known = _last(checkpoints).content.commits
+        first = number * WIDTH
+        if first + width > known:
+            return None
+        return b"".join(len(entry).to_bytes(2, "big") + entry for entry in checkpoints.entries(first + 1, first + width))
+    content = checkpoints.tile(Tile(int(level), number))
+    return None if content is None or len(content) < width * 32 else content[: width * 32]

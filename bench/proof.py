@@ -1,0 +1,151 @@
+"""What proofs cost: sealing, exports beside COPY, the verifier without the product, one stream, and POST with a sealer beside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+
+from psycopg import sql
+
+from api.cli import verify_export
+from bench.ground import Ground, Served, driven, event_posts, in_turns
+from bench.large_log import fill, stream
+from bench.replays import verified
+from bench.report import Result, Table, Target, middle
+from domain.kernel.encryption import SecretCipher
+from projections.audit.log_export import Selection, export_log, export_stream
+from projections.audit.sealing import seal
+from projections.audit.stored_log import StoredLog
+from projections.kernel.database import Database
+from projections.vault.vault import Vault
+
+_SAME = sql.SQL(
+    "SELECT position, originator_id, originator_version, topic, event_id, recorded_at, metadata, salt, state FROM events "
+    "WHERE position > {} AND position <= {} ORDER BY position"
+)
+_SLICE = 5_000
+_CLIENTS = 32
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def proof(ground: Ground) -> Result:
+    """(p) Sealing, export / COPY, verify.py, one stream's proof, POST with / without a sealer beside; --events as `size`."""
+    url, events = ground.database("bench_proof"), ground.effort.events
+    fill(url, events=events, partition=max(events, 1000))
+    ground.settle()
+    sealing, core = _seal_all(url)
+    table = Table(
+        f"(p) Proofs of a log of {events:,} events; load of the machine {os.getloadavg()[0]:.1f}", ("", "events/s", "seconds")
+    )
+    table.add("sealing it for the first time, in checkpoints of 10,000", events / sealing, sealing)
+    cells: dict[str, Callable[[], float]] = {
+        "export": partial(_timed, partial(_export, url)),
+        "COPY … TO STDOUT of the same rows": partial(_timed, partial(_copy, url, events)),
+        "audit verify": partial(_timed, partial(verified, url)),
+    }
+    ground.settle()
+    seen = in_turns(cells, rounds=3)
+    for name, took in seen.items():
+        table.add(name, events / middle(took), middle(took))
+    offline = _offline(url, ground.home / "export.ndjson")
+    table.add("verify.py", events / offline, offline)
+    one = middle([_timed(partial(_stream, url)) for _ in range(5)])
+    table.add("the proof of one stream of 10 events", 10 / one, one)
+    ratio = middle([copy / export for export, copy in zip(seen["export"], seen["COPY … TO STDOUT of the same rows"], strict=True)])
+    posts, beside = _posts(ground)
+    table.add("POST beside a sealer / without one", posts, 0.0)
+    targets = [
+        Target("export / COPY", ratio, 0.5),
+        Target("POST beside a sealer / without", posts, 0.97),
+        Target("a sealer's share of a core at 1,000 events/s", core, 0.02, at_most=True),
+        Target("the same beside POST", beside, 0.02, at_most=True),
+    ]
+    raw = {"sealing": sealing, **seen, "offline": offline, "stream": one, "posts": posts, "load": os.getloadavg()}
+    return Result("proof", [table], targets, raw=raw)
+
+
+def _timed(what: Callable[[], object]) -> float:
+    since = time.perf_counter()
+    what()
+    return time.perf_counter() - since
+
+
+def _seal_all(url: str) -> tuple[float, float]:
+    """Seconds, and the share of a core that this process would need for 1,000 events a second."""
+    vault = Vault(Database(url), SecretCipher(bytes(32)))
+    since, used, events = time.perf_counter(), time.process_time(), 0
+    with StoredLog.connected(url, purpose="bench") as stored:
+        while (sealed := seal(stored, vault)) is not None:
+            events += sealed.events
+    return time.perf_counter() - since, (time.process_time() - used) / events * 1_000
+
+
+def _export(url: str) -> None:
+    with StoredLog.connected(url, purpose="bench") as stored:
+        for _ in export_log(stored, Selection()):
+            pass
+
+
+def _copy(url: str, events: int) -> None:
+    """In the slices that the export has."""
+    with StoredLog.connected(url, purpose="bench") as stored:
+        for after in range(0, events, _SLICE):
+            with stored.copying(_SAME.format(after, after + _SLICE)) as copy:
+                for _ in copy:
+                    pass
+
+
+def _offline(url: str, path: Path) -> float:
+    with StoredLog.connected(url, purpose="bench") as stored, path.open("wb") as file:
+        file.writelines(export_log(stored, Selection()))
+    command = [sys.executable, verify_export.__file__, "log", str(path)]
+    return _timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+
+
+def _stream(url: str) -> None:
+    with StoredLog.connected(url, purpose="bench") as stored:
+        for _ in export_stream(stored, stream(1)):
+            pass
+
+
+def _posts(ground: Ground) -> tuple[float, float]:
+    """Requests beside a sealer that signs every second, to those without one; and its share of a core for 1,000 events/s."""
+    url = ground.database("bench_sealed_posts")
+    shares: list[float] = []
+    with ground.server("product", url) as server:
+        requests = event_posts(server)
+        driven(server, requests, clients=_CLIENTS, effort=ground.effort)
+
+        def measured(*, sealed: bool) -> float:
+            with _sealer(ground, url) if sealed else nullcontext() as pid:
+                before = 0.0 if pid is None else _cpu(pid)
+                rate = _rate(ground, server, requests)
+                if pid is not None:
+                    shares.append((_cpu(pid) - before) / ground.effort.seconds / rate * 1_000)
+            return rate
+
+        cells = {"without": partial(measured, sealed=False), "sealed": partial(measured, sealed=True)}
+        seen = in_turns(cells, rounds=ground.effort.rounds)
+    return middle([one / other for one, other in zip(seen["sealed"], seen["without"], strict=True)]), middle(shares)
+
+
+def _rate(ground: Ground, server: Served, requests: list[str]) -> float:
+    return driven(server, requests, clients=_CLIENTS, effort=ground.effort).rate
+
+
+@contextmanager
+def _sealer(ground: Ground, url: str) -> Iterator[int]:
+    with ground.process("sealer", ["bench.sealer"], input_line=url):
+        yield ground.pids["sealer"]
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -1,0 +1,172 @@
+"""Stored checkpoints and what they are anchored by, and the proofs against the last one."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from projections.audit.chain import Commit, LogDamaged, leaf_of
+from projections.audit.checkpoint import Checkpoint
+from projections.audit.stored_log import StoredLog, whole
+from projections.audit.stream_heads import StreamHeads
+from projections.audit.stream_map import beside, stream_key
+from projections.audit.tree import Node, Tile, consistency, inclusion, node_of, tiles_of
+from projections.log.hash_chain import path as path_in
+
+T = TypeVar("T")
+
+_LAST: Final = "SELECT number, note FROM checkpoints ORDER BY number DESC LIMIT 1"
+_HANDED_OVER: Final = r"SELECT number, note FROM checkpoints WHERE note LIKE E'%%\nkey %%' ORDER BY number"
+_ANCHORS: Final = """
+SELECT kind, place, evidence FROM checkpoint_anchors WHERE checkpoint = %s
+UNION ALL
+SELECT 'webhook', d.webhook::text, NULL FROM checkpoints c JOIN finished_deliveries d
+    ON d.position = c.position AND d.ordering_key = 'log.sealed' AND d.state = 1 AND d.finished_at >= c.sealed_at
+WHERE c.number = %s
+ORDER BY 1, 2
+"""
+_COMMIT: Final = """
+SELECT last_position, number, first_position, (extract(epoch FROM recorded_at) * 1000000)::bigint, root, chain_hash FROM commits
+WHERE last_position >= %s ORDER BY last_position LIMIT 1
+"""
+_ENTRIES: Final = """
+SELECT int8send(first_position) || int8send(last_position - first_position + 1)
+    || int8send((extract(epoch FROM recorded_at) * 1000000)::bigint) || root
+FROM commits WHERE last_position > %s ORDER BY last_position LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Where a checkpoint is kept. `evidence` is what came back."""
+
+    kind: str
+    place: str
+    evidence: bytes | None
+
+    def shown(self) -> dict[str, str]:
+        evidence = {} if self.evidence is None else {"evidence": b64encode(self.evidence).decode()}
+        return {"kind": self.kind, "place": self.place, **evidence}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    number: int
+    note: str
+
+    @property
+    def content(self) -> Checkpoint:
+        return Checkpoint.read(self.note.rpartition("\n\n")[0] + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class InclusionProof:
+    """An event is in its commit, at this place of the tree over `size` commits."""
+
+    position: int
+    leaf: bytes
+    commit: Commit
+    path: Sequence[bytes]
+    size: int
+    tree: Sequence[bytes]
+
+    def shown(self) -> dict[str, Any]:
+        return {
+            "commit": self.commit.number,
+            "first": self.commit.first,
+            "count": self.commit.last - self.commit.first + 1,
+            "recorded_micros": self.commit.recorded_micros,
+            "path": [hash.hex() for hash in self.path],
+            "tree": [hash.hex() for hash in self.tree],
+        }
+
+
+class Checkpoints:
+    """Reads within the caller's transaction. Blocks."""
+
+    def __init__(self, stored: StoredLog) -> None:
+        self._stored = stored
+        self._leaves: tuple[Commit, list[bytes]] | None = None
+
+    def last(self) -> StoredCheckpoint | None:
+        found = self._stored.row(_LAST)
+        return None if found is None else StoredCheckpoint(*found)
+
+    def handed_over(self) -> list[StoredCheckpoint]:
+        """Those that hand over to another key."""
+        return [StoredCheckpoint(*row) for row in self._stored.rows(_HANDED_OVER)]
+
+    def anchors(self, number: int) -> list[Anchor]:
+        return [Anchor(*row) for row in self._stored.rows(_ANCHORS, number, number)]
+
+    def included(self, position: int, size: int) -> InclusionProof:
+        """Of an event in the tree over the first `size` commits. Raises `LogDamaged` where the stored log does not give it."""
+        commit, leaves = self._commit(position)
+        if commit.number > size:
+            raise ValueError(f"the event {position} is not in the first {size} commits")
+        index = position - commit.first
+        tree = self._computed(lambda node: inclusion(commit.number - 1, size, node=node))
+        return InclusionProof(position, leaves[index], commit, path_in(index, leaves), size, tree)
+
+    def consistent(self, old: int, size: int) -> list[bytes]:
+        return self._computed(lambda node: consistency(old, size, node=node))
+
+    def stream(self, name: str) -> dict[str, Any] | None:
+        """The stream in the map of the last checkpoint, with the proof of it."""
+        heads, key = StreamHeads(self._stored), stream_key(name)
+        head = heads.head(key)
+        if head is None:
+            return None
+        nodes, few = heads.way(key)
+        return {
+            "stream": name,
+            "version": head.version,
+            "hash": head.hash.hex(),
+            "beside": [hash.hex() for hash in beside(key, nodes, heads=few)],
+        }
+
+    def subtrees(self, size: int) -> list[bytes]:
+        """The roots of the complete subtrees of the tree over the first commits, the largest first."""
+
+        def roots(node: Node) -> list[bytes]:
+            found, start = [], 0
+            for level in reversed(range(size.bit_length())):
+                if size >> level & 1:
+                    found.append(node(level, start >> level))
+                    start += 1 << level
+            return found
+
+        return self._computed(roots)
+
+    def tile(self, tile: Tile) -> bytes | None:
+        found = self._stored.row("SELECT hashes FROM log_tiles WHERE level = %s AND number = %s", tile.level, tile.number)
+        return None if found is None else bytes(found[0])
+
+    def entries(self, first: int, last: int) -> list[bytes]:
+        """What the leaves of these commits are hashes of, after their 0x00."""
+        after = self._stored.last_commit("number < %s", first)
+        return [bytes(entry) for (entry,) in self._stored.rows(_ENTRIES, after, last - first + 1)]
+
+    def _computed(self, what: Callable[[Node], T]) -> T:
+        tiles = {tile: content for tile in tiles_of(what) if (content := self.tile(tile)) is not None}
+        try:
+            return what(node_of(tiles))
+        except LookupError:
+            raise LogDamaged(1, "the stored tree has not all tiles") from None
+
+    def _commit(self, position: int) -> tuple[Commit, list[bytes]]:
+        if self._leaves is not None and self._leaves[0].first <= position <= self._leaves[0].last:
+            return self._leaves
+        found = self._stored.row(_COMMIT, position)
+        if found is None or found[2] > position:
+            raise LogDamaged(position, f"there is no commit with the event at position {position}")
+        commit = Commit(*found)
+        leaves = [leaf_of(columns) for _, *columns, _, _ in self._events(commit)]
+        self._leaves = commit, leaves
+        return self._leaves
+
+    def _events(self, commit: Commit) -> Iterator[tuple[Any, ...]]:
+        for stored, events in self._stored.commits(after=commit.first - 1, through=commit.last, seen=lambda _: None):
+            yield from whole(stored, events)

@@ -1,0 +1,306 @@
+"""The export of the log: lines of JSON that can be verified without the product. docs/explanation/the-log.md says what each holds.
+
+A whole export, or a range of it, has the commits with their events, and the checkpoints. The export of one stream has its events
+with the proofs that they are in the log and that they are all. PostgreSQL makes the lines of events, a slice at a time, so an
+export of any length takes little memory and keeps no old row from VACUUM for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+from pydantic_core import to_json
+
+from domain.kernel.errors import NotFound, Unavailable
+from projections.audit.chain import Link
+from projections.audit.checkpoint_keys import PUBLIC_KEYS
+from projections.audit.checkpoints import Checkpoints, StoredCheckpoint
+from projections.audit.stored_log import StoredLog
+
+FORMAT: Final = "medialedger log export 1"
+MEDIA_TYPE: Final = "application/x-ndjson"
+_SLICE: Final = 5_000
+_BEGINS: Final = b'{"position":'
+_PIECE: Final = 256 * 1024
+_LINK: Final = "SELECT last_position, number, chain_hash FROM commits WHERE last_position <= %s ORDER BY last_position DESC LIMIT 1"
+_EPOCHS: Final = "SELECT epoch, since_position FROM log_epochs ORDER BY epoch"
+_TIME: Final = """to_char(e.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+_ERASED: Final = """CASE WHEN num_nulls(e.state_hash, e.metadata_hash) = 2 THEN '' ELSE
+    coalesce(',"state_hash":"' || encode(e.state_hash, 'hex') || '","state_redaction":' || e.state_redaction, '') ||
+    coalesce(',"metadata_hash":"' || encode(e.metadata_hash, 'hex') || '","metadata_redaction":' || e.metadata_redaction, '') END"""
+_TEXT: Final = """',"state":' || to_json(convert_from(e.state, 'UTF8'))"""
+_BYTES: Final = """',"state_base64":"' || translate(encode(e.state, 'base64'), E'\\n', '') || '"'"""
+_EVENT: Final = f"""'{{"position":' || e.position || ',"originator_id":' || to_json(e.originator_id)
+    || ',"originator_version":' || e.originator_version || ',"topic":' || to_json(e.topic) || ',"event_id":"' || e.event_id
+    || '","recorded_at":"' || {_TIME} || '","metadata":' || to_json(e.metadata::text)
+    || ',"salt":' || coalesce('"' || encode(e.salt, 'hex') || '"', 'null') || @STATE@ || {_ERASED} || '}}'"""
+_COMMIT: Final = """'{"commit":' || c.number || ',"first":' || c.first_position || ',"last":' || c.last_position
+    || ',"recorded_micros":' || (extract(epoch FROM c.recorded_at) * 1000000)::bigint || ',"root":"' || encode(c.root, 'hex')
+    || '","chain_hash":"' || encode(c.chain_hash, 'hex') || '"}'"""
+_COMMITS: Final = f"""
+SELECT c.first_position, {_COMMIT} FROM commits c
+WHERE c.last_position > %s AND c.first_position > %s AND c.first_position <= %s
+    AND c.last_position <= (SELECT last_position FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1)
+ORDER BY c.last_position
+"""
+_WHOLE: Final = f"SELECT {_EVENT} FROM events e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@ ORDER BY e.position"
+_KIND: Final = f"""
+SELECT {_EVENT} FROM events e WHERE e.position > @AFTER@ AND e.position <= @THROUGH@ AND split_part(e.topic, '.', 1) = @KIND@
+ORDER BY e.position
+"""
+_STREAM: Final = """
+SELECT position, state_redaction, metadata_redaction FROM stream_events
+WHERE stream = stream_key(%s) AND version > %s AND version <= %s ORDER BY version LIMIT 500
+"""
+_ONE: Final = f"SELECT {_EVENT} FROM events e WHERE e.position = @POSITION@"
+_BEYOND: Final = """
+SELECT number, note FROM checkpoints WHERE position > (SELECT coalesce(max(last_position), 0) FROM commits) ORDER BY number
+"""
+_CHECKPOINTS: Final = "SELECT number, note FROM checkpoints WHERE position BETWEEN %s AND %s ORDER BY position, number"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Of which events. `after` is exclusive, `through` and the times are inclusive. With a `kind` of aggregates it cannot be
+    verified: it has holes."""
+
+    after: int = 0
+    through: int | None = None
+    recorded_from: datetime | None = None
+    recorded_to: datetime | None = None
+    kind: str | None = None
+
+    def shown(self) -> dict[str, Any] | None:
+        return None if self.kind is None else {"aggregate": self.kind}
+
+
+def export_log(stored: StoredLog, selection: Selection) -> Iterator[bytes]:
+    """In pieces. Blocks. Up to the end that the log has at the start."""
+    return _pieces(_LogExport(stored, selection).lines())
+
+
+def export_stream(stored: StoredLog, name: str) -> Iterator[bytes]:
+    """All events of a stream as of the last checkpoint. Raises `NotFound` for one that it does not know, and `Unavailable` where a
+    redaction of it is newer."""
+    lines = _StreamExport(stored, name).lines()
+    first = next(lines)  # so that it fails before it begins
+    return _pieces(_after(first, lines))
+
+
+def _after(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _pieces(lines: Iterator[bytes]) -> Iterator[bytes]:
+    gathered, size = [], 0
+    for line in lines:
+        gathered.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    yield b"".join(gathered)
+
+
+class _LogExport:
+    def __init__(self, stored: StoredLog, selection: Selection) -> None:
+        self._stored = stored
+        self._kind = selection.kind
+        self._checkpoints = Checkpoints(stored)
+        self._after, self._head = selection.after, stored.rows(_LINK, 1 << 62)
+        end = self._head[0][0] if self._head else 0
+        if selection.recorded_from is not None:
+            self._after = max(self._after, stored.last_commit("recorded_at < %s", selection.recorded_from))
+        if selection.recorded_to is not None:
+            end = min(end, stored.last_commit("recorded_at <= %s", selection.recorded_to))
+        whole = selection.recorded_to is None and selection.through is None and self._kind is None
+        self._beyond = [StoredCheckpoint(*row) for row in stored.rows(_BEYOND)] if whole else []
+        """Checkpoints of what is not there any more: nothing hides them."""
+        self._through = end if selection.through is None else min(end, selection.through)
+        self._selection = selection
+
+    def lines(self) -> Iterator[bytes]:
+        yield _line(self._header())
+        told = self._after - 1  # a client that was cut off may lack the checkpoint there
+        for after in range(self._after, self._through, _SLICE):
+            through = min(after + _SLICE, self._through)
+            checkpoints = self._checkpoints_in(told + 1, through)
+            yield from self._slice(after, through, checkpoints)
+            told = through
+        for checkpoint in self._beyond:
+            yield _checkpoint_line(checkpoint, self._checkpoints)
+        yield _line({"end": self._link(self._through)})
+
+    def _header(self) -> dict[str, Any]:
+        before = self._link(self._after)
+        return {
+            **_named(self._stored),
+            "filter": self._selection.shown(),
+            "after": self._after,
+            "commit": before["commit"],
+            "commit_end": before["position"],
+            "chain_hash": before["chain_hash"],
+            "tree": self._tree(before["commit"]),
+            "head": self._link(1 << 62),
+        }
+
+    def _tree(self, size: int) -> list[str]:
+        """For whoever goes on from here; none where the tree does not reach so far yet."""
+        last = self._checkpoints.last()
+        known = last is not None and last.content.commits >= size
+        return [hash.hex() for hash in self._checkpoints.subtrees(size)] if size and known else []
+
+    def _link(self, position: int) -> dict[str, Any]:
+        """Behind the last commit that ends there or before."""
+        found = self._stored.row(_LINK, position)
+        link = self._stored.start() if found is None else Link(*found)
+        return {"position": link.position, "commit": link.number, "chain_hash": link.chain_hash.hex()}
+
+    def _checkpoints_in(self, first: int, last: int) -> list[StoredCheckpoint]:
+        if self._kind is not None:
+            return []
+        return [StoredCheckpoint(*row) for row in self._stored.rows(_CHECKPOINTS, first, last)]
+
+    def _slice(self, after: int, through: int, checkpoints: Sequence[StoredCheckpoint]) -> Iterator[bytes]:
+        """Up to the end of each checkpoint, then it."""
+        for checkpoint in checkpoints:
+            end = checkpoint.content.events
+            if end > after:
+                yield from self._copied(after, end)
+                after = end
+            yield _checkpoint_line(checkpoint, self._checkpoints)
+        if after < through:
+            yield from self._copied(after, through)
+
+    def _copied(self, after: int, through: int) -> Iterator[bytes]:
+        """In pieces: the lines of events, each commit's before its first one."""
+        commits: Iterator[tuple[int, str]] = iter(())
+        if self._kind is None:
+            commits = iter(self._stored.rows(_COMMITS, after, after, through, through))
+        yield from _interleaved(self._events(after, through), commits)
+
+    def _events(self, after: int, through: int) -> Iterator[bytes]:
+        """The rest of a slice with a state that is no text has states as bytes."""
+        query = _WHOLE if self._kind is None else _KIND
+        line = b""
+        try:
+            for line in self._stored.copied(_filled(query, after=after, through=through, kind=self._kind)):
+                yield line
+        except (psycopg.errors.CharacterNotInRepertoire, psycopg.errors.UntranslatableCharacter):
+            reached = int(line[len(_BEGINS) : line.index(b",")]) if line else after
+            yield from self._stored.copied(_filled(query, state=_BYTES, after=reached, through=through, kind=self._kind))
+
+
+def _interleaved(events: Iterator[bytes], commits: Iterator[tuple[int, str]]) -> Iterator[bytes]:
+    """A commit whose first event is missing stands at the end: nothing is hidden from the verifier."""
+    gathered: list[bytes] = []
+    size, following = 0, next(commits, None)
+    mark = _mark(following)
+    for line in events:
+        if mark and line.startswith(mark):
+            assert following is not None
+            gathered.append(following[1].encode() + b"\n")
+            following = next(commits, None)
+            mark = _mark(following)
+        gathered.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    left = [*([] if following is None else [following]), *commits]
+    yield b"".join([*gathered, *(line.encode() + b"\n" for _, line in left)])
+
+
+def _mark(commit: tuple[int, str] | None) -> bytes:
+    """How the line of its first event begins."""
+    return b"" if commit is None else b"%s%d," % (_BEGINS, commit[0])
+
+
+class _StreamExport:
+    def __init__(self, stored: StoredLog, name: str) -> None:
+        self._stored = stored
+        self._name = name
+        self._checkpoints = Checkpoints(stored)
+
+    def lines(self) -> Iterator[bytes]:
+        with self._stored.transaction(one_moment=True):
+            last, stream = self._checkpoints.last(), self._checkpoints.stream(self._name)
+            if last is None or stream is None:
+                sentence = f"No checkpoint has the stream {self._name} yet."
+                raise NotFound("stream", self._name, sentence=sentence)
+            size = last.content.commits
+            redactions = self._redactions(stream["version"], last.content.events)
+            yield _line({**_named(self._stored), "filter": {"stream": self._name}})
+            for checkpoint in (*(one for one in self._checkpoints.handed_over() if one.number < last.number), last):
+                yield _checkpoint_line(checkpoint, self._checkpoints)
+            yield _line(stream)
+            for position in redactions:
+                yield b'{"redaction":' + self._proved(position, size) + b"}\n"
+            for position, *_ in self._events(stream["version"]):
+                yield self._proved(position, size) + b"\n"
+            yield _line({"end": {"events": stream["version"]}})
+
+    def _events(self, version: int) -> Iterator[tuple[Any, ...]]:
+        after = 0
+        while rows := self._stored.rows(_STREAM, self._name, after, version):
+            yield from rows
+            after += len(rows)
+
+    def _redactions(self, version: int, sealed: int) -> list[int]:
+        """Of the events of the stream, where they are recorded elsewhere or later than the last checkpoint."""
+        own, named = set(), set()
+        for position, *by in self._events(version):
+            own.add(position)
+            named |= {one for one in by if one is not None}
+        if any(one > sealed for one in named):
+            raise Unavailable("the stream was redacted since the last checkpoint; the next one has the proof", retry_after=60)
+        return sorted(named - own)
+
+    def _proved(self, position: int, size: int) -> bytes:
+        proof = to_json(self._checkpoints.included(position, size).shown())
+        line = next(iter(self._one(position))).rstrip(b"\n")
+        return line[:-1] + b',"proof":' + proof + b"}"
+
+    def _one(self, position: int) -> list[bytes]:
+        query = sql.SQL(_ONE.replace("@POSITION@", str(position)))
+        [(state,)] = self._stored.rows("SELECT state FROM events WHERE position = %s", position)
+        try:
+            text = _TEXT if "\0" not in bytes(state).decode() else _BYTES
+        except UnicodeDecodeError:
+            text = _BYTES
+        return list(self._stored.copied(sql.SQL(query.as_string(None).replace("@STATE@", text))))
+
+
+def _filled(query: str, *, after: int, through: int, kind: str | None, state: str = _TEXT) -> sql.Composable:
+    """COPY takes no parameters."""
+    numbers = query.replace("@STATE@", state).replace("@AFTER@", str(int(after))).replace("@THROUGH@", str(int(through)))
+    if kind is None:
+        return sql.SQL(numbers)
+    before, after_kind = numbers.split("@KIND@")
+    return sql.SQL(before) + sql.Literal(kind) + sql.SQL(after_kind)
+
+
+def _named(stored: StoredLog) -> dict[str, Any]:
+    """Which log, and what its checkpoints are signed with."""
+    stored.start()
+    return {
+        "export": FORMAT,
+        "log_id": str(stored.rows("SELECT log_id FROM log_identity")[0][0]),
+        "epochs": [list(row) for row in stored.rows(_EPOCHS)],
+        "keys": [key for (key,) in stored.rows(PUBLIC_KEYS)],
+    }
+
+
+def _checkpoint_line(checkpoint: StoredCheckpoint, checkpoints: Checkpoints) -> bytes:
+    anchors = [anchor.shown() for anchor in checkpoints.anchors(checkpoint.number)]
+    return _line({"checkpoint": checkpoint.note, **({"anchors": anchors} if anchors else {})})
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return to_json(content) + b"\n"

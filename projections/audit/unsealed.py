@@ -1,0 +1,42 @@
+"""How much of the log has no checkpoint yet, and how much of what has one is kept in the database alone. For operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from projections.kernel.database import Pool
+
+_NOW: Final = """
+WITH last AS (SELECT position FROM checkpoints ORDER BY number DESC LIMIT 1),
+anchored AS (SELECT checkpoint FROM checkpoint_anchors ORDER BY checkpoint DESC LIMIT 1)
+SELECT coalesce((SELECT max(last_position) FROM commits), 0) - coalesce((SELECT position FROM last), 0),
+    coalesce(extract(epoch FROM clock_timestamp() - (
+        SELECT recorded_at FROM commits WHERE last_position > coalesce((SELECT position FROM last), 0)
+        ORDER BY last_position LIMIT 1
+    )), 0)::float8,
+    coalesce(extract(epoch FROM clock_timestamp() - (
+        SELECT sealed_at FROM checkpoints WHERE number > (SELECT checkpoint FROM anchored) ORDER BY number LIMIT 1
+    )), 0)::float8
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UnsealedEvents:
+    """`seconds` is the age of the first of the events; `unanchored` that of the first checkpoint after the last one that a place
+    outside has, 0 where there is no such place."""
+
+    events: int
+    seconds: float
+    unanchored: float
+
+
+class Unsealed:
+    """Reads it from the tables of the log."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def now(self) -> UnsealedEvents:
+        [row] = await self._pool.rows(_NOW)
+        return UnsealedEvents(*row)

@@ -1,0 +1,59 @@
+"""`medialedger audit checkpoint`, `key`, `rotate-key`, `export` and `verifier`, as a person calls them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.platform.test_log_command import Said
+from tests.platform.test_log_command import log as log
+from tests.platform.test_log_command import said as said
+from tests.projections.feeding import as_superuser
+
+
+@pytest.fixture
+def master_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDIALEDGER_MASTER_KEY_FILE", str(tmp_path / "master.key"))
+
+
+@pytest.mark.usefixtures("master_key")
+async def test_an_auditor_takes_away_what_is_needed(log: str, said: Said, tmp_path: Path) -> None:
+    code, _, err = await said("audit", "checkpoint")
+    assert (code, "is not sealed yet" in err) == (1, True)
+    code, note, err = await said("audit", "checkpoint", "--now")
+    assert (code, note.splitlines()[3], err[:7]) == (0, "events 9", "WARNING")
+    kept = tmp_path / "kept"
+    kept.write_text(note)
+    _, first, _ = await said("audit", "key", "--all")
+    code, out, _ = await said("audit", "rotate-key")
+    assert (code, len(out.splitlines())) == (0, 2)
+    _, keys, _ = await said("audit", "key", "--all")
+    assert (await said("audit", "key"))[1].strip() == keys.splitlines()[-1] == out.splitlines()[-1]
+    verifier, whole, one = tmp_path / "verify.py", tmp_path / "log.ndjson", tmp_path / "stream.ndjson"
+    verifier.write_text((await said("audit", "verifier"))[1])
+    assert (await said("audit", "export", "--output", str(whole)))[0] == 0
+    assert (await said("audit", "export", "--output", str(whole)))[0] == 1, "it is there already"
+    assert (await said("audit", "export", "--aggregate", "test", "--id", "b", "--output", str(one)))[0] == 0
+    assert (await said("audit", "export", "--aggregate", "test", "--id", "z", "--output", str(tmp_path / "none")))[0] == 1
+    assert not (tmp_path / "none").exists()
+    for mode, path in (("log", whole), ("stream", one)):
+        command: list[str | Path] = [sys.executable, "-I", verifier, mode, path, "--key", first.splitlines()[0], "--kept", kept]
+        assert _run(*command) == (0, "fits:")
+    code, out, _ = await said("audit", "verify")
+    assert (code, out.splitlines()[-1][:7]) == (0, "WARNING")
+
+
+def _run(*command: str | Path) -> tuple[int, str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout[:5]
+
+
+@pytest.mark.usefixtures("master_key")
+async def test_a_log_that_was_changed_is_not_signed(log: str, said: Said) -> None:
+    as_superuser(log, "UPDATE events SET state = state || ' '::bytea WHERE position = 5")
+    with pytest.raises(SystemExit) as ended:
+        await said("audit", "checkpoint", "--now")
+    assert ended.value.code == 3

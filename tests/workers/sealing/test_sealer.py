@@ -1,0 +1,183 @@
+"""The sealer signs what is due, tells who asked for it, and has checkpoints kept outside of the database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from api.wiring.core import Core
+from domain.kernel.clock import system_clock
+from domain.kernel.encryption import SecretCipher
+from domain.kernel.errors import Unavailable
+from domain.kernel.ids import new_id
+from projections.audit.unsealed import Unsealed
+from projections.consumers.leases import ShardLeases
+from projections.vault.vault import Vault
+from tests.api.asking import add_webhook, assert_problem
+from tests.projections.audit.sealed import SealedLog, verdict
+from tests.projections.feeding import as_superuser, event
+from tests.s3 import client
+from tests.s3 import moto_endpoint as moto_endpoint
+from tests.workers.deliveries.sending import until
+from tests.workers.sealing.time_stamps import serving, verified
+from workers.adapters.checkpoint_anchors import BucketAnchor, FileAnchor
+from workers.adapters.outbound_http import GuardedClient
+from workers.checkpoint_ports import Anchor, StoredNote
+from workers.ports import BucketAddress
+from workers.sealing.anchors import Anchoring
+from workers.sealing.sealer import CONSUMER, Sealer
+from workers.sealing.time_stamp import TimeStamp
+
+
+class Broken:
+    """A place that takes nothing until it is `well`."""
+
+    def __init__(self) -> None:
+        self.kind, self.place, self.well = "test", "nowhere", False
+
+    async def keep(self, checkpoint: StoredNote) -> None:
+        if not self.well:
+            raise Unavailable("it is full")
+
+
+def sealer(inner: Core, *, seconds: float = 0.0, anchors: list[Anchor] | None = None) -> Sealer:
+    leases = ShardLeases(inner.database, CONSUMER, shards=1, member=new_id(), reads_log=False, lease=0.5)
+    vault = Vault(inner.database, SecretCipher(bytes(32)))
+    return Sealer(inner.database, vault, anchoring=Anchoring(inner.database, anchors or []), seconds=seconds, leases=leases)
+
+
+@asynccontextmanager
+async def running(*sealers: Sealer) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        for one in sealers:
+            stack.push_async_callback(one.stop)
+            await one.start()
+        yield
+
+
+async def checkpoints(inner: Core) -> list[int]:
+    return [position for (position,) in await inner.database.rows("SELECT position FROM checkpoints ORDER BY number")]
+
+
+async def sealed_up_to(inner: Core, position: int) -> None:
+    async def reached() -> bool:
+        return (await checkpoints(inner))[-1:] == [position]
+
+    await until(reached)
+
+
+async def test_what_is_new_is_sealed_once_however_many_sealers_run(inner: Core) -> None:
+    await event(inner, 1)
+    async with running(sealer(inner), sealer(inner)):
+        await sealed_up_to(inner, 1)
+        await event(inner, 2)
+        await sealed_up_to(inner, 2)
+    assert await checkpoints(inner) == [1, 2]
+    unsealed = await Unsealed(inner.database).now()
+    assert (unsealed.events, unsealed.seconds, unsealed.unanchored) == (0, 0.0, 0.0)
+
+
+async def test_a_log_that_was_changed_is_not_sealed_and_operators_see_it(inner: Core, database_url: str) -> None:
+    await event(inner, 1)
+    as_superuser(database_url, "UPDATE events SET state = state || ' '::bytea WHERE position = 1")
+
+    async def fails() -> bool:
+        return bool(await inner.database.rows("SELECT FROM consumer_members WHERE fault LIKE 'LogDamaged: the stored bytes%%'"))
+
+    async with running(sealer(inner)):
+        await until(fails)
+    assert await checkpoints(inner) == []
+    assert (await Unsealed(inner.database).now()).events == 1
+
+
+async def test_who_asked_for_it_gets_each_checkpoint(inner: Core, http: httpx.AsyncClient) -> None:
+    asking = await add_webhook(http, additionalPropertiesJson='{"headers": [], "notifications": ["log.sealed"]}')
+    await add_webhook(http)
+    await add_webhook(http, additionalPropertiesJson='{"headers": [{"name": "X-A", "value": "log.sealed"}]}')
+    async with running(sealer(inner)):
+
+        async def told() -> bool:
+            return bool(await inner.database.rows("SELECT FROM pending_deliveries"))
+
+        await until(told)
+    answer = (await http.get(f"/api/webhook/{asking}/deliveries/")).json()
+    [(note,)] = await inner.database.rows("SELECT note FROM checkpoints")
+    [delivery] = answer["results"]
+    assert (delivery["action"], delivery["eventId"], delivery["jobId"]) == ("log.sealed", None, None)
+    assert delivery["payload"]["checkpoint"] == note
+    assert await inner.database.rows("SELECT count(*) FROM pending_deliveries") == [(1,)]
+    async with running(sealer(inner)):  # the next one tells nobody twice
+        pass
+    assert await inner.database.rows("SELECT count(*) FROM pending_deliveries") == [(1,)]
+    for wrong in ('{"headers": [], "notifications": ["other"]}', '{"headers": [], "notifications": "log.sealed"}'):
+        answer = await http.post("/api/webhook/", json={"webhookUrl": "https://hooks.test/a", "additionalPropertiesJson": wrong})
+        assert_problem(answer, 400)
+
+
+async def test_a_checkpoint_is_kept_in_every_place_and_tried_again_where_it_failed(
+    inner: Core, database_url: str, tmp_path: Path
+) -> None:
+    path, broken = tmp_path / "kept", Broken()
+    anchors: list[Anchor] = [FileAnchor(path), broken]
+    await event(inner, 1)
+    with SealedLog.opened(database_url, tmp_path) as log:
+        first = log.seal()
+        assert await Anchoring(inner.database, anchors).run() == "test nowhere: it is full"
+        broken.well = True
+        assert await Anchoring(inner.database, anchors).run() is None
+        await event(inner, 2)
+        second = log.seal()
+        assert (await Unsealed(inner.database).now()).unanchored > 0
+        assert await Anchoring(inner.database, anchors).run() is None
+        assert path.read_text() == f"{first.note}\n{second.note}\n"
+        assert (await Unsealed(inner.database).now()).unanchored == 0
+        code, said = verdict("log", log.export(), "--key", log.key, "--kept", path)
+    assert code == 0
+    assert "2 checkpoints that were kept are of this log" in said
+    assert f"anchored up to position 2: file {path}, test nowhere" in said
+
+
+async def test_a_bucket_keeps_checkpoints_that_nobody_can_delete(inner: Core, tmp_path: Path, moto_endpoint: str) -> None:
+    address = BucketAddress("locked", "seals", moto_endpoint, access_key="k", secret_key="s")
+    client(address).create_bucket(Bucket="locked", ObjectLockEnabledForBucket=True)
+    anchor = BucketAnchor(address, days=30, clock=system_clock)
+    await anchor.keep(StoredNote(3, 1234, "a note\n"))
+    key = "seals/checkpoint-00000000000000001234-0000000003.txt"
+    found = client(address).get_object(Bucket="locked", Key=key)
+    assert found["Body"].read() == b"a note\n"
+    assert found["ObjectLockMode"] == "COMPLIANCE"
+    assert timedelta(days=29) < found["ObjectLockRetainUntilDate"] - system_clock() <= timedelta(days=30)
+    with pytest.raises(Exception, match="AccessDenied"):
+        client(address).delete_object(Bucket="locked", Key=key, VersionId=found["VersionId"])
+    client(address).create_bucket(Bucket="open")
+    with pytest.raises((OSError, Unavailable)):
+        await BucketAnchor(
+            BucketAddress("open", "", moto_endpoint, access_key="k", secret_key="s"), days=1, clock=system_clock
+        ).keep(StoredNote(1, 1, "a note\n"))
+
+
+async def test_a_time_stamp_is_checked_and_openssl_accepts_it(outbound: GuardedClient, tmp_path: Path) -> None:
+    note = StoredNote(1, 10, "a note\n")
+    async with serving(tmp_path) as server:
+        anchor = TimeStamp(str(server.make_url("/")), outbound)
+        assert anchor.place == str(server.make_url("/")).rstrip("/")
+        token = await anchor.keep(note)
+        assert verified(tmp_path, token, b"a note\n")
+        assert not verified(tmp_path, token, b"another note\n")
+        for path, reason in (("/other", "something else"), ("/broken", "not a time stamp")):
+            with pytest.raises(Unavailable, match=reason):
+                await TimeStamp(str(server.make_url(path)), outbound).keep(note)
+    secret = TimeStamp("https://user:secret@stamps.test/tsa", outbound)
+    assert (secret.place, "secret" in repr(vars(secret)["_url"])) == ("https://stamps.test", False)
+
+
+def test_anchors_and_checkpoints_are_never_changed(database_url: str, inner: Core) -> None:
+    for table in ("checkpoints", "checkpoint_anchors"):
+        with psycopg.connect(database_url) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(f"DELETE FROM {table}".encode())

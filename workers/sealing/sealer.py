@@ -1,0 +1,83 @@
+"""The sealer: signs a checkpoint of the log every minute in which something was written, or after 10,000 events, and has it kept
+outside of the database. ADR 0068.
+
+One member is active and the others stand by. If two were, one would wait for the other: a lock of the database lets one seal at a
+time, and each checkpoint begins where the last one ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Final
+
+import psycopg
+
+from domain.kernel.errors import Unavailable
+from projections.audit.sealing import due, seal
+from projections.audit.stored_log import StoredLog
+from projections.consumers.leases import Assignment, ShardLeases
+from projections.deliveries.sealed import notify_of_checkpoint
+from projections.kernel.database import Database
+from projections.vault.vault import Vault
+from workers.kernel.leased_worker import LeasedWorker
+from workers.kernel.wakeups import POLL, Waker
+from workers.sealing.anchors import Anchoring
+
+CONSUMER: Final = "sealer"
+_ANCHORS_REST: Final = 30.0
+"""Seconds after which a place that failed is tried again."""
+
+_log = logging.getLogger(__name__)
+
+
+class Sealer(LeasedWorker):
+    """One member: active, or standing by."""
+
+    def __init__(self, database: Database, vault: Vault, *, anchoring: Anchoring, seconds: float, leases: ShardLeases) -> None:
+        super().__init__(leases, Waker())
+        self._database = database
+        self._vault = vault
+        self._anchoring = anchoring
+        self._seconds = seconds
+        self._unanchored: str | None = None
+        self._anchor_at = 0.0
+        self._untold = False
+
+    @property
+    def _warning(self) -> str | None:
+        return self._unanchored
+
+    async def _turn(self) -> None:
+        await self._renew()
+        if not self._assignment.leases or time.monotonic() >= self._assignment.until:
+            await self._waker.sleep(self._leases.lease / 5)
+            return
+        is_due = (await due(self._database, seconds=self._seconds)).now
+        sealed = is_due and await asyncio.to_thread(self._seal)
+        self._untold = self._untold or sealed
+        if self._untold:
+            await notify_of_checkpoint(self._database)
+            self._untold = False
+        if sealed or time.monotonic() >= self._anchor_at:
+            self._unanchored = await self._anchoring.run()
+            self._anchor_at = time.monotonic() + _ANCHORS_REST
+        if not sealed:
+            await self._waker.sleep(POLL)
+
+    def _seal(self) -> bool:
+        """Whether there is a new checkpoint; then there may be more to seal at once."""
+        try:
+            with StoredLog.connected(self._database.conninfo, purpose="sealer") as stored:
+                sealed = seal(stored, self._vault)
+        except psycopg.OperationalError as fault:
+            raise Unavailable("the database does not answer") from fault
+        if sealed is None:
+            return False
+        _log.info("the log is sealed up to position %d", sealed.checkpoint.events)
+        return True
+
+    async def _assigned(self, assignment: Assignment) -> None:
+        """The member before may have ended between a checkpoint and its notifications."""
+        self._untold = self._untold or (bool(assignment.leases) and not self._assignment.leases)
