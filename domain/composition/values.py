@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 MOST_ITEMS: Final = 1000
 MOST_MARKERS: Final = 1000
-"""Of one item."""
+"""Of a playlist, in all its items together: they are parameters of a job."""
 
 
 class CompositionKind(IntEnum):
