@@ -51,7 +51,7 @@ def _compose(parser: ArgumentParser) -> None:
 
 COMPOSE = Command(
     "show the playlist of an Event",
-    "Shows when each item and each break of a playlist begins, as far as lengths are known, the state of the Event and of its film, "
+    "Shows when each item and each break of a playlist begins, as far as lengths are known, the state of the Event and its film, "
     "why it could not be made, and how far the job is that makes it.",
     "medialedger compose show 3fa85f64-5717-4562-b3fc-2c963f66afa6",
     _compose,
