@@ -12,8 +12,8 @@ from pydantic_core import to_json
 from domain.kernel.errors import Malformed
 from tests.workers.jobs.hosting import TRIAL, plugin
 from tests.workers.jobs.steps import nothing
-from workers.jobs.registry import MOST_PARAMETERS, Registry, builtin, installed
-from workers.jobs.workflow import JobParameters, Step, Workflow
+from workers.jobs.registry import Registry, builtin, installed
+from workers.jobs.workflow import MOST_PARAMETERS, JobParameters, Step, Workflow
 from workers.jobs.workflows.http_fetch_verify import HttpFetchVerify
 
 SECRET = "S3cret"
@@ -22,7 +22,7 @@ STEPS = (Step("one", nothing), Step("two", nothing, after=("one",)))
 BROKEN: tuple[Workflow, ...] = ()
 NO_WORKFLOW = "a text"
 BUILT_IN = (
-    *("asset_gif", "asset_image", "asset_video", "http_fetch_verify", "probe_media"),
+    *("asset_gif", "asset_image", "asset_video", "compose", "http_fetch_verify", "probe_media"),
     *("publication_upload", "vod_capture", "vod_ingest", "vod_package"),
 )
 CLASHING = (Workflow("fine", JobParameters, STEPS), Workflow("probe_media", JobParameters, STEPS))
