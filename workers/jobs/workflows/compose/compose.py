@@ -64,7 +64,7 @@ def join(context: StepContext[Compose]) -> StepResult:
     lasts = plan.time(plan.frames)
     film = MediaFile(context, context.workspace / _LIST, "the film", {})
     inputs = ["-itsoffset", f"-{ROOM}", "-f", "mpegts", *_joined(context, [_film(block) for block in used])]
-    tracks = ["-map", "0:v:0", "-c:v", "copy", "-bsf:v", _times(plan), *_tag(plan, again)]
+    tracks = ["-map", "0:v:0", "-c:v", "copy", "-bsf:v", f"{_clean(plan, again)},{_times(plan)}", *_tag(plan, again)]
     for track, language in enumerate(plan.tracks.languages):
         inputs += [*_kind(plan, track), *_joined(context, [_sound(plan, block, track) for block in used])]
         tracks += ["-map", f"{track + 1}:a:0", *_coded(plan, track), *_language(language, track)]
@@ -89,6 +89,13 @@ def _times(plan: Plan) -> str:
     """Every frame on the grid of the film, and decoded so much earlier as any of the sources wants."""
     rate, frame = f"{plan.rate[0]}/{plan.rate[1]}", f"{plan.rate[1]}/{plan.rate[0]}/TB"
     return f"setts=pts=round(round(PTS*TB*{rate})*{frame}):dts=round((N-{plan.reorder})*{frame}):duration=round({frame})"
+
+
+def _clean(plan: Plan, again: int) -> str:
+    """Leaves out what MPEG-TS has before each frame, and headers that are said once for the file."""
+    one = plan.one_header and not again
+    kinds = {"h264": "7-9" if one else "9", "hevc": "32-35" if one else "35"}
+    return f"filter_units=remove_types={kinds[plan.codec]}"
 
 
 def _scale(plan: Plan) -> int:

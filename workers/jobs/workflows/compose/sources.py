@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Any, Final
@@ -177,6 +177,8 @@ def _looked_through(context: StepContext[Any], event: str) -> _Known:
         raise StepFailed(f"{found.file.name} shows no picture.", final=True)
     begin = min(first, key=lambda one: one.at)
     end = whole(found.file.packets(max(found.lasts - _AROUND, 0.0), found.lasts + _AROUND)) or found.lasts
+    if (told := _seconds(stream.get("duration"))) > 0:
+        replace(found, lasts=begin.at + told).check_length(end)
     sounds = tuple(_heard(streams[sound.index], sound, origin=found.file.start) for sound in found.sounds)
     return _Known(found, version, _shown(found, stream), sounds, begin.at, begin.key, end)
 

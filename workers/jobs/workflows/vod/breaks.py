@@ -72,26 +72,34 @@ def cue_flags(breaks: Sequence[Break], *, duration: float) -> tuple[str, ...]:
 def in_playlist(playlist: str, breaks: Sequence[Break], *, duration: float) -> str:
     """A media playlist with the tags of the breaks where the packager has put its cues."""
     found, lines = cues(breaks, duration=duration), playlist.splitlines()
-    if "#EXT-X-I-FRAMES-ONLY" in lines:
-        return "".join(f"{line}\n" for line in lines if line != _CUE)
     if lines.count(_CUE) != len(found):
         raise StepFailed("The packager did not begin a segment at each marker.", final=True)
     places = iter(found)
     made: list[str] = []
     for line in lines:
         if line == _CUE:
-            made += _tags(breaks, next(places))
-            continue
-        if line == "#EXT-X-ENDLIST":
-            made += _tags(breaks, duration)
-        made.append(line)
-        if line.startswith("#EXT-X-MAP:"):
-            made += _tags(breaks, 0.0, date=0.0)
+            made += _marked(breaks, next(places))
+        elif line == "#EXT-X-ENDLIST":
+            made += [*_tags(breaks, duration), line]
+        elif line.startswith("#EXT-X-MAP:"):
+            made += [line, *_tags(breaks, 0.0), _dated(_inserted(breaks, 0.0) or 0.0)]
+        else:
+            made.append(line)
     return "".join(f"{line}\n" for line in made)
 
 
-def _tags(breaks: Sequence[Break], place: float, *, date: float | None = None) -> Iterator[str]:
-    """What ends here before what begins here; after an insertion the dates of the segments go on later."""
+def _marked(breaks: Sequence[Break], place: float) -> Iterator[str]:
+    """After an insertion the dates of segments go on later. Players take dates that do not fit the durations of segments for gaps,
+    unless they are told of a discontinuity."""
+    yield from _tags(breaks, place)
+    later = _inserted(breaks, place)
+    if later is not None:
+        yield "#EXT-X-DISCONTINUITY"
+        yield _dated(later)
+
+
+def _tags(breaks: Sequence[Break], place: float) -> Iterator[str]:
+    """What ends here before what begins here."""
     for one in breaks:
         if not one.inserts and _near(one.until, place):
             yield from _returned(one)
@@ -103,9 +111,15 @@ def _tags(breaks: Sequence[Break], place: float, *, date: float | None = None) -
             yield f"#EXT-X-CUE-OUT:{one.duration:.3f}"
             if one.inserts:
                 yield from _returned(one)
-                date = one.back.at
-    if date is not None:
-        yield f"#EXT-X-PROGRAM-DATE-TIME:{iso(_BEGINNING + timedelta(seconds=date))}"
+
+
+def _inserted(breaks: Sequence[Break], place: float) -> float | None:
+    """When the programme goes on after what is inserted here, None where nothing is."""
+    return max((one.back.at for one in breaks if one.inserts and _near(one.at, place)), default=None)
+
+
+def _dated(programme: float) -> str:
+    return f"#EXT-X-PROGRAM-DATE-TIME:{iso(_BEGINNING + timedelta(seconds=programme))}"
 
 
 def _returned(one: Break) -> Iterator[str]:
