@@ -72,7 +72,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow. Names, queues and dependencies are checked when it is made. `most_parameters` are bytes, as JSON in UTF-8."""
+    """A workflow. Names, queues and dependencies are checked when it is made. `most_parameters`: how many bytes the parameters of a
+    job may have."""
 
     name: str
     parameters: type[JobParameters]

@@ -217,7 +217,8 @@ def test_a_segment_begins_at_each_marker(mixed: Results, root: Path) -> None:
             sorted([*usual, begins + 1.24, begins + 2.12, begins + 3.12])
         )
         text = (root / f"mixed/clear/video-{lines}.m3u8").read_text()
-        at, starts = 0.0, []
+        at = 0.0
+        starts: list[float] = []
         for tag, seconds in findall(r"(#EXT-X-CUE-OUT|#EXTINF):([\d.]+)", text):
             if tag == "#EXTINF":
                 at += float(seconds)

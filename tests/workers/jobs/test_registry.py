@@ -50,6 +50,15 @@ def test_parameters_have_at_most_so_many_bytes() -> None:
         assert refused("http_fetch_verify", {**FETCH, "custom_data": custom_data}) == too_many
 
 
+def test_a_workflow_may_take_more() -> None:
+    registry = Registry([Workflow("long", JobParameters, STEPS, most_parameters=MOST_PARAMETERS + 100)])
+    beside = len(to_json({"content_id": "film", "custom_data": ""}))
+    most = {"content_id": "film", "custom_data": "x" * (MOST_PARAMETERS + 100 - beside)}
+    assert registry.checked("long", most)
+    with pytest.raises(Malformed):
+        registry.checked("long", {**most, "custom_data": f"{most['custom_data']}x"})
+
+
 def test_parameters_become_the_model_of_the_workflow() -> None:
     workflow, parameters = builtin().checked("http_fetch_verify", {**FETCH, "sha256": "AB" * 32, "custom_data": {"a": [1, None]}})
     assert workflow.name == "http_fetch_verify"

@@ -33,6 +33,7 @@ _LIST: Final = "item-list"
 
 
 def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
+    """The items of this block, one after another. Of each the source must be what was looked through, before and after it."""
     plan = kept_plan(context)
     numbers = [number for number in blocks(plan, _BLOCKS)[block] if plan.items[number].frames]
     film, sounds = _film(block), [_sound(plan, block, track) for track in range(len(plan.tracks.channels))]
@@ -45,8 +46,11 @@ def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
         if item.part.source not in known:
             known[item.part.source] = source(context, source_of(context, item.part.source))
         found = known[item.part.source]
-        shown, copied = picture(context, plan, item, found)
-        pieces = {film: shown, **{name: sound(context, plan, item, found.file, track=track) for track, name in enumerate(sounds)}}
+        shown, copied = picture(context, plan, item=item, found=found)
+        pieces = {
+            film: shown,
+            **{name: sound(context, plan, item=item, file=found.file, track=track) for track, name in enumerate(sounds)},
+        }
         unchanged(context, item.part)
         reel.add(number, pieces, known={"copied": copied})
         context.progress(count / len(numbers), f"item {number + 1} of {len(plan.items)}")
@@ -58,6 +62,7 @@ def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
 
 
 def join(context: StepContext[Compose]) -> StepResult:
+    """The film of what the blocks have made. Breaks and key frames are noted for the packages."""
     plan, planned = kept_plan(context), context.results["sources"]
     used = [block for block in range(_BLOCKS) if context.results[_step(block)]["items"]]
     again = sum(context.results[_step(block)]["again"] for block in used)

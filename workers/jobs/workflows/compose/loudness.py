@@ -40,17 +40,17 @@ def measured(context: StepContext[Any]) -> float | None:
 
 
 def loudness(
-    context: StepContext[Any], file: MediaFile, sound: Heard, *, begin: float, lasts: float, channels: int | None = None
+    context: StepContext[Any], file: MediaFile, *, sound: Heard, begin: float, lasts: float, channels: int | None = None
 ) -> float | None:
     """Of a track between two times, as it is or with so many channels."""
     mixed = "" if channels is None else f",{layout(channels)}"
     filters = f"{cut(begin, lasts)}{mixed},{meter()}"
     output = ("-map", f"0:{sound.index}", "-filter:a", filters, "-f", "null", "-")
-    encode(context, file, *reading(file, begin, lasts), *output, lasts=0.0)
+    encode(context, file, *reading(file, begin=begin, lasts=lasts), *output, lasts=0.0)
     return measured(context)
 
 
-def reading(file: MediaFile, begin: float, lasts: float) -> tuple[str, ...]:
+def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:
     """The source as an input, from shortly before a time. Times of its tracks then count from `begin`."""
     seek = seek_to(begin)
     return ("-t", seconds(begin - seek + lasts + _EARLY), *file.input(seek))

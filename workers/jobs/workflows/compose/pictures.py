@@ -28,21 +28,21 @@ _BIT_RATE: Final = 40_000_000
 _QUALITY: Final = 17
 
 
-def picture(context: StepContext[Any], plan: Plan, item: Planned, found: Source) -> tuple[Path, bool]:
+def picture(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> tuple[Path, bool]:
     """Its file, and whether it was copied. A copy that has other frames than its source says is not used."""
     if item.copied:
-        piece = _copied(context, plan, item, found)
+        piece = _copied(context, plan, item=item, found=found)
         if _frames(context, piece) == item.frames:
             return piece, True
         context.log(f"{found.file.name} is not of a constant rate; it is encoded again.", Severity.WARN)
-    piece = _encoded(context, plan, item, found)
+    piece = _encoded(context, plan, item=item, found=found)
     if (frames := _frames(context, piece)) != item.frames:
         reason = f"{found.file.name} has {frames} frames where it should have {item.frames}: it is not whole."
         raise StepFailed(reason, final=True)
     return piece, False
 
 
-def _copied(context: StepContext[Any], plan: Plan, item: Planned, found: Source) -> Path:
+def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
     """What is not shown in it is left out."""
     file, part = found.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
@@ -54,7 +54,7 @@ def _copied(context: StepContext[Any], plan: Plan, item: Planned, found: Source)
     return context.workspace / _PIECE
 
 
-def _encoded(context: StepContext[Any], plan: Plan, item: Planned, found: Source) -> Path:
+def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
     file, begin, after = found.file, item.begin, item.part.end if item.copied else item.part.after
     seek = seek_to(begin)
     cut = f"trim=start={seconds(max(begin - seek - _HALF, 0.0))}:end={seconds(after - seek - _HALF)}"
@@ -71,7 +71,7 @@ def _encoded(context: StepContext[Any], plan: Plan, item: Planned, found: Source
         "-output_ts_offset",
         seconds(ROOM + plan.time(item.first)),
     )
-    inputs = (*reading(file, begin, after - begin), "-map", f"0:{found.picture.index}", "-filter:v", filters)
+    inputs = (*reading(file, begin=begin, lasts=after - begin), "-map", f"0:{found.picture.index}", "-filter:v", filters)
     encode(context, file, *inputs, *output, *_TS, _PIECE, lasts=0.0)
     return context.workspace / _PIECE
 

@@ -115,6 +115,9 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """The picture and the tracks of the film, and its parts. `one_header`: all pictures have the same headers. `reorder`: how many
+    frames before its turn a frame is decoded at most."""
+
     width: int
     height: int
     rate: tuple[int, int]

@@ -27,10 +27,10 @@ _LIMITED: Final = "alimiter=limit=0.89:attack=5:release=50:level=false:latency=t
 _EARLY: Final = 1.0
 
 
-def sound(context: StepContext[Any], plan: Plan, item: Planned, file: MediaFile, *, track: int) -> Path:
+def sound(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, track: int) -> Path:
     piece, index = context.workspace / f"sound-{track}.piece", item.sounds[track]
     if index is not None and plan.tracks.copied:
-        _copied(context, plan, item, file, sound=item.part.sounds[index], piece=piece)
+        _copied(context, plan, item=item, file=file, sound=item.part.sounds[index], piece=piece)
         return piece
     first, last = plan.samples(item)
     channels, samples = plan.tracks.channels[track], last - first
@@ -38,33 +38,33 @@ def sound(context: StepContext[Any], plan: Plan, item: Planned, file: MediaFile,
         with piece.open("wb") as silent:
             silent.truncate(samples * channels * _BYTES)
         return piece
-    _encoded(context, plan, item, file, sound=item.part.sounds[index], channels=channels, piece=piece)
+    _encoded(context, plan, item=item, file=file, sound=item.part.sounds[index], channels=channels, piece=piece)
     if piece.stat().st_size != samples * channels * _BYTES:
         raise StepFailed(f"The sound of {file.name} cannot be decoded.", final=True)
     return piece
 
 
 def _encoded(
-    context: StepContext[Any], plan: Plan, item: Planned, file: MediaFile, *, sound: Heard, channels: int, piece: Path
+    context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, channels: int, piece: Path
 ) -> None:
     """Brought to the wanted loudness, unless it is silent."""
     begin, lasts = item.begin, plan.time(item.frames)
     first, last = plan.samples(item)
-    found = loudness(context, file, sound, begin=begin, lasts=lasts, channels=channels)
+    found = loudness(context, file, sound=sound, begin=begin, lasts=lasts, channels=channels)
     gain = 0.0 if found is None else WANTED - found
     for _ in range(_TRIES):
         louder = (f"volume={gain:.3f}dB", *((_LIMITED,) if gain > 0 else ()))
         exact = f"apad=whole_len={last - first},atrim=end_sample={last - first}"
         filters = ",".join((cut(begin, lasts), layout(channels), *louder, meter(), exact))
         output = ("-map", f"0:{sound.index}", "-filter:a", filters, "-c:a", "pcm_s16le", "-f", "s16le", piece.name)
-        encode(context, file, *reading(file, begin, lasts), *output, lasts=0.0)
+        encode(context, file, *reading(file, begin=begin, lasts=lasts), *output, lasts=0.0)
         made = measured(context)
         if found is None or made is None or abs(made - WANTED) <= _NEAR:
             return
         gain += WANTED - made
 
 
-def _copied(context: StepContext[Any], plan: Plan, item: Planned, file: MediaFile, *, sound: Heard, piece: Path) -> None:
+def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, piece: Path) -> None:
     """The frames that are nearest to the picture, with silent ones where the source has none."""
     lasts = AAC_SAMPLES / sound.rate
     first, last = plan.samples(item, unit=AAC_SAMPLES)
@@ -79,11 +79,11 @@ def _copied(context: StepContext[Any], plan: Plan, item: Planned, file: MediaFil
     copied.unlink()
     before = min(max(-begin, 0), last - first - len(read))
     after = last - first - len(read) - before
-    silent = _silent(context, file, sound) if before or after else b""
+    silent = _silent(context, file, sound=sound) if before or after else b""
     piece.write_bytes(b"".join((silent * before, *read, silent * after)))
 
 
-def _silent(context: StepContext[Any], file: MediaFile, sound: Heard) -> bytes:
+def _silent(context: StepContext[Any], file: MediaFile, *, sound: Heard) -> bytes:
     """A frame of silence."""
     nothing = f"anullsrc=sample_rate={sound.rate}:channel_layout={LAYOUTS[sound.channels][0]}"
     made = ("-frames:a", "4", "-c:a", "aac", "-f", "adts", "silent.aac")

@@ -226,7 +226,7 @@ def _uneven(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
             key = (part.source, part.begin, part.end, index)
             if key not in known:
                 file, sound = library.source(part.source).found.file, part.sounds[index]
-                known[key] = loudness(context, file, sound, begin=part.begin, lasts=part.end - part.begin)
+                known[key] = loudness(context, file, sound=sound, begin=part.begin, lasts=part.end - part.begin)
             heard.append(known[key])
             context.progress(_PROBED + (1 - _PROBED) * number / len(plan.items), f"loudness of item {number}")
         if uneven := steps(heard):
