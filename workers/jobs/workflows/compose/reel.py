@@ -6,6 +6,7 @@ worker that was thought dead may still write to them.
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from projections.kernel.sizes import MIB
-from workers.jobs.context import StepContext
+from workers.jobs.context import StepContext, StepFailed
 
 _LIST: Final = "made.jsonl"
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Reel:
@@ -38,6 +40,16 @@ class Reel:
 
     def add(self, item: int, pieces: Mapping[str, Path], *, known: Mapping[str, Any]) -> None:
         """Append the pieces to the files of their names, and delete them."""
+        try:
+            digests = self._appended(pieces)
+        except OSError as fault:
+            if fault.errno not in _FULL:
+                raise
+            raise StepFailed("The disk is full.") from None
+        self._note({"item": item, "pieces": digests, "known": known})
+
+    def _appended(self, pieces: Mapping[str, Path]) -> Mapping[str, tuple[int, str]]:
+        """Their sizes and digests."""
         digests = {}
         for name, piece in pieces.items():
             digest, size = sha256(), 0
@@ -48,7 +60,7 @@ class Reel:
                     size += len(block)
             digests[name] = (size, digest.hexdigest())
             piece.unlink()
-        self._note({"item": item, "pieces": digests, "known": known})
+        return digests
 
     def _note(self, line: Mapping[str, Any]) -> None:
         with self._list.open("a") as listed:
