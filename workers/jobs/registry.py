@@ -24,6 +24,7 @@ from workers.jobs.workflows.assets.gif import ASSET_GIF
 from workers.jobs.workflows.assets.image import ASSET_IMAGE
 from workers.jobs.workflows.assets.video import ASSET_VIDEO
 from workers.jobs.workflows.capture.capture import VOD_CAPTURE
+from workers.jobs.workflows.compose.compose import COMPOSE
 from workers.jobs.workflows.http_fetch_verify import HTTP_FETCH_VERIFY
 from workers.jobs.workflows.probe_media import PROBE_MEDIA
 from workers.jobs.workflows.publication_upload import PUBLICATION_UPLOAD
@@ -116,6 +117,7 @@ def builtin() -> Registry:
             ASSET_GIF,
             ASSET_IMAGE,
             ASSET_VIDEO,
+            COMPOSE,
             HTTP_FETCH_VERIFY,
             PROBE_MEDIA,
             PUBLICATION_UPLOAD,
