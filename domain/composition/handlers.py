@@ -215,13 +215,15 @@ class CompositionHandlers:
     ) -> Sequence[Command[Any]]:
         """The commands for the first playlist of an Event, or for one after a deletion. Without `changes` the Event must exist."""
         key, client, commands, job = new_id(), invocation.cause.actor, list[Command[Any]](), None
+        present = _last_job(await self._events.by_id(event_id))
         generation, new = await self._compositions.last_generation(event_id), changes is not None and wanted.event_id is None
         if wanted.kind is CompositionKind.STANDARD:
             if wanted.live_stream_start is None or wanted.live_stream_start <= self._clock():
                 flow = None if changes is None else changes.get("flow_id")
                 film = _Film(key, event_id, wanted.playlist, generation + 1, client, flow)
                 commands, job = await self._job(film, invocation)
-            commands.append(ComposeEvent(event_id, job=job, publish=not wanted.private, changes=changes, new=new))
+            given = {"publish": not wanted.private, "changes": changes, "new": new}
+            commands.append(ComposeEvent(event_id, job=job, first=True, present_job=present, **given))
         elif changes is not None:
             commands.append(AddOrUpdateEvent(event_id, changes, new=new))
         compose = ComposePlaylist(
@@ -346,6 +348,10 @@ def commands_of(key: str, outcome: JobOutcome) -> Plan:
         case OutcomeKind.RESUMED | OutcomeKind.RERUN:
             follow = RestartGeneration(composition, job=job, job_version=version, rerun_of=outcome.rerun_of)
     return Plan((vod_command(outcome.content_id, outcome), follow))
+
+
+def _last_job(event: EventRow | None) -> int | None:
+    return None if event is None or event.details.vod_job is None else event.details.vod_job.number
 
 
 def _broken_off(row: CompositionRow) -> Sequence[Command[Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.kernel.command import Command
-from domain.kernel.errors import Malformed
+from domain.kernel.errors import Malformed, PlanOutdated
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import VodJob, VodWorkflow
@@ -27,13 +27,15 @@ class _EventCommand(Command[MediaEvent]):
 class ComposeEvent(_EventCommand):
     """A film is made of the playlist of the Event: by `job`, which is accepted in the same append, or later (None). `changes` are
     those of `AddOrUpdateEvent`; without them the Event must exist. `replaces` is the job of an earlier playlist. `publish`: whether
-    the Event is public afterwards."""
+    the Event is public afterwards. The number of a first film was found while `present_job` was the last job of the Event."""
 
     job: int | None
     publish: bool = True
     replaces: int | None = None
     changes: Mapping[str, Any] | None = None
     new: bool = False
+    first: bool = False
+    present_job: int | None = None
 
     @property
     def creates(self) -> bool:
@@ -47,6 +49,9 @@ class ComposeEvent(_EventCommand):
         return root
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
+        present = None if root.details.vod_job is None else root.details.vod_job.number
+        if self.first and present != self.present_job:
+            raise PlanOutdated(root.KIND, root.key)
         if self.job is None:
             root.wait_to_compose(at=at)
             return

@@ -464,6 +464,19 @@ class TestDeleting:
             with pytest.raises(Malformed):
                 await handlers.delete(event, invocation=ME)
 
+    async def test_a_film_of_a_playlist_that_came_and_went_between_counts(
+        self, memory: Memory, handlers: CompositionHandlers, jobs: JobHandlers
+    ) -> None:
+        theirs = composition_handlers(memory, jobs=jobs)
+
+        async def meanwhile() -> None:
+            await theirs.compose(FILM, invocation=ME)
+            await theirs.delete(EVENT, invocation=ME)
+
+        memory.executor.interruptions.append(meanwhile)
+        made = (await handlers.compose(film(playlist=ANOTHER), invocation=ME)).aggregate
+        assert made.generation == 2
+
 
 class TestDeletedEvents:
     @pytest.mark.parametrize("start", [None, LATER])
