@@ -60,8 +60,11 @@ WITH_BODY = {
 }
 
 NOTHING = object()
+ODD = b'{"odd": 1}'
+TAKES_ODD = {("POST /api/compose/", "event")}
+"""Objects of which every member may be absent. Members that nobody knows are ignored."""
 WRONG_FOR_EVERY_FIELD = [
-    b'{"odd": 1}',
+    ODD,
     b"[[1]]",
     b"[{}]",
     b"1e400",
@@ -197,6 +200,8 @@ async def test_no_field_takes_what_it_cannot_mean(http: httpx.AsyncClient, inner
         path = address(declaration, ids)
         for field in fields(declaration):
             for raw in WRONG_FOR_EVERY_FIELD:
+                if raw == ODD and (name, field) in TAKES_ODD:
+                    continue
                 body = wrapped(declaration, spoilt(VALID[name], field, raw))
                 refused(await send(http, declaration, path, body), name, field, raw[:20])
     assert await last(inner) == before
