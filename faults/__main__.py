@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import floods, fuzz, hostile, jobs, media, network, on_air, pooler, provisioning
+from faults import composing, floods, fuzz, hostile, jobs, media, network, on_air, pooler, provisioning
 from faults.findings import markdown
 from faults.matrix import Result, latency, played
 from faults.outages import OUTAGES
@@ -43,7 +43,8 @@ _COLUMNS = (
 
 def main() -> None:
     others = tuple(
-        (module.NAME, module.MEANING) for module in (jobs, media, on_air, provisioning, network, pooler, floods, hostile, fuzz)
+        (module.NAME, module.MEANING)
+        for module in (jobs, media, composing, on_air, provisioning, network, pooler, floods, hostile, fuzz)
     )
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
     parser = argparse.ArgumentParser(
@@ -80,6 +81,10 @@ def main() -> None:
         owners = uvloop.run(_interruptible(media.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
         print(f"\n{media.table(owners)}", flush=True)
         holds = all(result.holds for result in owners) and holds
+    if composing.NAME in names:
+        films = uvloop.run(_interruptible(composing.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
+        print(f"\n{composing.table(films)}", flush=True)
+        holds = all(result.holds for result in films) and holds
     if on_air.NAME in names:
         aired = uvloop.run(_interruptible(on_air.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
         print(f"\n{on_air.table(aired)}", flush=True)

@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, Command] = {
     "media": arguments.MEDIA,
     "destination": publishing_arguments.DESTINATION,
     "publish": publishing_arguments.PUBLISH,
+    "compose": publishing_arguments.COMPOSE,
     "origin": live_arguments.ORIGIN,
     "channel": live_arguments.CHANNEL,
     "sessions": live_arguments.SESSIONS,

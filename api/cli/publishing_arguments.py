@@ -1,4 +1,4 @@
-"""The arguments and help texts of the commands about publications: `destination` and `publish`."""
+"""The arguments and help texts of the commands about films and publications: `compose`, `destination` and `publish`."""
 
 from __future__ import annotations
 
@@ -42,6 +42,20 @@ def _publish(parser: ArgumentParser) -> None:
     )
 
 
+def _compose(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    show = actions.add_parser("show", help="a time line of items and breaks, the state of the film, and the progress of its job")
+    show.add_argument("event", metavar="EVENT", type=event_id, help="the id of an Event with a playlist")
+    show.add_argument("--json", action="store_true", help="print JSON, and no table")
+
+
+COMPOSE = Command(
+    "show the playlist of an Event",
+    "Shows when each item and each break of a playlist begins, as far as lengths are known, the state of the Event and its film, "
+    "why it could not be made, and how far the job is that makes it.",
+    "medialedger compose show 3fa85f64-5717-4562-b3fc-2c963f66afa6",
+    _compose,
+)
 DESTINATION = Command(
     "add, test and list the destinations of publications",
     "Adds the places that films are published to, and tries whether they can be reached: a test logs in, writes and removes what "

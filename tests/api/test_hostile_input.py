@@ -31,7 +31,16 @@ from tests.api.asking import (
     replace,
 )
 from tests.api.media.webhook.callbacks_given import add_callback
-from tests.api.valid_bodies import CALLBACK, DESTINATION_PROPERTY, EVENT_WEBHOOK, VALID, things
+from tests.api.valid_bodies import (
+    CALLBACK,
+    COMPOSED,
+    COMPOSED_FOR_ENCODER,
+    DESTINATION_PROPERTY,
+    EVENT,
+    EVENT_WEBHOOK,
+    VALID,
+    things,
+)
 
 DECLARATIONS = {
     f"{one.method} {one.path}": one
@@ -51,8 +60,11 @@ WITH_BODY = {
 }
 
 NOTHING = object()
+ODD = b'{"odd": 1}'
+TAKES_ODD = {("POST /api/compose/", "event")}
+"""Objects of which every member may be absent. Members that nobody knows are ignored."""
 WRONG_FOR_EVERY_FIELD = [
-    b'{"odd": 1}',
+    ODD,
     b"[[1]]",
     b"[{}]",
     b"1e400",
@@ -105,6 +117,8 @@ async def ids(http: httpx.AsyncClient, inner: Core, media_root: Path) -> dict[st
 
 def address(declaration: RouteSpec, ids: dict[str, str]) -> str:
     ids = {**ids, "id": ids.get(resource(declaration), ids["id"])}
+    if declaration.path.startswith("/api/compose/") and ids["eventId"] == EVENT:
+        ids["eventId"] = COMPOSED_FOR_ENCODER if "/encoder/" in declaration.path else COMPOSED
     return re.sub(r"\{\+?(\w+)\}", lambda found: ids[found[1]], declaration.path)
 
 
@@ -186,6 +200,8 @@ async def test_no_field_takes_what_it_cannot_mean(http: httpx.AsyncClient, inner
         path = address(declaration, ids)
         for field in fields(declaration):
             for raw in WRONG_FOR_EVERY_FIELD:
+                if raw == ODD and (name, field) in TAKES_ODD:
+                    continue
                 body = wrapped(declaration, spoilt(VALID[name], field, raw))
                 refused(await send(http, declaration, path, body), name, field, raw[:20])
     assert await last(inner) == before

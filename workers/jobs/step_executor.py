@@ -38,6 +38,7 @@ from workers.jobs.publishers import PublishedByAnother
 from workers.jobs.report_batches import ReportBatches
 from workers.jobs.step_log import StepLogWriter, StepReporter
 from workers.jobs.step_process_pool import NO_ANSWERS, StepProcessPool
+from workers.jobs.stream_starts import FindStart, no_starts
 from workers.jobs.workspaces import RunFiles
 from workers.kernel.metrics import WorkerMetrics
 
@@ -81,6 +82,7 @@ class StepExecutor:
         vault: Vault,
         settings: EngineSettingsQueries,
         protection: FindProtection = unprotected,
+        starts: FindStart = no_starts,
         uploads: PublicationUploads | None = None,
         metrics: WorkerMetrics | None = None,
     ) -> None:
@@ -92,6 +94,7 @@ class StepExecutor:
         self._vault = vault
         self._settings = settings
         self._protection = protection
+        self._starts = starts
         self._uploads = uploads
         self._metrics = metrics or WorkerMetrics()
         self._stepping: set[Run] = set()
@@ -165,7 +168,11 @@ class StepExecutor:
         try:
             order = _order(job, task, run, parameters)
             made = await self._processes.run(
-                order, reporter, protection=self._find_protection, more=self._upload_answers(order, run)
+                order,
+                reporter,
+                protection=self._find_protection,
+                starts=self._find_start,
+                more=self._upload_answers(order, run),
             )
             end = await self._staged(run, made)
             outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
@@ -225,6 +232,9 @@ class StepExecutor:
 
     async def _find_protection(self, client: str, content_id: str) -> Protection | None:
         return await _until_available(lambda: self._protection(client, content_id))
+
+    async def _find_start(self, event: str) -> str | None:
+        return await _until_available(lambda: self._starts(event))
 
     async def _parameters(self, job: Job) -> Mapping[str, Any]:
         """The parameters with their secrets."""

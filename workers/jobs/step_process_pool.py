@@ -11,11 +11,13 @@ from pwd import struct_passwd
 from types import MappingProxyType
 from typing import Final
 
+from workers.jobs import stream_starts
 from workers.jobs.content_protection import FindProtection, answer, unprotected
 from workers.jobs.inputs import Inputs, provider
 from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
 from workers.jobs.registry import installed
 from workers.jobs.step_processes import ProcessPool, step_fork_server
+from workers.jobs.stream_starts import FindStart, no_starts
 from workers.kernel.confinement import Confinement
 from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
@@ -95,6 +97,7 @@ class StepProcessPool:
         listener: StepListener,
         *,
         protection: FindProtection = unprotected,
+        starts: FindStart = no_starts,
         more: Mapping[str, Answer] = NO_ANSWERS,
     ) -> Finished | Failed:
         """Run one step to its end. Cancelled, it kills the step's process group. `more` answers further questions, of steps with
@@ -102,7 +105,11 @@ class StepProcessPool:
         network = self._needs_network(order.workflow, order.step)
         pool = self._pools[network]
         ask = partial(protection, order.client, order.content_id)
-        answers: dict[str, Answer] = {"protection": lambda _: answer(ask), **(more if network else NO_ANSWERS)}
+        answers: dict[str, Answer] = {
+            "protection": lambda _: answer(ask),
+            stream_starts.START: partial(stream_starts.answer, starts),
+            **(more if network else NO_ANSWERS),
+        }
         if self._inputs is not None:
             answers["fetch"] = provider(self._inputs, order.job, listener=listener)
         return await pool.run(order, listener, answers=answers)

@@ -192,6 +192,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
         from workers.jobs.housekeeping import Housekeeping
         from workers.jobs.publication_uploads import PublicationUploads
         from workers.jobs.step_executor import StepExecutor
+        from workers.jobs.stream_starts import StreamStarts
         from workers.jobs.task_worker import TaskWorker
 
         queue, workspaces = TaskQueue(context.database, queue_name), run_files(context, shared)
@@ -206,6 +207,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
             vault=context.vault,
             settings=EngineSettingsQueries(context.database),
             protection=_protection(context),
+            starts=StreamStarts(context.streams),
             uploads=PublicationUploads(UploadStates(context.database), opens=context.open_destination(context)),
             metrics=context.metrics,
         )

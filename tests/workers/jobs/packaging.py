@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ from workers.jobs.content_protection import FindProtection, unprotected
 from workers.jobs.protocol import Failed
 from workers.jobs.registry import builtin
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.stream_starts import FindStart, no_starts
 from workers.jobs.workspaces import Workspaces
 
 Results = Mapping[str, Mapping[str, Any]]
+NOTHING: Mapping[str, Callable[[], object]] = {}
 
 
 async def run(
@@ -27,10 +29,12 @@ async def run(
     *,
     content_id: str = "film",
     protection: FindProtection = unprotected,
+    starts: FindStart = no_starts,
     listener: Listener | None = None,
+    after: Mapping[str, Callable[[], object]] = NOTHING,
     **parameters: Any,
 ) -> Results | Failed:
-    """The metadata of all steps, or how the first one failed."""
+    """The metadata of all steps, or how the first one failed. `after` is done after the steps of these names."""
     workspaces, results = Workspaces(root), dict[str, Mapping[str, Any]]()
     given = {"content_id": content_id, **parameters}
     found, _ = builtin().checked(workflow, given)
@@ -39,11 +43,12 @@ async def run(
             wanted = replace(
                 order(task.name, workflow=workflow, **given), task=task.id, content_id=content_id, results=dict(results)
             )
-            ended = await hosts.run(wanted, listener or Listener(), protection=protection)
+            ended = await hosts.run(wanted, listener or Listener(), protection=protection, starts=starts)
             if isinstance(ended, Failed):
                 return ended
             await workspaces.publish(Run(wanted.job, wanted.task, wanted.run), ended.outputs, client=wanted.client)
             results[task.name] = ended.result.metadata
+            after.get(task.name, lambda: None)()
     finally:
         await workspaces.remove([17])
     return results

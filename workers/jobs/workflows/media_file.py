@@ -56,6 +56,17 @@ class VideoTrack:
 
 
 @dataclass(frozen=True, slots=True)
+class Packet:
+    """A coded frame: when it is shown, in seconds from the start of the file, and how long, 0 where the file does not say it. One
+    that is not `shown` is only there to decode others."""
+
+    at: float
+    lasts: float
+    key: bool
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """A frame by its times, in seconds from the start of the file. `before` is the time of the frame before it, `after` that of the
     next one or the end of this one; `key` the time of the last key frame up to it."""
@@ -155,16 +166,19 @@ class MediaFile:
 
     def _frames(self, at: float) -> list[tuple[float, float, bool]]:
         """Time, duration and whether it is a key frame, of the frames around a time, in the order in which they are shown."""
+        packets = self.packets(at - _AROUND, at + _AROUND)
+        return sorted((one.at, one.lasts, one.key) for one in packets if one.shown)
+
+    def packets(self, begin: float, end: float) -> list[Packet]:
+        """Of the video between two times, from the key frame before them, in the order in which they are decoded."""
         show = ("-select_streams", str(self.video.index), "-show_entries", "packet=pts_time,duration_time,flags", "-of", "json")
-        begin = max(self.start + at - _AROUND, 0.0)
-        interval = ("-read_intervals", f"{seconds(begin)}%{seconds(self.start + at + _AROUND)}")
+        interval = ("-read_intervals", f"{seconds(max(self.start + begin, 0.0))}%{seconds(self.start + end)}")
         packets = _objects(_asked(self.context, self.path, *show, *interval, name=self.name).get("packets"))
-        found = [
-            (time - self.start, _number(one.get("duration_time")) or 0.0, "K" in str(one.get("flags")))
+        return [
+            Packet(time - self.start, _number(one.get("duration_time")) or 0.0, "K" in flags, "D" not in flags)
             for one in packets
-            if (time := _number(one.get("pts_time"))) is not None and "D" not in str(one.get("flags"))
+            if (time := _number(one.get("pts_time"))) is not None and (flags := str(one.get("flags")))
         ]
-        return sorted(found)
 
 
 def probe(context: StepContext[Any], file: str, *, show: tuple[str, ...] = ("-show_format", "-show_streams")) -> MediaFile:

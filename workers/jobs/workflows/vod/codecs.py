@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from workers.jobs.workflows.media_file import seconds
@@ -10,14 +11,16 @@ from workers.jobs.workflows.vod.source import Picture, Sound
 KEY_SECONDS: Final = 2
 PLAIN: Final = ("-map_metadata", "-1", "-map_chapters", "-1", "-write_tmcd", "0", "-f", "mp4")
 """An MP4 file with nothing but its tracks: what a telephone notes, such as where it was, is not published."""
-_KEYS: Final = ("-force_key_frames", f"expr:gte(t,n_forced*{KEY_SECONDS})", "-forced-idr", "1", "-sc_threshold", "0", "-g", "600")
+_KEYS: Final = ("-forced-idr", "1", "-sc_threshold", "0", "-g", "600")
 _TIMES: Final = ("-fps_mode", "vfr", "-enc_time_base", "demux")
 _BT709: Final = "out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv"
 _SDR: Final = f"scale={_BT709}:intent=perceptual:flags=bicubic,format=yuv420p"
+_NEAR: Final = 0.004
+"""Seconds: less than half a frame at 120 frames in a second."""
 _THREADS: Final = 4
 _LARGE: Final = 1080
 """Lines. Encoders hold the pictures that they look ahead at, and the memory of the process is limited."""
-_LAYOUTS: Final = {1: ("mono", "96k"), 2: ("stereo", "160k"), 6: ("5.1", "384k")}
+LAYOUTS: Final = {1: ("mono", "96k"), 2: ("stereo", "160k"), 6: ("5.1", "384k")}
 
 
 def progressive_sdr(picture: Picture) -> tuple[str, ...]:
@@ -29,18 +32,31 @@ def progressive_sdr(picture: Picture) -> tuple[str, ...]:
     )
 
 
-def h264(lines: int, *, bit_rate: int, quality: int) -> tuple[str, ...]:
-    """With a key frame every two seconds, at the same times whatever the size. `quality` is the rate factor, lower is better, and
-    `bit_rate` the most that is used for it. Frames keep their times."""
+def h264(lines: int, *, bit_rate: int, quality: int, keys: Sequence[float] = ()) -> tuple[str, ...]:
+    """With a key frame every two seconds and at these `keys`, at the same times whatever the size. `quality` is the rate factor,
+    lower is better, and `bit_rate` the most that is used for it. Frames keep their times."""
     limits = ("-maxrate", str(bit_rate), "-bufsize", str(2 * bit_rate))
     memory = ("-threads", str(_THREADS), *(("-rc-lookahead", "10") if lines > _LARGE else ()))
     coded = ("-c:v", "libx264", "-preset", "fast", "-crf", str(quality), *limits, "-pix_fmt", "yuv420p")
-    return (*coded, *memory, *_KEYS, *_TIMES)
+    return (*coded, *memory, "-force_key_frames", _forced(keys), *_KEYS, *_TIMES)
+
+
+def _forced(keys: Sequence[float]) -> str:
+    """ffmpeg's condition for a key frame. Those at `keys` do not put off the next one of every two seconds."""
+    if not keys:
+        return f"expr:gte(t,n_forced*{KEY_SECONDS})"
+    usual = f"isnan(prev_forced_t)+gte(t+{_NEAR},(floor((prev_forced_t+{_NEAR})/{KEY_SECONDS})+1)*{KEY_SECONDS})"
+    return f"expr:{'+'.join((usual, *(f'lt(abs(t-{seconds(key)}),{_NEAR})' for key in keys)))}"
 
 
 def aac(sound: Sound, place: int = 0, *, start: float | None) -> tuple[str, ...]:
     """The audio track at this place of its output: 48,000 Hz, with one, two or six channels, silence where there is no sound. With
     `start`, the time of the first picture, nothing is heard before it, and its time is 0."""
-    layout, bit_rate = _LAYOUTS[max(known for known in _LAYOUTS if known <= sound.channels)]
+    layout, bit_rate = LAYOUTS[channels_of(sound)]
     timed = "aresample=48000:async=1" if start is None else f"asetpts=PTS-{seconds(start)}/TB,aresample=48000:async=1:first_pts=0"
     return (f"-filter:a:{place}", f"{timed},aformat=channel_layouts={layout}", f"-c:a:{place}", "aac", f"-b:a:{place}", bit_rate)
+
+
+def channels_of(sound: Sound) -> int:
+    """How many of its channels are encoded."""
+    return max(known for known in LAYOUTS if known <= sound.channels)

@@ -20,6 +20,7 @@ from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.protocol import Protection
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.encode import fail_for_space
+from workers.jobs.workflows.vod.breaks import BREAKS, cue_flags, in_manifest, in_playlist
 from workers.jobs.workflows.vod.codecs import KEY_SECONDS
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.renditions import CONVERTED, has_source, make_renditions
@@ -93,10 +94,12 @@ def _earlier_start(file: Path) -> str | None:
 def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], flags: Sequence[str], secret: bytes) -> None:
     """One set of segments. The packager reads `secret`, further flags, from its standard input."""
     (context.workspace / folder).mkdir()
+    breaks, duration = BREAKS.validate_python(context.results.get("join", {}).get("breaks", ())), float(made["duration"])
     audios: Sequence[Mapping[str, Any]] = made["audios"]
     default = ("--default_language", audios[0]["language"]) if audios and audios[0]["language"] else ()
     manifests = ("--hls_master_playlist_output", f"{folder}/{PLAYLIST}", "--mpd_output", f"{folder}/{MANIFEST}")
-    segments = ("--segment_duration", str(2 * KEY_SECONDS), "--temp_dir", ".", "--quiet")
+    cut = ("--segment_duration", str(2 * KEY_SECONDS), *cue_flags(breaks, duration=duration))
+    segments = (*cut, "--temp_dir", ".", "--quiet")
     tracks = [*_videos(context, folder, made["videos"]), *_audios(context, folder, audios)]
     ended = context.run("packager", *tracks, *manifests, *default, *segments, *flags, seconds=_SECONDS, given=secret)
     if ended.status != 0:
@@ -105,7 +108,12 @@ def _packaged(context: StepContext[Any], folder: str, made: Mapping[str, Any], f
         last = _DIGITS.sub("…", lines[-1].partition("] ")[2]) if lines else f"it ended with status {ended.status}"
         raise StepFailed(f"packager: {last}", final=ended.status > 0)
     for playlist in (context.workspace / folder).glob("*.m3u8"):
-        playlist.write_text(_IDENTITY.sub("", playlist.read_text()))
+        text = _IDENTITY.sub("", playlist.read_text())
+        marked = breaks and playlist.name != PLAYLIST
+        playlist.write_text(in_playlist(text, breaks, duration=duration) if marked else text)
+    if breaks:
+        manifest = context.workspace / folder / MANIFEST
+        manifest.write_bytes(in_manifest(manifest.read_bytes(), breaks, duration=duration))
 
 
 def _encryption(scheme: str, protection: Protection) -> tuple[tuple[str, ...], bytes]:

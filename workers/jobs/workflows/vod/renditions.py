@@ -5,6 +5,7 @@ Pictures and sound begin at time 0, with the first picture. Frames keep the time
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
@@ -27,7 +28,8 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
         if lines > found.picture.lines:
             context.log(f"No rendition of {lines} lines: the source has {found.picture.lines}.")
     sounds = {f"audio-{number}.mp4": sound for number, sound in enumerate(found.sounds, 1)}
-    shown = (option for number, one in enumerate(renditions) for option in _video(one, number))
+    keys: Sequence[float] = context.results.get("join", {}).get("keys", ())
+    shown = (option for number, one in enumerate(renditions) for option in _video(one, number, keys))
     heard = (option for name, sound in sounds.items() for option in _audio(sound, found.picture, name))
     encode(
         context, found.file, *found.file.input(), "-filter_complex", _filters(found, renditions), *shown, *heard, lasts=found.lasts
@@ -71,8 +73,8 @@ def _filters(found: Source, renditions: tuple[Rendition, ...]) -> str:
     return ";".join((f"[0:{found.picture.index}]{once}{split}", *scaled))
 
 
-def _video(one: Rendition, number: int) -> tuple[str, ...]:
-    return ("-map", f"[v{number}]", *h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY), *PLAIN, one.file)
+def _video(one: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...]:
+    return ("-map", f"[v{number}]", *h264(one.lines, bit_rate=one.bit_rate, quality=_QUALITY, keys=keys), *PLAIN, one.file)
 
 
 def _audio(sound: Sound, picture: Picture, name: str) -> tuple[str, ...]:

@@ -1,0 +1,88 @@
+"""The look-ups of compositions over the views, and their twins in memory: the same answers after the same history."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from api.wiring.core import Core
+from domain.composition.commands import (
+    CompleteGeneration,
+    ComposePlaylist,
+    FailGeneration,
+    RemoveComposition,
+    ReplacePlaylist,
+)
+from domain.composition.ports import CompositionLookup, KnownEvents
+from domain.composition.values import CompositionKind
+from domain.kernel.command import Command
+from domain.kernel.ports import Invocation
+from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
+from projections.composition.queries import CompositionQueries
+from projections.media_event.queries import EventQueries
+from tests.conftest import NOON, HandClock
+from tests.domain.composition.compositions_given import PLAYLIST, SOURCE, marked, playlist
+from tests.domain.composition.memory_compositions import MemoryCompositions
+from tests.domain.memory import Memory
+
+FILM, AGAIN, ENCODER, WAITING, GONE = (UUID(int=number) for number in range(11, 16))
+FIRST, SECOND, THIRD, FOURTH = (UUID(int=number) for number in range(21, 25))
+MARKED = playlist(marked(("00:00:02", "00:00:30"), start="00:00:01", Own={"x": [None, 1.5, "ü\u2028"]}), name="%", looped=True)
+
+
+def composed(key: UUID, event: UUID, **more: Any) -> ComposePlaylist:
+    facts = {"event_id": event, "composition": CompositionKind.STANDARD, "playlist": PLAYLIST, "client": "studio"}
+    return ComposePlaylist(key, **{**facts, **more})
+
+
+HISTORY: tuple[Command[Any], ...] = (
+    composed(GONE, FIRST, job=1),
+    ReplacePlaylist(GONE, seen=2, playlist=MARKED, client="other", job=2),
+    RemoveComposition(GONE, seen=4),
+    composed(FILM, FIRST, generation=2, private=True, job=3),
+    FailGeneration(FILM, job=3, job_version=5, reason="no source"),
+    ReplacePlaylist(FILM, seen=3, playlist=MARKED, client="other", job=4),
+    CompleteGeneration(FILM, job=4, job_version=5),
+    composed(ENCODER, SECOND, composition=CompositionKind.ENCODER),
+    composed(WAITING, THIRD, live_stream_start=NOON),
+    composed(AGAIN, FOURTH, job=5),
+    RemoveComposition(AGAIN, seen=2),
+    *(AddOrUpdateEvent(key, {}) for key in (SOURCE, FIRST, SECOND)),
+    DeleteEvent(SECOND),
+)
+
+
+@pytest.fixture
+async def memory(inner: Core, clock: HandClock) -> Memory:
+    """The history is in both: each step took a second."""
+    memory = Memory()
+    for command in HISTORY:
+        clock.forward(seconds=1)
+        memory.now = inner.clock()
+        for executor in (memory.executor, inner.executor):
+            await executor.execute(command, invocation=Invocation.by("somebody"))
+    return memory
+
+
+async def test_the_composition_of_an_event_is_found(memory: Memory, inner: Core) -> None:
+    twin: CompositionLookup = MemoryCompositions(memory.log)
+    adapter: CompositionLookup = CompositionQueries(inner.database)
+    for event, key in ((FIRST, FILM), (SECOND, ENCODER), (THIRD, WAITING), (FOURTH, None), (SOURCE, None)):
+        found = await adapter.of_event(event)
+        assert found == await twin.of_event(event)
+        assert (None if found is None else found.id) == key
+
+
+async def test_numbers_of_films_go_on_after_a_removal(memory: Memory, inner: Core) -> None:
+    for lookup in (MemoryCompositions(memory.log), CompositionQueries(inner.database)):
+        found = [await lookup.last_generation(event) for event in (FIRST, SECOND, THIRD, FOURTH, SOURCE)]
+        assert found == [4, 0, 0, 1, 0]
+
+
+async def test_events_are_known_until_they_are_deleted(memory: Memory, inner: Core) -> None:
+    lookups: tuple[KnownEvents, ...] = (memory.events, EventQueries(inner.database))
+    for lookup in lookups:
+        assert set(await lookup.known({SOURCE, FIRST, SECOND, THIRD})) == {SOURCE, FIRST}
+        assert set(await lookup.known(())) == set()

@@ -1,0 +1,24 @@
+"""AAC as a stream of frames that say their own length: ADTS, ISO/IEC 13818-7, 6.2. Such streams are joined by their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from workers.jobs.context import StepFailed
+
+SAMPLES: Final = 1024
+"""In a frame."""
+_HEAD: Final = 7
+
+
+def frames(stream: bytes) -> Iterator[bytes]:
+    """Raises `StepFailed` for what is none."""
+    at = 0
+    while at < len(stream):
+        head = stream[at : at + _HEAD]
+        size = (head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5 if len(head) == _HEAD else 0
+        if size < _HEAD or head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or at + size > len(stream):
+            raise StepFailed("The sound of a source cannot be copied: its frames are broken.", final=True)
+        yield stream[at : at + size]
+        at += size

@@ -1,0 +1,164 @@
+"""`compose`: a playlist becomes the MP4 file of its content, which is packaged as by `vod_package`. ADR 0066.
+
+Four steps make the items, each a part of them, side by side where there is room. A step that is run again goes on with the item
+that it had come to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.workflow import Step, Workflow
+from workers.jobs.workflows.compose.parameters import Compose
+from workers.jobs.workflows.compose.pictures import ROOM, picture
+from workers.jobs.workflows.compose.plan import SAMPLES, Plan, blocks
+from workers.jobs.workflows.compose.reel import Reel
+from workers.jobs.workflows.compose.sounds import sound
+from workers.jobs.workflows.compose.sources import kept_plan, plan_film, source_of, unchanged
+from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.media_file import MediaFile, probe_at
+from workers.jobs.workflows.vod.codecs import LAYOUTS, PLAIN
+from workers.jobs.workflows.vod.package import PACKAGING
+from workers.jobs.workflows.vod.renditions import CONVERTED, make_renditions
+from workers.jobs.workflows.vod.source import Source, source
+
+_BLOCKS: Final = 4
+_MOST_PARAMETERS: Final = 524_288
+"""Bytes: 1,000 items with their times, and 1,000 markers."""
+_LIST: Final = "item-list"
+
+
+def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
+    """The items of this block, one after another. Of each the source must be what was looked through, before and after it."""
+    plan = kept_plan(context)
+    numbers = [number for number in blocks(plan, _BLOCKS)[block] if plan.items[number].frames]
+    film, sounds = _film(block), [_sound(plan, block, track) for track in range(len(plan.tracks.channels))]
+    reel, known = Reel(context, (film, *sounds)), dict[str, Source]()
+    for count, number in enumerate(numbers, 1):
+        if number in reel.made:
+            continue
+        item = plan.items[number]
+        unchanged(context, item.part)
+        if item.part.source not in known:
+            known[item.part.source] = source(context, source_of(context, item.part.source))
+        found = known[item.part.source]
+        shown, copied = picture(context, plan, item=item, found=found)
+        pieces = {
+            film: shown,
+            **{name: sound(context, plan, item=item, file=found.file, track=track) for track, name in enumerate(sounds)},
+        }
+        unchanged(context, item.part)
+        reel.add(number, pieces, known={"copied": copied})
+        context.progress(count / len(numbers), f"item {number + 1} of {len(plan.items)}")
+    if numbers:
+        for name in (film, *sounds):
+            context.keep(reel.path(name), name)
+    again = sum(plan.items[number].copied and not reel.made[number]["copied"] for number in numbers)
+    return StepResult(message=f"{len(numbers)} items", metadata={"items": len(numbers), "again": again})
+
+
+def join(context: StepContext[Compose]) -> StepResult:
+    """The film of what the blocks have made. Breaks and key frames are noted for the packages."""
+    plan, planned = kept_plan(context), context.results["sources"]
+    used = [block for block in range(_BLOCKS) if context.results[_step(block)]["items"]]
+    again = sum(context.results[_step(block)]["again"] for block in used)
+    lasts = plan.time(plan.frames)
+    film = MediaFile(context, context.workspace / _LIST, "the film", {})
+    inputs = ["-itsoffset", f"-{ROOM}", "-f", "mpegts", *_joined(context, [_film(block) for block in used])]
+    tracks = ["-map", "0:v:0", "-c:v", "copy", "-bsf:v", f"{_clean(plan, again)},{_times(plan)}", *_tag(plan, again)]
+    for track, language in enumerate(plan.tracks.languages):
+        inputs += [*_kind(plan, track), *_joined(context, [_sound(plan, block, track) for block in used])]
+        tracks += ["-map", f"{track + 1}:a:0", *_coded(plan, track), *_language(language, track)]
+    made = (*PLAIN, "-movflags", "+faststart", "-video_track_timescale", str(_scale(plan)), CONVERTED)
+    encode(context, film, "-copyts", *inputs, *tracks, *made, lasts=lasts)
+    _check(context, plan)
+    context.keep(context.workspace / CONVERTED, CONVERTED)
+    return StepResult(
+        message=f"Composed {lasts:.3f} s of {len(plan.items)} items",
+        metadata={"duration": round(lasts, 3), "breaks": planned["breaks"], "keys": planned["keys"]},
+    )
+
+
+def _check(context: StepContext[Any], plan: Plan) -> None:
+    probed = probe_at(context, context.workspace / CONVERTED, name="the film").probed
+    frames = next((one.get("nb_frames") for one in probed["streams"] if one.get("codec_type") == "video"), None)
+    if frames != str(plan.frames):
+        raise StepFailed(f"The film has {frames} frames where it should have {plan.frames}.")
+
+
+def _times(plan: Plan) -> str:
+    """Every frame on the grid of the film, and decoded so much earlier as any of the sources wants."""
+    rate, frame = f"{plan.rate[0]}/{plan.rate[1]}", f"{plan.rate[1]}/{plan.rate[0]}/TB"
+    return f"setts=pts=round(round(PTS*TB*{rate})*{frame}):dts=round((N-{plan.reorder})*{frame}):duration=round({frame})"
+
+
+def _clean(plan: Plan, again: int) -> str:
+    """Leaves out what MPEG-TS has before each frame, and headers that are said once for the file."""
+    one = plan.one_header and not again
+    kinds = {"h264": "7-9" if one else "9", "hevc": "32-35" if one else "35"}
+    return f"filter_units=remove_types={kinds[plan.codec]}"
+
+
+def _scale(plan: Plan) -> int:
+    """Ticks in a second, so that a frame has a whole number of them."""
+    return plan.rate[0] * max(1, -(-10_000 // plan.rate[0]))
+
+
+def _tag(plan: Plan, again: int) -> Sequence[str]:
+    """Headers are said once for the file, unless they change in it. Players of Apple know HEVC by one of its names only."""
+    if plan.codec == "hevc":
+        return ("-tag:v", "hvc1")
+    return () if plan.one_header and not again else ("-tag:v", "avc3")
+
+
+def _kind(plan: Plan, track: int) -> Sequence[str]:
+    if plan.tracks.copied:
+        return ("-f", "aac")
+    return ("-f", "s16le", "-ar", str(SAMPLES), "-ch_layout", LAYOUTS[plan.tracks.channels[track]][0])
+
+
+def _coded(plan: Plan, track: int) -> Sequence[str]:
+    if plan.tracks.copied:
+        return (f"-c:a:{track}", "copy")
+    return (f"-c:a:{track}", "aac", f"-b:a:{track}", LAYOUTS[plan.tracks.channels[track]][1])
+
+
+def _language(language: str, track: int) -> Sequence[str]:
+    return (f"-metadata:s:a:{track}", f"language={language}") if language else ()
+
+
+def _joined(context: StepContext[Any], names: Sequence[str]) -> Sequence[str]:
+    """Files of earlier steps as one input. Relative to the workspace: the path of the media root may have the character that is
+    between them."""
+    paths = "|".join(os.path.relpath(context.job_file(name), context.workspace.resolve()) for name in names)
+    return ("-protocol_whitelist", "concat,file", "-i", f"concat:{paths}")
+
+
+def _film(block: int) -> str:
+    return f"film-{block + 1}.ts"
+
+
+def _sound(plan: Plan, block: int, track: int) -> str:
+    return f"sound-{block + 1}-{track + 1}.{'aac' if plan.tracks.copied else 'pcm'}"
+
+
+def _step(block: int) -> str:
+    return f"items_{block + 1}"
+
+
+COMPOSE: Final = Workflow(
+    "compose",
+    Compose,
+    (
+        Step("sources", plan_film),
+        *(Step(_step(block), partial(make_items, block=block), after=("sources",)) for block in range(_BLOCKS)),
+        Step("join", join, after=("sources", *map(_step, range(_BLOCKS)))),
+        Step("renditions", make_renditions, after=("join",)),
+        *PACKAGING,
+    ),
+    _MOST_PARAMETERS,
+)

@@ -1,0 +1,77 @@
+"""Where a source is cut: between frames as they are shown, and between frames as they are decoded. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from workers.jobs.workflows.media_file import Packet
+
+_HALF = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The frame that is shown at a time, and the last key frame up to it, None where there is none."""
+
+    at: float
+    key: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """When the last frame before a time ends, and from where a copy may end: the frames until there are decoded without those
+    after it. `copied` is None where that is nowhere near."""
+
+    after: float
+    copied: float | None
+
+
+def start_of(packets: Sequence[Packet], time: float) -> Start | None:
+    """None: nothing is shown then."""
+    shown = sorted(one.at for one in packets if one.shown)
+    at = max((one for one in shown if one <= time + _HALF), default=None)
+    if at is None:
+        return None
+    keys = [one.at for one in packets if one.key and one.shown and one.at <= at + _HALF]
+    return Start(at, max(keys, default=None))
+
+
+def end_of(packets: Sequence[Packet], time: float) -> End | None:
+    """None: nothing is shown before it, or the source ends earlier."""
+    shown = sorted((one.at, one.lasts) for one in packets if one.shown)
+    until = [place for place, (at, _) in enumerate(shown) if at < time - _HALF]
+    if not until:
+        return None
+    place = until[-1]
+    after = shown[place + 1][0] if place + 1 < len(shown) else _end(shown)
+    if time > after + 2 * _HALF:
+        return None
+    return End(after, _copied(packets, after))
+
+
+def whole(packets: Sequence[Packet]) -> float | None:
+    """When the last of these frames ends."""
+    shown = sorted((one.at, one.lasts) for one in packets if one.shown)
+    return _end(shown) if shown else None
+
+
+def _copied(packets: Sequence[Packet], after: float) -> float | None:
+    """The first time from `after` on at which all frames shown before it were also decoded before the others."""
+    times = [one.at for one in packets]
+    latest = list(accumulate(times, max))
+    earliest = list(accumulate(reversed(times), min))[::-1]
+    for place in range(1, len(times)):
+        if latest[place - 1] < earliest[place] and earliest[place] >= after - _HALF:
+            return earliest[place]
+    end = _end(sorted((one.at, one.lasts) for one in packets if one.shown))
+    return end if abs(end - after) <= 2 * _HALF else None
+
+
+def _end(shown: Sequence[tuple[float, float]]) -> float:
+    """Not every container says how long its last frame lasts."""
+    at, lasts = shown[-1]
+    if lasts <= 0 and len(shown) > 1:
+        lasts = at - shown[-2][0]
+    return at + lasts

@@ -1,0 +1,92 @@
+"""The picture of one item, as MPEG-TS: such streams are joined by their bytes, and each key frame has its headers before it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Any, Final
+
+from domain.job.values import Severity
+from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.workflows.compose.loudness import reading, seek_to
+from workers.jobs.workflows.compose.plan import Plan, Planned
+from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.media_file import probe_at, seconds
+from workers.jobs.workflows.vod.codecs import h264, progressive_sdr
+from workers.jobs.workflows.vod.source import Source
+
+ROOM: Final = 10.0
+"""The time stamp of the first frame: those of MPEG-TS are not negative, and decoding begins earlier."""
+_TS: Final = ("-muxdelay", "0", "-muxpreload", "0", "-mpegts_flags", "+initial_discontinuity", "-f", "mpegts")
+_PIECE: Final = "picture.ts"
+_BEFORE_KEY: Final = 0.01
+_MARGIN: Final = 2.0
+_HALF: Final = 0.002
+"""Less than half a frame: times are rounded."""
+_BIT_RATE: Final = 40_000_000
+_QUALITY: Final = 17
+
+
+def picture(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> tuple[Path, bool]:
+    """Its file, and whether it was copied. A copy that has other frames than its source says is not used."""
+    if item.copied:
+        piece = _copied(context, plan, item=item, found=found)
+        if _frames(context, piece) == item.frames:
+            return piece, True
+        context.log(f"{found.file.name} is not of a constant rate; it is encoded again.", Severity.WARN)
+    piece = _encoded(context, plan, item=item, found=found)
+    if (frames := _frames(context, piece)) != item.frames:
+        reason = f"{found.file.name} has {frames} frames where it should have {item.frames}: it is not whole."
+        raise StepFailed(reason, final=True)
+    return piece, False
+
+
+def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
+    """What is not shown in it is left out."""
+    file, part = found.file, item.part
+    begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
+    seek = max(part.begin - _BEFORE_KEY, 0.0)
+    inputs = ("-copyts", "-t", seconds(part.end - seek + _MARGIN), *file.input(seek), "-map", f"0:{found.picture.index}")
+    kept = ("-c", "copy", "-bsf:v", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{end})")
+    offset = seconds(ROOM + plan.time(item.first) - part.begin - file.start)
+    encode(context, file, *inputs, *kept, "-output_ts_offset", offset, *_TS, _PIECE, lasts=0.0)
+    return context.workspace / _PIECE
+
+
+def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, found: Source) -> Path:
+    file, begin, after = found.file, item.begin, item.part.end if item.copied else item.part.after
+    seek = seek_to(begin)
+    cut = f"trim=start={seconds(max(begin - seek - _HALF, 0.0))}:end={seconds(after - seek - _HALF)}"
+    spare = ceil(Fraction(*plan.rate) / max(Fraction(*item.part.shown.rate), Fraction(1))) + 1
+    grid = f"fps={plan.rate[0]}/{plan.rate[1]}:start_time=0,tpad=stop={spare}:stop_mode=clone"
+    filters = ",".join((cut, *progressive_sdr(found.picture), *_fitted(plan, found), grid))
+    coded = h264(min(plan.width, plan.height), bit_rate=_BIT_RATE, quality=_QUALITY)
+    output = (
+        "-frames:v",
+        str(item.frames),
+        *coded,
+        "-map_metadata",
+        "-1",
+        "-output_ts_offset",
+        seconds(ROOM + plan.time(item.first)),
+    )
+    inputs = (*reading(file, begin=begin, lasts=after - begin), "-map", f"0:{found.picture.index}", "-filter:v", filters)
+    encode(context, file, *inputs, *output, *_TS, _PIECE, lasts=0.0)
+    return context.workspace / _PIECE
+
+
+def _fitted(plan: Plan, found: Source) -> tuple[str, ...]:
+    """The whole picture, with bars where its shape is another one."""
+    scale = min(plan.width / found.picture.width, plan.height / found.picture.height)
+    width, height = (max(2 * round(side * scale / 2), 2) for side in (found.picture.width, found.picture.height))
+    sized = f"scale={min(width, plan.width)}:{min(height, plan.height)}:flags=bicubic:out_range=tv,format=yuv420p"
+    return (sized, f"pad={plan.width}:{plan.height}:(ow-iw)/2:(oh-ih)/2", "setsar=1")
+
+
+def _frames(context: StepContext[Any], piece: Path) -> int:
+    if not piece.is_file() or not piece.stat().st_size:
+        return 0
+    show = ("-count_packets", "-select_streams", "v:0", "-show_entries", "stream=nb_read_packets")
+    streams = probe_at(context, piece, name="a piece of the film", show=show).probed.get("streams") or [{}]
+    return int(streams[0].get("nb_read_packets") or 0)

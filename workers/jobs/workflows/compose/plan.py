@@ -1,0 +1,311 @@
+"""What becomes of each item of a playlist: copied or encoded again, how many frames and samples it gets, and where breaks are.
+
+Pure. Frames of the film are on one grid, that of its rate: an item begins on a frame, and what rounding adds to one is taken from
+the next, so that nothing drifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from workers.jobs.context import StepFailed
+from workers.jobs.workflows.vod.breaks import Break
+from workers.jobs.workflows.vod.codecs import KEY_SECONDS
+
+SAMPLES: Final = 48_000
+"""In a second, of sound that is encoded."""
+LARGEST_STEP: Final = 3.0
+"""LU between two items whose sound is copied."""
+LONGEST: Final = 24 * 3600
+_LARGEST_SIDE: Final = 4096
+_FASTEST: Final = 120
+_RATES: Final = (
+    *(Fraction(24_000, 1001), Fraction(24), Fraction(25), Fraction(30_000, 1001)),
+    *(Fraction(30), Fraction(50), Fraction(60_000, 1001), Fraction(60)),
+)
+_MIXED: Final = "h264"
+"""The only codec that goes with pictures that are encoded again."""
+_COPIED: Final = frozenset({"h264", "hevc"})
+_SLOWER: Final = 20
+"""How much longer an encoded frame takes than a copied one."""
+_NEAR: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Of the picture of a source. `headers` is a digest of those of its codec, `reorder` how many frames are decoded before their
+    turn. `steady`: of a constant rate, in a container whose key frames are found by their times; `plain`: progressive, upright,
+    with square pixels of 8 bits in standard dynamic range."""
+
+    codec: str
+    width: int
+    height: int
+    rate: tuple[int, int]
+    headers: str
+    steady: bool
+    plain: bool
+    reorder: int
+
+    @property
+    def form(self) -> tuple[int, int, tuple[int, int]]:
+        return self.width, self.height, self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A sound track of a source. `simple`: of AAC whose frames stand for themselves, so that it can be cut between them. It
+    `begins` at this second of the source."""
+
+    index: int
+    channels: int
+    rate: int
+    language: str
+    simple: bool
+    begins: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An item as it would be cut, in seconds of its source. Encoded again it is from `at` until `after`, both to the frame; copied
+    it is from the key frame at `begin` until `end`. `version` is that of the source's file; `exact`: it must not be copied."""
+
+    source: str
+    version: str
+    shown: Shown
+    sounds: tuple[Heard, ...]
+    at: float
+    after: float
+    begin: float
+    end: float
+    begins_at_key: bool
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """Of the film: the channels of its sound tracks, their languages, and in what rate their samples are."""
+
+    channels: tuple[int, ...]
+    languages: tuple[str, ...]
+    rate: int
+    copied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A part with its place in the film: its first frame and how many it has. `copied` is its picture. `sounds` are the tracks that
+    go into those of the film; None: it has none for that one, which is silent."""
+
+    part: Part
+    copied: bool
+    first: int
+    frames: int
+    sounds: tuple[int | None, ...]
+
+    @property
+    def begin(self) -> float:
+        return self.part.begin if self.copied else self.part.at
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The picture and the tracks of the film, and its parts. `one_header`: all pictures have the same headers. `reorder`: how many
+    frames before its turn a frame is decoded at most."""
+
+    width: int
+    height: int
+    rate: tuple[int, int]
+    codec: str
+    one_header: bool
+    reorder: int
+    tracks: Tracks
+    items: tuple[Planned, ...]
+
+    @property
+    def frames(self) -> int:
+        return self.items[-1].first + self.items[-1].frames
+
+    def time(self, frame: int) -> float:
+        return float(frame / Fraction(*self.rate))
+
+    def samples(self, item: Planned, *, unit: int = 1) -> tuple[int, int]:
+        """The first sample of an item, and the first one after it, in units of so many."""
+        first, last = (
+            round(frame / Fraction(*self.rate) * self.tracks.rate / unit) for frame in (item.first, item.first + item.frames)
+        )
+        return first, last
+
+
+PLAN: Final = TypeAdapter(Plan)
+
+
+def planned(parts: Sequence[Part]) -> Plan:
+    """Raises `StepFailed` for a film that would be too long."""
+    lead = parts[0].shown
+    whole = lead.codec in _COPIED and all(_copyable(one) and one.shown == lead for one in parts)
+    width, height, rate = lead.form if whole else _form(parts)
+    copied = [whole or _fits(one, (width, height, rate)) for one in parts]
+    lengths = [one.end - one.begin if keep else one.after - one.at for one, keep in zip(parts, copied, strict=True)]
+    borders = accumulate(map(Fraction, lengths), initial=Fraction(0))
+    firsts = [round(border * Fraction(*rate)) for border in borders]
+    if firsts[-1] > LONGEST * Fraction(*rate):
+        raise StepFailed(f"The film would be longer than {LONGEST // 3600} hours.", final=True)
+    tracks = _tracks(parts, copied=whole)
+    items = tuple(
+        Planned(one, keep, first, max(after - first, 0), _assigned(one, tracks))
+        for one, keep, (first, after) in zip(parts, copied, pairwise(firsts), strict=True)
+    )
+    headers = {one.part.shown.headers if one.copied else "" for one in items}
+    reorder = max(one.shown.reorder for one in parts)
+    return Plan(width, height, rate, lead.codec if whole else _MIXED, len(headers) == 1, max(reorder, 4), tracks, items)
+
+
+def sound_again(plan: Plan) -> Plan:
+    """The same film, with all its sound encoded again."""
+    return replace(plan, tracks=replace(plan.tracks, copied=False, rate=SAMPLES))
+
+
+def blocks(plan: Plan, count: int) -> list[range]:
+    """The items in so many groups that take about as long. Items stay in order; a group may be empty."""
+    work = [0, *accumulate(one.frames * (1 if one.copied else _SLOWER) for one in plan.items)]
+    ends = [next(place for place, done in enumerate(work) if done * count >= work[-1] * number) for number in range(1, count)]
+    return [range(first, last) for first, last in pairwise([0, *ends, len(plan.items)])]
+
+
+def steps(loudness: Sequence[float | None]) -> list[int]:
+    """Before which items sound would become louder or softer by too much. None: an item is silent, or too short to tell."""
+    return [
+        place
+        for place, (one, other) in enumerate(pairwise(loudness), 1)
+        if one is not None and other is not None and abs(one - other) > LARGEST_STEP
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A marker of an item, in seconds of its source."""
+
+    item: int
+    at: float
+    duration: float
+    accurate: bool
+    replaces: bool
+    text: str
+
+
+def breaks(plan: Plan, markers: Sequence[Marked]) -> tuple[tuple[Break, ...], tuple[float, ...]]:
+    """In the order of the film, and the times of further key frames. Raises `StepFailed` for a marker that is not within its
+    item."""
+    placed = sorted((_placed(plan, one), number, one) for number, one in enumerate(markers))
+    keys = sorted({time for (begin, end), _, one in placed if one.accurate for time in (begin, end)})
+    found: list[Break] = []
+    shift = 0.0
+    for event, ((begin, end), _, one) in enumerate(placed, 1):
+        at, until = (begin, end) if one.accurate else (_nearest(plan, keys, time) for time in (begin, end))
+        if one.replaces and until <= at:
+            until = _following(plan, keys, at)
+        found.append(Break(event, at, until if one.replaces else at, shift, one.duration))
+        if not one.replaces:
+            shift += one.duration
+    found.sort(key=lambda one: one.at)
+    return tuple(found), tuple(time for time in keys if 0 < time < plan.time(plan.frames))
+
+
+def _placed(plan: Plan, marker: Marked) -> tuple[float, float]:
+    """On frames of the film."""
+    item = plan.items[marker.item]
+    begin = marker.at - item.begin
+    end = begin + marker.duration if marker.replaces else begin
+    lasts = plan.time(item.frames)
+    if begin < -_NEAR or end > lasts + max(_NEAR, plan.time(1) / 2):
+        where = "before its start" if begin < 0 else "past its end"
+        raise StepFailed(f"The marker at {marker.text} of item {marker.item + 1} is {where}.", final=True)
+    first, last = (item.first + min(round(max(time, 0.0) * Fraction(*plan.rate)), item.frames) for time in (begin, end))
+    return plan.time(first), plan.time(last)
+
+
+def _usual(plan: Plan, number: int) -> float:
+    """When the key frame of this number of those every two seconds is shown: the first frame at its time or after it."""
+    frame = -(-number * KEY_SECONDS * plan.rate[0] // plan.rate[1])
+    return plan.time(min(frame, plan.frames))
+
+
+def _around(plan: Plan, keys: Sequence[float], time: float) -> Iterator[float]:
+    number = int(time // KEY_SECONDS)
+    yield from (_usual(plan, one) for one in range(max(number - 1, 0), number + 3))
+    yield from keys
+
+
+def _nearest(plan: Plan, keys: Sequence[float], time: float) -> float:
+    return min(_around(plan, keys, time), key=lambda one: abs(one - time))
+
+
+def _following(plan: Plan, keys: Sequence[float], time: float) -> float:
+    return min((one for one in _around(plan, keys, time) if one > time), default=time)
+
+
+def _copyable(one: Part) -> bool:
+    return one.shown.codec in _COPIED and one.shown.steady and one.begins_at_key and not one.exact
+
+
+def _fits(one: Part, form: tuple[int, int, tuple[int, int]]) -> bool:
+    return _copyable(one) and one.shown.codec == _MIXED and one.shown.plain and one.shown.form == form
+
+
+def _form(parts: Sequence[Part]) -> tuple[int, int, tuple[int, int]]:
+    """Size and rate that most of the film has, with even sides."""
+    seconds = dict.fromkeys((one.shown.form for one in parts), 0.0)
+    for one in parts:
+        seconds[one.shown.form] += one.after - one.at
+    width, height, rate = max(seconds, key=lambda form: seconds[form])
+    scale = min(1.0, _LARGEST_SIDE / max(width, height))
+    return max(int(width * scale) // 2 * 2, 16), max(int(height * scale) // 2 * 2, 16), rate
+
+
+def usual_rate(rate: Fraction) -> Fraction:
+    """A rate that can be on a grid: the same one, else the nearest that is usual."""
+    if 1 <= rate <= _FASTEST and rate.numerator <= SAMPLES * 3 and rate.denominator <= 1001:
+        return rate
+    return min(_RATES, key=lambda one: abs(one - rate))
+
+
+def _tracks(parts: Sequence[Part], *, copied: bool) -> Tracks:
+    """As many as the item with the most has, each with the most channels of any item."""
+    most = max(parts, key=lambda one: len(one.sounds)).sounds
+    languages = tuple(sound.language for sound in most)
+    known = Tracks(tuple(sound.channels for sound in most), languages, SAMPLES, False)
+    channels = list(known.channels)
+    for one in parts:
+        for place, index in enumerate(_assigned(one, known)):
+            if index is not None:
+                channels[place] = max(channels[place], one.sounds[index].channels)
+    alike = all(map(_forms(most).__eq__, (_forms(one.sounds) for one in parts)))
+    rates = {sound.rate for sound in most}
+    if copied and alike and len(rates) == 1 and all(sound.simple for one in parts for sound in one.sounds):
+        return Tracks(tuple(channels), languages, rates.pop(), True)
+    return replace(known, channels=tuple(channels))
+
+
+def _forms(sounds: Sequence[Heard]) -> list[tuple[int, int, str]]:
+    return [(sound.channels, sound.rate, sound.language) for sound in sounds]
+
+
+def _assigned(one: Part, tracks: Tracks) -> tuple[int | None, ...]:
+    """Which sound goes into which track: the one of its language, else the first that is left."""
+    left = list(range(len(one.sounds)))
+    found: list[int | None] = [None] * len(tracks.languages)
+    for place, language in enumerate(tracks.languages):
+        same = next((index for index in left if language and one.sounds[index].language == language), None)
+        if same is not None:
+            found[place] = same
+            left.remove(same)
+    for place, index in enumerate(found):
+        if index is None and left:
+            found[place] = left.pop(0)
+    return tuple(found)

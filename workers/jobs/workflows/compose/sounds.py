@@ -1,0 +1,91 @@
+"""The sound of one item for one track of the film: copied as frames of AAC, or as samples that are encoded when the film is joined.
+
+Both are streams that are joined by their bytes, and each item gets exactly its part of them, so that nothing drifts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from workers.jobs.context import StepContext, StepFailed
+from workers.jobs.workflows.compose.adts import SAMPLES as AAC_SAMPLES
+from workers.jobs.workflows.compose.adts import frames
+from workers.jobs.workflows.compose.loudness import WANTED, cut, layout, loudness, measured, meter, reading
+from workers.jobs.workflows.compose.plan import Heard, Plan, Planned
+from workers.jobs.workflows.encode import encode
+from workers.jobs.workflows.media_file import MediaFile, seconds
+from workers.jobs.workflows.vod.codecs import LAYOUTS
+
+_BYTES: Final = 2
+"""Of a sample."""
+_TRIES: Final = 3
+_NEAR: Final = 0.3
+"""LU. A limiter takes from the loudness of what is made louder; it is then made louder once more."""
+_LIMITED: Final = "alimiter=limit=0.89:attack=5:release=50:level=false:latency=true"
+"""Peaks stay 1 dB below full scale."""
+_EARLY: Final = 1.0
+
+
+def sound(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, track: int) -> Path:
+    piece, index = context.workspace / f"sound-{track}.piece", item.sounds[track]
+    if index is not None and plan.tracks.copied:
+        _copied(context, plan, item=item, file=file, sound=item.part.sounds[index], piece=piece)
+        return piece
+    first, last = plan.samples(item)
+    channels, samples = plan.tracks.channels[track], last - first
+    if index is None:
+        with piece.open("wb") as silent:
+            silent.truncate(samples * channels * _BYTES)
+        return piece
+    _encoded(context, plan, item=item, file=file, sound=item.part.sounds[index], channels=channels, piece=piece)
+    if piece.stat().st_size != samples * channels * _BYTES:
+        raise StepFailed(f"The sound of {file.name} cannot be decoded.", final=True)
+    return piece
+
+
+def _encoded(
+    context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, channels: int, piece: Path
+) -> None:
+    """Brought to the wanted loudness, unless it is silent."""
+    begin, lasts = item.begin, plan.time(item.frames)
+    first, last = plan.samples(item)
+    found = loudness(context, file, sound=sound, begin=begin, lasts=lasts, channels=channels)
+    gain = 0.0 if found is None else WANTED - found
+    for _ in range(_TRIES):
+        louder = (f"volume={gain:.3f}dB", *((_LIMITED,) if gain > 0 else ()))
+        exact = f"apad=whole_len={last - first},atrim=end_sample={last - first}"
+        filters = ",".join((cut(begin, lasts), layout(channels), *louder, meter(), exact))
+        output = ("-map", f"0:{sound.index}", "-filter:a", filters, "-c:a", "pcm_s16le", "-f", "s16le", piece.name)
+        encode(context, file, *reading(file, begin=begin, lasts=lasts), *output, lasts=0.0)
+        made = measured(context)
+        if found is None or made is None or abs(made - WANTED) <= _NEAR:
+            return
+        gain += WANTED - made
+
+
+def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, piece: Path) -> None:
+    """The frames that are nearest to the picture, with silent ones where the source has none."""
+    lasts = AAC_SAMPLES / sound.rate
+    first, last = plan.samples(item, unit=AAC_SAMPLES)
+    begin = round((item.begin + first * lasts - plan.time(item.first) - sound.begins) / lasts)
+    from_, until = (sound.begins + file.start + (place - 0.5) * lasts for place in (max(begin, 0), begin + last - first))
+    seek = max(from_ - file.start - _EARLY, 0.0)
+    inputs = ("-copyts", "-t", seconds(until - file.start - seek + _EARLY), *file.input(seek), "-map", f"0:{sound.index}")
+    kept = ("-c", "copy", "-bsf:a", f"noise=drop=lt(pts*tb\\,{seconds(from_)})+gte(pts*tb\\,{seconds(until)})")
+    encode(context, file, *inputs, *kept, "-f", "adts", "copied.aac", lasts=0.0)
+    copied = context.workspace / "copied.aac"
+    read = list(frames(copied.read_bytes()))[: last - first]
+    copied.unlink()
+    before = min(max(-begin, 0), last - first - len(read))
+    after = last - first - len(read) - before
+    silent = _silent(context, file, sound=sound) if before or after else b""
+    piece.write_bytes(b"".join((silent * before, *read, silent * after)))
+
+
+def _silent(context: StepContext[Any], file: MediaFile, *, sound: Heard) -> bytes:
+    """A frame of silence."""
+    nothing = f"anullsrc=sample_rate={sound.rate}:channel_layout={LAYOUTS[sound.channels][0]}"
+    made = ("-frames:a", "4", "-c:a", "aac", "-f", "adts", "silent.aac")
+    encode(context, file, "-f", "lavfi", "-i", nothing, *made, lasts=0.0)
+    return list(frames((context.workspace / "silent.aac").read_bytes()))[-1]

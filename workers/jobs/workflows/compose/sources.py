@@ -1,0 +1,281 @@
+"""The step that looks through all items and plans the film. The plan is kept for the steps that carry it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, Final
+
+from domain.kernel.errors import Malformed
+from domain.kernel.stream_time import stream_point
+from domain.media_event import metadata_file
+from workers.jobs.context import StepContext, StepFailed, StepResult
+from workers.jobs.stream_starts import START
+from workers.jobs.workflows.assets.parameters import in_seconds
+from workers.jobs.workflows.compose.cuts import end_of, start_of, whole
+from workers.jobs.workflows.compose.loudness import loudness
+from workers.jobs.workflows.compose.parameters import Compose, Item
+from workers.jobs.workflows.compose.plan import (
+    PLAN,
+    Heard,
+    Marked,
+    Part,
+    Plan,
+    Shown,
+    breaks,
+    planned,
+    sound_again,
+    steps,
+    usual_rate,
+)
+from workers.jobs.workflows.media_file import MediaFile, probe_at
+from workers.jobs.workflows.vod.breaks import BREAKS
+from workers.jobs.workflows.vod.codecs import channels_of
+from workers.jobs.workflows.vod.source import Picture, Sound, Source, source
+
+PLAN_FILE: Final = "plan.json"
+_SHOW: Final = ("-show_format", "-show_streams", "-show_data_hash", "sha256")
+_AROUND: Final = 10.0
+_STEADY: Final = 0.001
+_PROBED: Final = 0.7
+"""Of the progress of the step: the rest is for loudness."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A source that was looked through. `begin` and `end` are those of its picture."""
+
+    found: Source
+    version: str
+    shown: Shown
+    sounds: tuple[Heard, ...]
+    begin: float
+    begins_at_key: bool
+    end: float
+
+
+@dataclass
+class _Library:
+    """The sources of a playlist, each looked through once."""
+
+    context: StepContext[Compose]
+    known: dict[str, _Known] = field(default_factory=dict)
+    starts: dict[str, datetime | None] = field(default_factory=dict)
+
+    def part(self, item: Item, number: int) -> Part:
+        one = self.source(item.value)
+        begin, end = (None if time is None else self.seconds(item, time) for time in (item.start, item.end))
+        if end is not None and end <= (begin or 0.0):
+            raise StepFailed(f"The end of item {number} is not after its start.", final=True)
+        at, key = (one.begin, one.begin if one.begins_at_key else None) if begin is None else self._start(one, item, begin)
+        after, copied = (one.end, one.end) if end is None else self._end(one, item, end)
+        whole_copy = key is not None and copied is not None
+        return Part(
+            source=item.value,
+            version=one.version,
+            shown=one.shown,
+            sounds=one.sounds,
+            at=at,
+            after=after,
+            begin=key if whole_copy and key is not None else at,
+            end=copied if whole_copy and copied is not None else after,
+            begins_at_key=whole_copy,
+            exact=item.frame_accurate and not (begin is None and end is None),
+        )
+
+    def source(self, event: str) -> _Known:
+        if event not in self.known:
+            self.known[event] = _looked_through(self.context, event)
+        return self.known[event]
+
+    def seconds(self, item: Item, time: str) -> float:
+        """Since the start of its source."""
+        point = stream_point(time, field="time")
+        if point.date_time is None:
+            return in_seconds(point.time_span)
+        if item.value not in self.starts:
+            self.starts[item.value] = _start_of_stream(self.context, item.value)
+        start = self.starts[item.value]
+        if start is None:
+            raise StepFailed(f"The source of the Event {item.value} carries no timecode, so {time} is nowhere in it.", final=True)
+        return (point.date_time - start).total_seconds()
+
+    def _start(self, one: _Known, item: Item, time: float) -> tuple[float, float | None]:
+        found = start_of(one.found.file.packets(time - _AROUND, time + _AROUND), time)
+        if found is None or time >= one.end:
+            raise StepFailed(f"{one.found.file.name} has no picture at {item.start}.", final=True)
+        return found.at, found.key
+
+    def _end(self, one: _Known, item: Item, time: float) -> tuple[float, float | None]:
+        found = end_of(one.found.file.packets(time - _AROUND, time + _AROUND), time)
+        if found is None:
+            raise StepFailed(f"{item.end} is past the end of {one.found.file.name}.", final=True)
+        return found.after, found.copied
+
+
+def plan_film(context: StepContext[Compose]) -> StepResult:
+    items, library = context.parameters.playlist.items, _Library(context)
+    parts = []
+    for number, item in enumerate(items, 1):
+        parts.append(library.part(item, number))
+        context.progress(_PROBED * number / len(items), f"item {number} of {len(items)}")
+    plan = planned(parts)
+    if not plan.frames:
+        raise StepFailed("The items are shorter than a frame.", final=True)
+    if plan.tracks.copied and _uneven(context, plan, library):
+        plan = sound_again(plan)
+    found, keys = breaks(plan, [one for number, item in enumerate(items) for one in _markers(library, item, number)])
+    file = context.workspace / PLAN_FILE
+    file.write_bytes(PLAN.dump_json(plan))
+    context.keep(file, PLAN_FILE)
+    copied = sum(one.copied for one in plan.items)
+    sound = "none" if not plan.tracks.channels else "copied" if plan.tracks.copied else "encoded again"
+    return StepResult(
+        message=f"{copied} of {len(items)} items are copied, sound is {sound}",
+        metadata={"copied": copied, "sound": sound, "breaks": BREAKS.dump_python(found), "keys": keys},
+    )
+
+
+def kept_plan(context: StepContext[Any]) -> Plan:
+    return PLAN.validate_json(context.job_file(PLAN_FILE).read_bytes())
+
+
+def version_of(context: StepContext[Any], event: str) -> str:
+    """Changes whenever the file of the source is replaced or written to."""
+    path = context.path(_path(event))
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise StepFailed(f"There is no file {_path(event)}.", final=True) from None
+    # What was fetched from a bucket lies in a folder that is named after its version there.
+    mine = path.parent.name if context.environment.fetch is not None else f"{status.st_ino} {status.st_mtime_ns}"
+    return f"{mine} {status.st_size}"
+
+
+def unchanged(context: StepContext[Any], part: Part) -> None:
+    if version_of(context, part.source) != part.version:
+        raise StepFailed(f"{_path(part.source)} was changed while the film was made.", final=True)
+
+
+def source_of(context: StepContext[Any], event: str) -> MediaFile:
+    return probe_at(context, context.path(_path(event)), name=_path(event), show=_SHOW)
+
+
+def _path(event: str) -> str:
+    return f"{event}/{event}.mp4"
+
+
+def _looked_through(context: StepContext[Any], event: str) -> _Known:
+    version = version_of(context, event)
+    found = source(context, source_of(context, event))
+    streams = {one["index"]: one for one in found.file.probed["streams"]}
+    stream = streams[found.picture.index]
+    first = [one for one in found.file.packets(0.0, found.picture.start + 1.0) if one.shown]
+    if not first:
+        raise StepFailed(f"{found.file.name} shows no picture.", final=True)
+    begin = min(first, key=lambda one: one.at)
+    end = whole(found.file.packets(max(found.lasts - _AROUND, 0.0), found.lasts + _AROUND)) or found.lasts
+    if (told := _seconds(stream.get("duration"))) > 0:
+        replace(found, lasts=begin.at + told).check_length(end)
+    sounds = tuple(_heard(streams[sound.index], sound, origin=found.file.start) for sound in found.sounds)
+    return _Known(found, version, _shown(found, stream), sounds, begin.at, begin.key, end)
+
+
+def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
+    picture, nominal = found.picture, _fraction(stream.get("r_frame_rate"))
+    average = _fraction(stream.get("avg_frame_rate"))
+    steady = bool(average) and abs(nominal / average - 1) < _STEADY
+    rate = usual_rate(nominal if steady else average or Fraction(25))
+    reorder = stream.get("has_b_frames")
+    return Shown(
+        codec=picture.codec,
+        width=picture.width,
+        height=picture.height,
+        rate=(rate.numerator, rate.denominator),
+        headers=str(stream.get("extradata_hash")),
+        steady=steady and rate == nominal and found.file.is_mp4,
+        plain=_plain(picture, stream),
+        reorder=min(reorder, 16) if isinstance(reorder, int) else 16,
+    )
+
+
+def _plain(picture: Picture, stream: Mapping[str, Any]) -> bool:
+    turned = any("rotation" in one for one in stream.get("side_data_list", ()) if isinstance(one, dict))
+    square = (picture.width, picture.height) == (stream.get("width"), stream.get("height"))
+    even = not (picture.width | picture.height) & 1
+    return square and even and not turned and not picture.hdr and not picture.interlaced and stream.get("pix_fmt") == "yuv420p"
+
+
+def _heard(stream: Mapping[str, Any], sound: Sound, *, origin: float) -> Heard:
+    rate, channels = int(stream["sample_rate"]) if str(stream.get("sample_rate")).isdecimal() else 0, channels_of(sound)
+    simple = sound.codec == "aac" and stream.get("profile") == "LC" and sound.channels == channels and rate > 0
+    return Heard(sound.index, channels, rate, sound.language, simple, _seconds(stream.get("start_time")) - origin)
+
+
+def _uneven(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
+    """Whether the loudness of copied sound steps at a border. Items that are the same are listened to once."""
+    known: dict[tuple[str, float, float, int], float | None] = {}
+    for place in range(len(plan.tracks.channels)):
+        heard = []
+        for number, item in enumerate(plan.items, 1):
+            index, part = item.sounds[place], item.part
+            if index is None:
+                continue
+            key = (part.source, part.begin, part.end, index)
+            if key not in known:
+                file, sound = library.source(part.source).found.file, part.sounds[index]
+                known[key] = loudness(context, file, sound=sound, begin=part.begin, lasts=part.end - part.begin)
+            heard.append(known[key])
+            context.progress(_PROBED + (1 - _PROBED) * number / len(plan.items), f"loudness of item {number}")
+        if uneven := steps(heard):
+            context.log(f"Sound is encoded again: its loudness steps before item {uneven[0] + 1}.")
+            return True
+    return False
+
+
+def _markers(library: _Library, item: Item, number: int) -> list[Marked]:
+    return [
+        Marked(
+            item=number,
+            at=library.seconds(item, one.startAt),
+            duration=in_seconds(one.duration),
+            accurate=one.frameAccurate is True,
+            replaces=one.type == 1,
+            text=one.startAt,
+        )
+        for one in item.markers or ()
+    ]
+
+
+def _start_of_stream(context: StepContext[Any], event: str) -> datetime | None:
+    """When its first frame was captured: what its packager noted, else what its Event says."""
+    try:
+        with context.path(f"{event}/{metadata_file.NAME}").open("rb") as opened:
+            noted = metadata_file.start_time(opened.read(metadata_file.LARGEST))
+    except OSError:
+        noted = None
+    answer = context.ask(START, event=event)
+    if "refused" in answer:
+        raise StepFailed(str(answer["refused"]))
+    for known in (noted, answer.get("start")):
+        try:
+            point = stream_point(known, field="startTime").date_time
+        except Malformed:
+            continue
+        if point is not None:
+            return point
+    return None
+
+
+def _fraction(value: object) -> Fraction:
+    above, _, below = str(value).partition("/")
+    return Fraction(int(above), int(below)) if above.isdecimal() and below.isdecimal() and int(below) else Fraction(0)
+
+
+def _seconds(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, str) else 0.0
+    except ValueError:
+        return 0.0

@@ -1,0 +1,164 @@
+"""Breaks in a film, as players and ad servers find them: SCTE-35 in HLS playlists and in the DASH manifest.
+
+The packager is given the times of breaks as cues: it begins a segment at each, and says in the playlists where. RFC 8216, 4.3.2.7;
+ANSI/SCTE 214-1.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, cast
+
+from lxml import etree
+from pydantic import TypeAdapter
+
+from domain.kernel.clock import iso
+from workers.jobs.context import StepFailed
+from workers.jobs.workflows.media_file import seconds
+from workers.jobs.workflows.vod.scte35 import CLOCK, Splice
+
+SCHEME: Final = "urn:scte:scte35:2014:xml+bin"
+_SIGNAL: Final = "http://www.scte.org/schemas/35/2016"
+_MPD: Final = "{urn:mpeg:dash:schema:mpd:2011}"
+_CUE: Final = "#EXT-X-PLACEMENT-OPPORTUNITY"
+_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The date of the first frame in HLS, which knows programmes by dates only."""
+_LEAST: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """`at` and `until` are times of the media, at key frames: the same where something is inserted. `shift` is what was inserted
+    before, so that `at + shift` is its place in the programme. All in seconds."""
+
+    event: int
+    at: float
+    until: float
+    shift: float
+    duration: float
+
+    @property
+    def inserts(self) -> bool:
+        return self.until <= self.at
+
+    @property
+    def out(self) -> Splice:
+        return Splice(self.event, True, self.at + self.shift, self.shift, self.duration)
+
+    @property
+    def back(self) -> Splice:
+        shift = self.shift + (self.duration if self.inserts else 0.0)
+        return Splice(self.event, False, self.until + shift, shift)
+
+
+BREAKS: Final = TypeAdapter(tuple[Break, ...])
+
+
+def cues(breaks: Sequence[Break], *, duration: float) -> list[float]:
+    """Where segments have to begin. One begins with the film."""
+    times = {time for one in breaks for time in (one.at, one.until)}
+    return sorted(time for time in times if _LEAST < time < duration - _LEAST)
+
+
+def cue_flags(breaks: Sequence[Break], *, duration: float) -> tuple[str, ...]:
+    """A little early: what counts is the next key frame."""
+    found = cues(breaks, duration=duration)
+    return ("--ad_cues", ";".join(seconds(time - _LEAST / 2) for time in found)) if found else ()
+
+
+def in_playlist(playlist: str, breaks: Sequence[Break], *, duration: float) -> str:
+    """A media playlist with the tags of the breaks where the packager has put its cues."""
+    found, lines = cues(breaks, duration=duration), playlist.splitlines()
+    if lines.count(_CUE) != len(found):
+        raise StepFailed("The packager did not begin a segment at each marker.", final=True)
+    places = iter(found)
+    made: list[str] = []
+    for line in lines:
+        if line == _CUE:
+            made += _marked(breaks, next(places))
+        elif line == "#EXT-X-ENDLIST":
+            made += [*_tags(breaks, duration), line]
+        elif line.startswith("#EXT-X-MAP:"):
+            made += [line, *_tags(breaks, 0.0), _dated(_inserted(breaks, 0.0) or 0.0)]
+        else:
+            made.append(line)
+    return "".join(f"{line}\n" for line in made)
+
+
+def _marked(breaks: Sequence[Break], place: float) -> Iterator[str]:
+    """After an insertion the dates of segments go on later. Players take dates that do not fit the durations of segments for gaps,
+    unless they are told of a discontinuity."""
+    yield from _tags(breaks, place)
+    later = _inserted(breaks, place)
+    if later is not None:
+        yield "#EXT-X-DISCONTINUITY"
+        yield _dated(later)
+
+
+def _tags(breaks: Sequence[Break], place: float) -> Iterator[str]:
+    """What ends here before what begins here."""
+    for one in breaks:
+        if not one.inserts and _near(one.until, place):
+            yield from _returned(one)
+    for one in breaks:
+        if _near(one.at, place):
+            begins = iso(_BEGINNING + timedelta(seconds=one.out.at))
+            code = one.out.section().hex().upper()
+            yield f'#EXT-X-DATERANGE:ID="{one.event}",START-DATE="{begins}",PLANNED-DURATION={one.duration:.3f},SCTE35-OUT=0x{code}'
+            yield f"#EXT-X-CUE-OUT:{one.duration:.3f}"
+            if one.inserts:
+                yield from _returned(one)
+
+
+def _inserted(breaks: Sequence[Break], place: float) -> float | None:
+    """When the programme goes on after what is inserted here, None where nothing is."""
+    return max((one.back.at for one in breaks if one.inserts and _near(one.at, place)), default=None)
+
+
+def _dated(programme: float) -> str:
+    return f"#EXT-X-PROGRAM-DATE-TIME:{iso(_BEGINNING + timedelta(seconds=programme))}"
+
+
+def _returned(one: Break) -> Iterator[str]:
+    begins, ends = (iso(_BEGINNING + timedelta(seconds=splice.at)) for splice in (one.out, one.back))
+    lasts = one.back.at - one.out.at
+    code = one.back.section().hex().upper()
+    dates = f'START-DATE="{begins}",END-DATE="{ends}",DURATION={lasts:.3f}'
+    yield f'#EXT-X-DATERANGE:ID="{one.event}",{dates},SCTE35-IN=0x{code}'
+    yield "#EXT-X-CUE-IN"
+
+
+def in_manifest(manifest: bytes, breaks: Sequence[Break], *, duration: float) -> bytes:
+    """The DASH manifest with the events of the breaks. The packager begins a Period at each cue; all of them are parts of the same
+    files with the same index, so that one Period is enough, and players go on without a seam."""
+    mpd = etree.fromstring(manifest, etree.XMLParser(remove_blank_text=True))
+    first, *others = mpd.findall(f"{_MPD}Period")
+    for period in others:
+        for track in period.iter(f"{_MPD}Representation"):
+            same = next(one for one in first.iter(f"{_MPD}Representation") if one.get("id") == track.get("id"))
+            same.set("bandwidth", str(max(int(one.get("bandwidth", "0")) for one in (same, track))))
+        mpd.remove(period)
+    mpd.set("mediaPresentationDuration", f"PT{duration}S")
+    if "duration" in first.attrib:
+        del first.attrib["duration"]
+    stream = etree.Element(f"{_MPD}EventStream", schemeIdUri=SCHEME, timescale=str(CLOCK))
+    for one in breaks:
+        lasts = {} if one.inserts else {"duration": str(round((one.until - one.at) * CLOCK))}
+        _event(stream, one.out, at=one.at, **lasts)
+        _event(stream, one.back, at=one.until)
+    first.insert(0, stream)
+    return etree.tostring(mpd, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+
+
+def _event(stream: etree._Element, splice: Splice, *, at: float, **lasts: str) -> None:
+    number = str(2 * splice.event - splice.out)
+    event = etree.SubElement(stream, f"{_MPD}Event", attrib={"presentationTime": str(round(at * CLOCK)), **lasts, "id": number})
+    signal = etree.SubElement(event, f"{{{_SIGNAL}}}Signal", nsmap=cast("Mapping[str, str]", {None: _SIGNAL}))
+    etree.SubElement(signal, f"{{{_SIGNAL}}}Binary").text = b64encode(splice.section()).decode()
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) < _LEAST
