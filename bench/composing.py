@@ -21,10 +21,10 @@ from workers.jobs.protocol import Failed
 from workers.jobs.step_process_pool import StepProcessPool
 from workers.kernel.confinement import NICE
 
-_SECONDS = 10
+_SECONDS = 5
 _ITEMS = 10
 _ALIKE, _OTHER = (1, 2, 3), 4
-_SIZE = (1280, 720)
+_SIZE = (640, 360)
 _JOINED = "join"
 _CODED = ("-c:v", "libx264", "-preset", "fast", "-crf", "17", "-pix_fmt", "yuv420p", "-c:a", "aac", "-b:a", "160k")
 
@@ -54,7 +54,7 @@ def composing(ground: Ground) -> Result:
 def _source(root: Path, number: int) -> None:
     path = _path(root, number)
     path.parent.mkdir(parents=True)
-    width, height = _SIZE if number != _OTHER else (640, 480)
+    width, height = _SIZE if number != _OTHER else (480, 360)
     picture = ("-f", "lavfi", "-i", f"testsrc2=size={width}x{height}:rate=25:duration={_SECONDS}")
     sound = ("-f", "lavfi", "-i", f"sine=frequency={200 * number}:duration={_SECONDS}:sample_rate=48000", "-ac", "2")
     coded = ("-c:v", "libx264", "-preset", "veryfast", "-g", "50", "-pix_fmt", "yuv420p", "-c:a", "aac")
