@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from bench import (
     append,
     append_beside,
+    composing,
     consumers,
     cores,
     deliveries,
@@ -56,6 +57,7 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "framework": framework.framework,
     "cores": cores.cores,
     "media": media.media,
+    "composing": composing.composing,
     "prober": prober.prober,
     "proof": proof.proof,
     "targets": targets.targets,

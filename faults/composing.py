@@ -49,6 +49,9 @@ _CHANGING: Final = 9
 _FRAMES: Final = 100
 _PATIENCE: Final = 600.0
 _SMALL: Final = 24 << 20
+_CHANGED: Final = "was changed while the film was made"
+_LOST: Final = "was lost 2 times in a row"
+"""The engine gives up then: the task may be the cause."""
 _UNENDED: Final = "SELECT count(*) FROM job_view WHERE state NOT IN (2, 4)"
 _COLUMNS: Final = (
     "scenario",
@@ -240,8 +243,8 @@ def _judged(film: _Film, job: Job, root: Path) -> list[str]:
     if not job.ended:
         return [f"{named} has not ended"]
     if job.failed:
-        changed = film.changing and "was changed while the film was made" in job.reason
-        return [*([] if changed else [f"{named} failed: {job.reason}"]), *([f"{named} failed, and has files"] if published else [])]
+        told = _LOST in job.reason or (film.changing and _CHANGED in job.reason)
+        return [*([] if told else [f"{named} failed: {job.reason}"]), *([f"{named} failed, and has files"] if published else [])]
     listed = json.loads((folder / "metadata.json").read_text())["files"]
     if {one["name"]: one["size"] for one in listed} != {name: size for name, size in published.items() if name != "metadata.json"}:
         return [f"{named} has other files than metadata.json says"]

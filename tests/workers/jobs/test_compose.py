@@ -141,6 +141,15 @@ async def test_a_copy_begins_at_the_key_frame_before_its_start(hosts: StepProces
     assert made["package"]["duration"] == pytest.approx(len(shown) / 25)
 
 
+async def test_items_of_one_and_two_frames_are_not_lost(hosts: StepProcessPool, root: Path) -> None:
+    spans = [(SMALL, 29, 31), (OTHER, 0, 1), (SILENT, 98, 100), (SMALL, 29, 30), (SMALL, 1, 3), (OTHER, 98, 99)]
+    cut = [item(key, start=f"00:00:{a / 25:06.3f}", end=f"00:00:{b / 25:06.3f}", frameAccurate=True) for key, a, b in spans]
+    made = await composed(hosts, root, *cut)
+    assert not isinstance(made, Failed), made
+    for file in ("film.mp4", "clear/video-192.mp4"):
+        assert numbers(root / "film" / file) == [number for _, a, b in spans for number in range(a, b)]
+
+
 def test_items_follow_each_other_frame_by_frame(mixed: Results, root: Path) -> None:
     assert (mixed["sources"]["copied"], mixed["sources"]["sound"]) == (3, "encoded again")
     assert len(SHOWN) == sum(LENGTHS)

@@ -26,10 +26,10 @@ from workers.jobs.workflows.compose.plan import (
     Shown,
     blocks,
     breaks,
+    grid_rate,
     planned,
     sound_again,
     steps,
-    usual_rate,
 )
 from workers.jobs.workflows.media_file import Packet
 
@@ -251,9 +251,12 @@ def test_a_broken_frame_of_aac_is_refused(stream: bytes) -> None:
 
 
 def test_rates_that_cannot_be_on_a_grid_become_usual_ones() -> None:
-    assert usual_rate(Fraction(30_000, 1001)) == Fraction(30_000, 1001)
-    assert usual_rate(Fraction(2_997_003, 100_003)) == Fraction(30_000, 1001)
-    assert usual_rate(Fraction(90_000)) == 60
+    ntsc = Fraction(30_000, 1001)
+    assert grid_rate(ntsc, ntsc, steady=True) == ntsc
+    assert grid_rate(Fraction(12), Fraction(12), steady=True) == 12
+    assert grid_rate(Fraction(25), Fraction(17), steady=False) == 25, "every third frame is missing"
+    assert grid_rate(Fraction(90_000), Fraction(298, 10), steady=False) == ntsc
+    assert grid_rate(Fraction(90_000), Fraction(90_000), steady=True) == 60
 
 
 ITEM: dict[str, Any] = {"type": 0, "value": "00000000-0000-0000-0000-000000000001"}

@@ -172,7 +172,8 @@ class MediaFile:
     def packets(self, begin: float, end: float) -> list[Packet]:
         """Of the video between two times, from the key frame before them, in the order in which they are decoded."""
         show = ("-select_streams", str(self.video.index), "-show_entries", "packet=pts_time,duration_time,flags", "-of", "json")
-        interval = ("-read_intervals", f"{seconds(max(self.start + begin, 0.0))}%{seconds(self.start + end)}")
+        since = seconds(max(self.start + begin, 0.0)) if begin > 0 else ""  # who seeks to the start may miss frames of an edit list
+        interval = ("-read_intervals", f"{since}%{seconds(self.start + end)}")
         packets = _objects(_asked(self.context, self.path, *show, *interval, name=self.name).get("packets"))
         return [
             Packet(time - self.start, _number(one.get("duration_time")) or 0.0, "K" in flags, "D" not in flags)

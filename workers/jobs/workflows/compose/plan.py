@@ -268,11 +268,13 @@ def _form(parts: Sequence[Part]) -> tuple[int, int, tuple[int, int]]:
     return max(int(width * scale) // 2 * 2, 16), max(int(height * scale) // 2 * 2, 16), rate
 
 
-def usual_rate(rate: Fraction) -> Fraction:
-    """A rate that can be on a grid: the same one, else the nearest that is usual."""
-    if 1 <= rate <= _FASTEST and rate.numerator <= SAMPLES * 3 and rate.denominator <= 1001:
-        return rate
-    return min(_RATES, key=lambda one: abs(one - rate))
+def grid_rate(nominal: Fraction, average: Fraction, *, steady: bool) -> Fraction:
+    """The rate of a source that can be that of a film: its own where it is steady, else a usual one, which shows most of its
+    frames."""
+    fits = 1 <= nominal <= _FASTEST and nominal.numerator <= SAMPLES * 3 and nominal.denominator <= 1001
+    if (steady and fits) or nominal in _RATES:
+        return nominal
+    return min(_RATES, key=lambda one: abs(one - average))
 
 
 def _tracks(parts: Sequence[Part], *, copied: bool) -> Tracks:

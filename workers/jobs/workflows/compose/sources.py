@@ -25,10 +25,10 @@ from workers.jobs.workflows.compose.plan import (
     Plan,
     Shown,
     breaks,
+    grid_rate,
     planned,
     sound_again,
     steps,
-    usual_rate,
 )
 from workers.jobs.workflows.media_file import MediaFile, probe_at
 from workers.jobs.workflows.vod.breaks import BREAKS
@@ -187,7 +187,7 @@ def _shown(found: Source, stream: Mapping[str, Any]) -> Shown:
     picture, nominal = found.picture, _fraction(stream.get("r_frame_rate"))
     average = _fraction(stream.get("avg_frame_rate"))
     steady = bool(average) and abs(nominal / average - 1) < _STEADY
-    rate = usual_rate(nominal if steady else average or Fraction(25))
+    rate = grid_rate(nominal, average or Fraction(25), steady=steady)
     reorder = stream.get("has_b_frames")
     return Shown(
         codec=picture.codec,
