@@ -18,6 +18,7 @@ from domain.kernel.media_files import MediaFile
 from domain.media_event.values import AudioInput
 from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import GIB
+from workers.playout.programme import Programme
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -301,6 +302,24 @@ class PointStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class PlayoutStatistics:
+    """What of a playlist is on the air. `item` is its index, None where there is none; `value` has neither user info nor query.
+    `position` in the item, its `length` and how `late` the last frame was are in seconds."""
+
+    item: int | None = None
+    value: str = ""
+    position: float = 0.0
+    length: float | None = None
+    next: int | None = None
+    version: int = 0
+    """Of the composition, as it was read last."""
+    skipped: int = 0
+    repeated: int = 0
+    """Frames that were shown once more, because the next one did not come in time."""
+    late: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class EncoderStatistics:
     """What an encoder did since it was started."""
 
@@ -312,6 +331,8 @@ class EncoderStatistics:
     """Bits a second, of all renditions together."""
     last_error: str = ""
     points: Sequence[PointStatistics] = ()
+    playout: PlayoutStatistics | None = None
+    """None where no composition is played."""
 
 
 class RunningEncoder(Protocol):
@@ -341,9 +362,18 @@ class RunningEncoder(Protocol):
 class Encoder(Protocol):
     """Encodes a source and sends it to publishing points."""
 
-    async def start(self, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]) -> RunningEncoder:
-        """Raises `EncoderFailed`. A point that cannot be reached is no failure: it is tried again. `may_send` is asked before every
-        write to a point: once it is false nothing is sent, so that a frozen worker that wakes up sends nothing."""
+    async def start(
+        self,
+        plan: EncoderPlan,
+        *,
+        channel: str,
+        session: int,
+        may_send: Callable[[], bool],
+        programme: Programme | None = None,
+    ) -> RunningEncoder:
+        """With a `programme` it plays that, instead of its own source. Raises `EncoderFailed`. A point that cannot be reached is
+        no failure: it is tried again. `may_send` is asked before every write to a point: once it is false nothing is sent, so that
+        a frozen worker that wakes up sends nothing."""
         ...
 
     async def check(self, plan: EncoderPlan) -> str | None:

@@ -17,11 +17,14 @@ from typing import Any, Final
 
 from domain.configuration.encoder_settings import EncodeSettings
 from domain.media_event.values import AudioInput
+from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
 from workers.adapters.encoders.fetched import Fetched
+from workers.adapters.encoders.playout import Playout, PlayoutPatience
 from workers.adapters.encoders.probe import probed
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
+from workers.playout.programme import Programme
 from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
 
 Feed = Callable[[StreamWriter], Awaitable[str]]
@@ -42,18 +45,27 @@ class OpenSource:
     descriptor: int | None = None
     feed: Feed | None = None
     fetched: Fetched | None = None
+    playout: Playout | None = None
 
-    def take_descriptor(self) -> int:
-        assert self.descriptor is not None
-        taken, self.descriptor = self.descriptor, None
+    def take_descriptors(self) -> Sequence[int]:
+        taken = [self.descriptor] if self.descriptor is not None else []
+        self.descriptor = None
+        if self.playout is not None:
+            taken += self.playout.take_descriptors()
         return taken
 
     async def close(self) -> None:
         """What nobody took."""
-        if self.descriptor is not None:
-            os.close(self.take_descriptor())
+        for descriptor in self.take_descriptors():
+            os.close(descriptor)
         if self.fetched is not None:
             await self.fetched.close()
+        if self.playout is not None:
+            self.playout.close()
+
+    def take_playout(self) -> Playout | None:
+        taken, self.playout = self.playout, None
+        return taken
 
     def take_feed(self) -> Feed | None:
         self.fetched = None
@@ -80,6 +92,15 @@ class Sources:
             case "url":
                 return await self._stream(settings, configured, program=program, confinement=confinement)
         return OpenSource(pattern_input(settings, sounds=configured or [AudioInput(id="0", name="Tone")]))
+
+    def play(
+        self, settings: EncodeSettings, programme: Programme, *, program: Path, confinement: Confinement, patience: PlayoutPatience
+    ) -> OpenSource:
+        """The playlist of a composition, with one sound: the first of those that are configured."""
+        sound = (_configured(settings) or [AudioInput(id="0", name="Programme")])[0]
+        canvas = Canvas.of(settings, sound=sound.index)
+        playout = Playout(programme, canvas, program, confinement, [sound], patience)
+        return OpenSource(playout.opened(), playout=playout)
 
     async def _film(
         self, settings: EncodeSettings, configured: Sequence[AudioInput], *, program: Path, confinement: Confinement
