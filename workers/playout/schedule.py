@@ -28,11 +28,13 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An item and how far into it, in seconds. `over`: it was the last one, and is over."""
+    """An item and how far into it, in seconds. `over`: it was the last one, and is over. `began`: when its beginning was due, None
+    where it begins now."""
 
     place: Place
     offset: float = 0.0
     over: bool = False
+    began: float | None = None
 
 
 def found(playlist: PlayoutPlaylist, place: Place) -> Place | None:
@@ -74,7 +76,7 @@ def _walked(playlist: PlayoutPlaylist, place: Place, *, at: float, now: float, l
     while True:
         length = lengths.get(place.mark)
         if length is None or now - at < length:
-            return Due(place, max(now - at, 0.0))
+            return Due(place, max(now - at, 0.0), began=min(at, now))
         at += length
         following = successor(playlist, place)
         if following is None:

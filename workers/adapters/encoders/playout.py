@@ -252,7 +252,7 @@ class Playout:
             later = round((now - ready.began - ready.offset) * self.canvas.rate)
             ready.decoder.leave_out(frame, max(later, 0))
         self._on_air = ready
-        self.programme.began(ready.place, at=ready.began if ready.began is not None else now)
+        self.programme.began(ready.place, at=now - self._pace.late(frame) if ready.began is None else ready.began)
         self._moved.set()
         return ready
 
@@ -341,14 +341,13 @@ class Playout:
             os.close(opened.descriptor)
             return None
         opened.start += due.offset
-        began = self.programme.now() - due.offset if due.offset else None
         decoder = await ItemDecoder.start(self.program, opened, streams=streams, canvas=self.canvas, confinement=self.confinement)
         try:
             await decoder.primed()
         except BaseException:
             await decoder.close()
             raise
-        return _Ready(due.place, item, decoder, length, due.offset, began)
+        return _Ready(due.place, item, decoder, length, due.offset, due.began)
 
     async def _leave_out(self, place: Place, *, item: Item, reason: str) -> None:
         """When no item can be played, all are tried again after a pause, from the beginning where none was on the air."""
