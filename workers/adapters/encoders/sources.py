@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from asyncio import StreamWriter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from domain.configuration.encoder_settings import EncodeSettings
 from domain.media_event.values import AudioInput
+from workers.adapters.below_root import NotThere, opened_below
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
 from workers.adapters.encoders.fetched import Fetched
@@ -199,24 +199,8 @@ def _configured(settings: EncodeSettings) -> list[AudioInput]:
 
 
 def _opened(root: Path, name: str) -> int:
-    """A regular file below the root, opened along no link and out of no hidden folder. Raises `EncoderFailed`."""
-    *folders, last = name.split("/")
-    if not name or any(not part or part.startswith(".") or "\0" in part for part in (*folders, last)):
-        raise EncoderFailed(f"{_NAME}.file: must be the path of a file below the media root.")
-    held = -1
+    """Raises `EncoderFailed`."""
     try:
-        held = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-        for folder in folders:
-            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=held)
-            os.close(held)
-            held = inner
-        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=held)
-    except (OSError, ValueError):
-        raise EncoderFailed(f"{_NAME}.file: there is no such file that can be read below the media root.") from None
-    finally:
-        if held >= 0:
-            os.close(held)
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
-        raise EncoderFailed(f"{_NAME}.file: it is no regular file.")
-    return found
+        return opened_below(root, name)
+    except NotThere as fault:
+        raise EncoderFailed(f"{_NAME}.file: {fault}.") from None
