@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from domain.composition.values import Item
+from projections.kernel.sizes import GIB
 
 
 class Unplayable(Exception):
@@ -45,6 +46,19 @@ class OpenedItem:
     descriptor: int
     start: float = 0.0
     end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLimits:
+    """Of the files that are fetched for items: all together, and what is left free of the disk, in bytes; `age` in seconds, since a
+    file was fetched."""
+
+    size: int = 20 * GIB
+    age: float = 24 * 3600.0
+    free: int = 1 * GIB
+
+
+ITEM_LIMITS: Final = ItemLimits()
 
 
 class ItemFiles(Protocol):

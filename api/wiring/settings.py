@@ -24,6 +24,7 @@ from projections.kernel.sizes import GIB, MIB
 from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
+from workers.playout_ports import ItemLimits
 from workers.ports import BucketAddress, DownloadLimits
 
 PREFIX = "MEDIALEDGER_"
@@ -184,6 +185,12 @@ class Settings(BaseSettings):
     )
     origin_dvr_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
         120, description="DVR window of its live playlists where the encoder asks for none; recordings are kept for longer"
+    )
+    playout_gib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
+        20, description="how much each machine with encoders keeps of the files that playlists are played out from: HOME/playout"
+    )
+    playout_hours: Annotated[int, stripped(whole_number(1, 8760))] = Field(
+        24, description="how long such a file is used before it is fetched anew"
     )
     outbound_allow: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
         (), description="networks that outbound calls may reach although they are not public, comma-separated"
@@ -357,6 +364,10 @@ class Settings(BaseSettings):
             rate=self.download_kib_per_second * 1024,
             seconds=self.download_hours * 3600,
         )
+
+    @property
+    def playout_limits(self) -> ItemLimits:
+        return ItemLimits(size=self.playout_gib * GIB, age=self.playout_hours * 3600.0)
 
     @property
     def unknown(self) -> tuple[str, ...]:

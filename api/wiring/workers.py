@@ -96,6 +96,7 @@ def process_workers(
         targets=publishing_targets(settings),
         filesystem_root=settings.filesystem_root,
         media_bucket=settings.media_bucket,
+        playout_limits=settings.playout_limits,
         terraform=settings.terraform,
     )
     chosen = [WORKER_ROLES[name] for name in roles]

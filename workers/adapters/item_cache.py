@@ -17,37 +17,31 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
-from projections.kernel.sizes import GIB
-from workers.playout_ports import Unplayable
+from projections.kernel.background_task import BackgroundTask
+from workers.playout_ports import ITEM_LIMITS, ItemLimits, Unplayable
 from workers.ports import OutboundFailed, OutboundRefused
 
 Fetch = Callable[[Path, int], Awaitable[None]]
 """Writes the file; at most so many bytes."""
 
 _AT_ONCE: Final = 2
+_SWEEP: Final = 600.0
 _ABANDONED: Final = 3600.0
 """Seconds without a write after which what is being fetched is of a worker that is no more."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheLimits:
-    """All files together, and what is left free of the disk, in bytes; `age` in seconds, from the time a file was fetched."""
-
-    size: int = 20 * GIB
-    age: float = 24 * 3600.0
-    free: int = 1 * GIB
-
-
 @dataclass(eq=False)
-class ItemCache:
-    """Of one process. Several may share the folder."""
+class ItemCache(BackgroundTask):
+    """Of one process. Several may share the folder. As a worker it removes what is too old, also while nothing is played."""
+
+    WHAT: ClassVar[str] = "files of items"
 
     root: Path
-    limits: CacheLimits = CacheLimits()
+    limits: ItemLimits = ITEM_LIMITS
     _fetching: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
@@ -73,7 +67,12 @@ class ItemCache:
         if not (self.root / _name(what)).exists():
             self._fetched(_name(what), fetch)
 
-    async def close(self) -> None:
+    async def _turn(self) -> None:
+        await asyncio.to_thread(self.sweep)
+        await asyncio.sleep(_SWEEP)
+
+    async def stop(self) -> None:
+        await super().stop()
         tasks = list(self._fetching.values())
         for task in tasks:
             task.cancel()

@@ -73,7 +73,10 @@ def _encoders(context: WorkerContext) -> EncoderSessions:
 
 SESSIONS = Room(
     name="sessions",
-    migrations=(Migration.read("0016 sessions", "sessions/schema.sql"),),
+    migrations=(
+        Migration.read("0016 sessions", "sessions/schema.sql"),
+        Migration.read("0025 places of sessions", "sessions/place.sql"),
+    ),
     removals=_removals,
     worker_roles=(WorkerRole("sessions", _sessions),),
 )

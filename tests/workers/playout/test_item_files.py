@@ -21,11 +21,11 @@ from tests.contract.encoder.conftest import client
 from tests.contract.encoder.ffmpeg_stage import LOCAL
 from tests.projections.log.helpers import until
 from tests.workers.playout.memory import item
-from workers.adapters.item_cache import CacheLimits, ItemCache
+from workers.adapters.item_cache import ItemCache
 from workers.adapters.item_files import PlayoutFiles
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.playout_ports import OpenedItem, Unplayable
+from workers.playout_ports import ItemLimits, OpenedItem, Unplayable
 
 __all__ = ["LOCAL", "client"]
 EVENT = UUID(int=5)
@@ -105,9 +105,9 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path, client: GuardedClient) -> AsyncIterator[World]:
     (tmp_path / "media").mkdir()
-    cache = ItemCache(tmp_path / "cache", CacheLimits(size=3_000, age=3600.0, free=0))
+    cache = ItemCache(tmp_path / "cache", ItemLimits(size=3_000, age=3600.0, free=0))
     yield World(tmp_path / "media", cache, client)
-    await cache.close()
+    await cache.stop()
 
 
 def event_item(**properties: str) -> Item:
