@@ -21,7 +21,7 @@ from typing import ClassVar, Final
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
-from projections.kernel.background_task import BackgroundTask
+from projections.kernel.background_task import BackgroundTask, start_task
 from workers.playout_ports import ITEM_LIMITS, ItemLimits, Unplayable
 from workers.ports import OutboundFailed, OutboundRefused
 
@@ -42,7 +42,7 @@ class ItemCache(BackgroundTask):
 
     root: Path
     limits: ItemLimits = ITEM_LIMITS
-    _fetching: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _fetching: dict[str, asyncio.Task[str]] = field(default_factory=dict)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def open(self, what: str, fetch: Fetch, *, within: float) -> int:
@@ -56,7 +56,8 @@ class ItemCache(BackgroundTask):
         done, _ = await asyncio.wait({task}, timeout=within)
         if not done:
             raise Unplayable("Its file is still being fetched.")
-        task.result()
+        if fault := task.result():
+            raise Unplayable(fault)
         found = await asyncio.to_thread(self._opened, name)
         if found is None:
             raise Unplayable("Its file was removed from the cache before it was read.")
@@ -89,20 +90,15 @@ class ItemCache(BackgroundTask):
             path.unlink(missing_ok=True)
             total -= size
 
-    def _fetched(self, name: str, fetch: Fetch) -> asyncio.Task[None]:
+    def _fetched(self, name: str, fetch: Fetch) -> asyncio.Task[str]:
+        """Gives why it failed; empty where the file is here."""
         task = self._fetching.get(name)
         if task is None:
-            task = self._fetching[name] = asyncio.create_task(self._fetch(name, fetch), name="file of an item")
-            task.add_done_callback(lambda ended: self._ended(name, ended))
+            task = self._fetching[name] = start_task(self._fetch(name, fetch), what="file of an item")
+            task.add_done_callback(lambda _: self._fetching.pop(name))
         return task
 
-    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
-        """A fault that nobody waited for is met again by who opens it."""
-        del self._fetching[name]
-        if not task.cancelled():
-            task.exception()
-
-    async def _fetch(self, name: str, fetch: Fetch) -> None:
+    async def _fetch(self, name: str, fetch: Fetch) -> str:
         async with self._turns:
             part = self.root / f".{name}.{new_id().hex}"
             try:
@@ -110,13 +106,14 @@ class ItemCache(BackgroundTask):
                 await fetch(part, await asyncio.to_thread(self._most))
                 await asyncio.to_thread(self.sweep)
                 await asyncio.to_thread(os.replace, part, self.root / name)
-            except (OutboundRefused, OutboundFailed) as fault:
-                raise Unplayable(str(fault)) from None
+            except (OutboundRefused, OutboundFailed, Unplayable) as fault:
+                return str(fault)
             except (Unavailable, OSError) as fault:
-                raise Unplayable(f"Its file cannot be fetched: {type(fault).__name__}.") from None
+                return f"Its file cannot be fetched: {type(fault).__name__}."
             finally:
                 with suppress(OSError):
                     part.unlink(missing_ok=True)
+        return ""
 
     def _prepare(self) -> None:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
