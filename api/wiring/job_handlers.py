@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain.asset.handlers import AssetJobOwners
+from domain.composition.handlers import CompositionJobOwners
 from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers
 from domain.job.owners import OwnersOfRooms
@@ -32,5 +33,7 @@ def job_handlers(
         workflows=installed(),
         vault=vault,
         callbacks=JobCallbacks(vault, events, records, clock=clock, new_signing_secret=new_signing_secret),
-        owners=OwnersOfRooms(VodJobOwners(events, records, clock=clock), AssetJobOwners(), PublicationJobOwners()),
+        owners=OwnersOfRooms(
+            VodJobOwners(events, records, clock=clock), AssetJobOwners(), CompositionJobOwners(), PublicationJobOwners()
+        ),
     )

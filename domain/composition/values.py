@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 MOST_ITEMS: Final = 1000
 MOST_MARKERS: Final = 1000
-"""Of one item."""
+"""Of a playlist, in all its items together: they are parameters of a job."""
 
 
 class CompositionKind(IntEnum):
@@ -86,3 +86,13 @@ class Playlist(BaseModel):
     name: str = ""
     items: tuple[Item, ...] = ()
     looped: bool = False
+
+
+class CompositionState(IntEnum):
+    """WAITING: for its time, or for its first job. READY: an encoder may play it at any time."""
+
+    WAITING = 0
+    GENERATING = 1
+    GENERATED = 2
+    FAILED = 3
+    READY = 4

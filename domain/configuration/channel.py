@@ -97,6 +97,11 @@ def resource_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for encoder in encoders for name in _resources(encoder) if name))
 
 
+def composes(text: str) -> bool:
+    """Whether an encoder of the channel can play a playlist out."""
+    return any(encoder.supports_composition for encoder in checked(ChannelDocument, text).encoders or ())
+
+
 def _resources(encoder: Encoder) -> Iterator[str | None]:
     yield encoder.resource
     server = encoder.streaming_server

@@ -38,12 +38,15 @@ class JobCallbacks:
         self._events = events
         self._records = records
 
-    async def of(self, client: str, urls: Sequence[tuple[str, str]], *, content_id: str) -> dict[UUID, CallbackUrl]:
+    async def of(
+        self, client: str, urls: Sequence[tuple[str, str]], *, content_id: str, flow_id: UUID | None = None
+    ) -> dict[UUID, CallbackUrl]:
         """The addresses by the ids of their callbacks.
 
-        `urls` are those of the parameters, each after the path of its field. Raises `Malformed` with every one that is invalid."""
+        `urls` are those of the parameters, each after the path of its field. Raises `Malformed` with every one that is invalid.
+        Without a `flow_id` the flow of the Event counts."""
         addresses = self._naming.checked(client, urls)
-        for url in await self._of_flow(content_id):
+        for url in await self._of_flow(flow_id or await self._flow_of(content_id)):
             if len(addresses) < MOST_CALLBACKS:
                 addresses.setdefault(callback_key(client=client, url=url.shown), url)
         return addresses
@@ -52,15 +55,16 @@ class JobCallbacks:
         """The commands for the append of a job that names these callbacks."""
         return await self._naming.named(client, urls)
 
-    async def _of_flow(self, content_id: str) -> list[CallbackUrl]:
-        """An invalid URL of the flow is left out: whoever submits the job cannot correct the flow."""
+    async def _flow_of(self, content_id: str) -> UUID | None:
         try:
             event = await self._events.by_id(UUID(content_id))
         except ValueError:
-            return []
-        if event is None or event.details.flow_id is None:
-            return []
-        flow = await self._records.find(Flow.KIND, event.details.flow_id)
+            return None
+        return None if event is None else event.details.flow_id
+
+    async def _of_flow(self, flow_id: UUID | None) -> list[CallbackUrl]:
+        """An invalid URL of the flow is left out: whoever submits the job cannot correct the flow."""
+        flow = None if flow_id is None else await self._records.find(Flow.KIND, flow_id)
         urls: list[CallbackUrl] = []
         for text in callback_urls(flow.details.configuration_json) if flow is not None else ():
             with suppress(Malformed):

@@ -34,7 +34,9 @@ class NewJob:
 
     `run_at`: not before this time. `semaphore_url` must answer 2xx or 3xx before the job is queued; None or an empty text: no
     semaphore. `headers` are those of the HTTP request, for the job's log; they are masked before they are stored. `owner` is the
-    stream of the aggregate that the job works for, whose command the submitter adds to the plan; None: `JobOwners` finds it."""
+    stream of the aggregate that the job works for, whose command the submitter adds to the plan; None: `JobOwners` finds it.
+    `flow_id` is the flow whose callbacks are told of the job, where the same append makes the Event of the content; None: that of
+    the Event."""
 
     client: str
     workflow: str
@@ -44,6 +46,7 @@ class NewJob:
     semaphore_url: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     owner: str | None = None
+    flow_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class JobHandlers:
         semaphore = None if address is None else job_secrets.semaphore(address.whole, shown=address.shown)
 
         async def commands() -> Sequence[Command[Any]]:
-            addresses = await self._callbacks.of(job.client, named, content_id=checked.content_id)
+            addresses = await self._callbacks.of(job.client, named, content_id=checked.content_id, flow_id=job.flow_id)
             named_callbacks = await self._callbacks.named(job.client, {key: url.shown for key, url in addresses.items()})
             accept = AcceptJob(
                 number,

@@ -28,11 +28,13 @@ class OutcomeKind(StrEnum):
 class JobOutcome(Value):
     """`job` is the number of the job; of a rerun that of the new one, and `rerun_of` the old one. `files` are published files,
     `metadata` is that of all steps together: of one name, that of the last step.
-    `version` is that of the job at this outcome: an owner that has followed a later one keeps quiet."""
+    `version` is that of the job at this outcome: an owner that has followed a later one keeps quiet. `content_id` is the content of
+    the job."""
 
     kind: OutcomeKind
     job: int
     version: int = 0
+    content_id: str = ""
     reason: str = ""
     cause: str = ""
     """Of a failure, a word of the workflow: whose fault it is."""

@@ -15,6 +15,7 @@ from domain.media_event.encoding import EncodedEvent
 from domain.media_event.links import links_of
 from domain.media_event.values import (
     BEFORE_VOD,
+    COMPOSING,
     ENCODER_TRIGGERS,
     LIVE,
     ON_DEMAND,
@@ -93,7 +94,7 @@ class MediaEvent(EncodedEvent):
             state=state,
             previous=self.details.state,
             trigger=trigger,
-            **self._times_of(state, at=at),
+            **self.details.times_of(state, at=max(at, self.modified_on)),
         )
         if state is EventState.STOPPED and trigger in ENCODER_TRIGGERS:
             self._go_off_air(at=at)
@@ -114,7 +115,7 @@ class MediaEvent(EncodedEvent):
         """Stop the Event. Always recorded, because the encoder may run although the Event is stopped."""
         self._must_exist()
         stopped = self.details.state is EventState.STOPPED
-        times = {} if stopped else self._times_of(EventState.STOPPED, at=at)
+        times = {} if stopped else self.details.times_of(EventState.STOPPED, at=max(at, self.modified_on))
         self._trigger(events.ForceStopped, at=at, previous=self.details.state, **times)
         self._go_off_air(at=at)
 
@@ -134,14 +135,18 @@ class MediaEvent(EncodedEvent):
 
     def start_vod_job(self, job: VodJob, *, captured: Mapping[str, datetime], rerun_of: int | None = None, at: datetime) -> None:
         """Make a job the present one of the Event. Only one is under way at a time: all of them write the same files. `captured` is
-        the range of a capture. The job that this one repeats is broken off in the same append."""
+        the range of a capture. The job that this one repeats or replaces, `rerun_of`, is broken off in the same append."""
         self._must_exist()
+        if job.workflow is VodWorkflow.COMPOSE:
+            self._must_not_stream()
         present = self.details.vod_job
         if present is not None and present.ended is None:
             if present.number == job.number:
                 return
             if present.number != rerun_of:
                 raise Conflict(f"the job {present.number} ({present.workflow}) makes files of this Event")
+        if job.publish is None and job.workflow is VodWorkflow.COMPOSE and present is not None and present.workflow is job.workflow:
+            job = present.again(number=job.number, version=job.version)  # the same film once more
         self._begin_vod_job(job, at=at, **captured)
 
     def resume_vod_job(self, number: int, *, version: int, at: datetime) -> None:
@@ -169,6 +174,21 @@ class MediaEvent(EncodedEvent):
         self._trigger(events.VodJobEnded, at=at, vod_job=job)
         if not self.deleted:
             self._settle_vod_job(job, at=at)
+
+    def wait_to_compose(self, *, at: datetime) -> None:
+        """A film is made of its playlist at a later time."""
+        self._must_exist()
+        self._must_not_stream()
+        self.change_state(EventState.COMPOSE_WAITING, trigger=Trigger.COMPOSE, at=at)
+
+    def remove_playlist(self, *, at: datetime) -> None:
+        """Its job, if one is under way, is broken off in the same append. The film of an earlier one stays."""
+        self._must_exist()
+        if self._stop_composing(at=at) is not None:
+            film = self.details.vod_file is not None
+            self.change_mp4_state(Mp4State.AVAILABLE if film else Mp4State.NONE, at=at)
+        if self.details.state in COMPOSING:
+            self.change_state(EventState.PRE_LIVE, trigger=Trigger.COMPOSE, at=at)
 
     def sync_vod_metadata(self, file: VodFile, *, available: bool, at: datetime) -> None:
         """Take over what the metadata of the files say. While a job makes the MP4 its state stays."""
@@ -205,8 +225,13 @@ class MediaEvent(EncodedEvent):
         self._trigger(events.NotificationForced, at=at)
 
     def delete(self, *, at: datetime) -> None:
+        """The job that makes a film of its playlist is broken off in the same append, and a restored Event makes none by itself."""
         self._must_exist()
         self._go_off_air(at=at)
+        if (job := self._stop_composing(at=at)) is not None:
+            self._settle_vod_job(job, at=at)
+        if self.details.state in COMPOSING:
+            self.change_state(EventState.COMPOSE_ERROR, trigger=Trigger.COMPOSE, at=at)
         self._trigger(events.Deleted, at=at)
 
     def restore(self, *, at: datetime) -> None:
@@ -216,6 +241,12 @@ class MediaEvent(EncodedEvent):
         self._trigger(events.Restored, at=at)
         if job is not None and job.ended_at is not None and job.ended_at >= deleted_at:
             self._settle_vod_job(job, at=at)
+
+    @property
+    def composing_job(self) -> int | None:
+        """The job that makes a film of its playlist."""
+        job = self.details.vod_job
+        return job.number if job is not None and job.workflow is VodWorkflow.COMPOSE and job.ended is None else None
 
     @property
     def deleted(self) -> bool:
@@ -230,24 +261,14 @@ class MediaEvent(EncodedEvent):
         if self.deleted:
             raise NotFound(self.KIND, self.key)
 
+    def _must_not_stream(self) -> None:
+        if self.details.state in STREAMING or self.details.on_air_channel_id is not None:
+            raise Refused("the Event is live: stop it before a film is made of its playlist")
+
     def must_not_be_deleted(self) -> None:
         """Raise `Conflict` for a deleted Event: an update with its id must not add a new one."""
         if self.deleted:
             raise Conflict(f"the Event {self.key} is deleted; restore it first")
-
-    def _times_of(self, state: EventState, *, at: datetime) -> dict[str, datetime]:
-        at = max(at, self.modified_on)  # as for the domain event: an end is never before its start, even if a clock goes back
-        details = self.details
-        times: dict[str, datetime] = {}
-        if state in LIVE and details.actual_live_start is None:
-            times["actual_live_start"] = at
-        if state is EventState.LIVE_PUBLISHED and details.published_start is None:
-            times["published_start"] = at
-        if state is EventState.STOPPED:
-            times["actual_live_end"] = at
-            if details.published_start is not None and details.published_start <= at:
-                times["published_end"] = at
-        return times
 
     def _present_vod_job(self, number: int, version: int) -> VodJob | None:
         """None: another job is the present one, or the Event has followed this outcome or a later one."""
@@ -262,7 +283,9 @@ class MediaEvent(EncodedEvent):
             self._change_capture({"capturing_live2_vod": True, **captured}, at=at)
         if job.workflow is not VodWorkflow.PACKAGE:  # which leaves the MP4 as it is
             self.change_mp4_state(Mp4State.GENERATING, at=at)
-        if self.details.state in BEFORE_VOD:
+        if job.workflow is VodWorkflow.COMPOSE:
+            self.change_state(EventState.COMPOSE_GENERATING, trigger=Trigger.COMPOSE, at=at)
+        elif self.details.state in BEFORE_VOD:
             self.change_state(EventState.VOD_INGESTING, trigger=Trigger.JOB, at=at)
 
     def _settle_vod_job(self, job: VodJob, *, at: datetime) -> None:
@@ -273,10 +296,28 @@ class MediaEvent(EncodedEvent):
             self._take_over(job.result, at=at)
         if completed or job.workflow is not VodWorkflow.PACKAGE:
             self.change_mp4_state(Mp4State.AVAILABLE if completed else Mp4State.FAILED, at=at)
-        if self.details.state in BEFORE_VOD | {EventState.VOD_INGESTING}:
+        if job.workflow is VodWorkflow.COMPOSE:
+            self._settle_composed(job, at=at)
+        elif self.details.state in BEFORE_VOD | {EventState.VOD_INGESTING}:
             publish = self.details.auto_publish if job.publish is None else job.publish
             on_demand = EventState.VOD_PUBLIC if publish else EventState.VOD_PRIVATE
             self.change_state(on_demand if completed else EventState.VOD_ERROR, trigger=Trigger.JOB, at=at)
+
+    def _settle_composed(self, job: VodJob, *, at: datetime) -> None:
+        if self.details.state is EventState.COMPOSE_GENERATING:
+            made = EventState.COMPOSE_PUBLIC if job.publish else EventState.COMPOSE_PRIVATE
+            state = made if job.ended is VodJobEnd.COMPLETED else EventState.COMPOSE_ERROR
+            self.change_state(state, trigger=Trigger.COMPOSE, at=at)
+
+    def _stop_composing(self, *, at: datetime) -> VodJob | None:
+        """The job that makes a film of the playlist, as it has ended now; None where there is none."""
+        present = self.details.vod_job
+        if present is None or self.composing_job is None:
+            return None
+        stopped = {"ended": VodJobEnd.BROKEN, "ended_at": max(at, self.modified_on), "reason": "the playlist was removed"}
+        job = present.again(version=present.version, **stopped)
+        self._trigger(events.VodJobEnded, at=at, vod_job=job)
+        return job
 
     def _take_over(self, result: VodResult, *, at: datetime) -> None:
         """A thumbnail that somebody chose stays."""

@@ -345,13 +345,14 @@ class ReachTerminationTime(_ReachTime):
 @dataclass(frozen=True)
 class DeleteEvent(_EventCommand):
     """DELETE /event/{id}. The termination of its infrastructure is in the same append: it was made from the Event that showed
-    `before`, which then shows `after`."""
+    `before`, which then shows `after`. So is the end of `composing_job`, which makes a film of its playlist."""
 
     before: ProvisionSummary | None = None
     after: ProvisionSummary | None = None
+    composing_job: int | None = None
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
-        if not root.deleted and root.details.provision != self.before:
+        if not root.deleted and (root.details.provision, root.composing_job) != (self.before, self.composing_job):
             raise PlanOutdated(root.KIND, root.key)
         if self.after is not None:
             root.show_provisioning(self.after, must_exist=True, at=at)

@@ -1,10 +1,14 @@
-"""Deletion of an Event: its infrastructure is terminated in the same append."""
+"""Deletion of an Event: its infrastructure is terminated in the same append, and no film is made of its playlist any more."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 from uuid import UUID
 
 from domain.kernel.clock import Clock
+from domain.kernel.command import Command
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import DeleteEvent
@@ -12,18 +16,32 @@ from domain.provision.handlers import ending
 from domain.provision.ports import LoadStream
 
 
+@dataclass(frozen=True, slots=True)
+class CompositionEnd:
+    """What the deletion of an Event does to its playlist: `job` is the one that `commands` break off."""
+
+    job: int | None = None
+    commands: Sequence[Command[Any]] = ()
+
+
+class EndingCompositions(Protocol):
+    async def ending(self, event_id: UUID) -> CompositionEnd: ...
+
+
 class EventDeletion:
     """Deletes Events. A restored one stays without infrastructure until somebody provisions it."""
 
-    def __init__(self, executor: Executor, load: LoadStream, *, clock: Clock) -> None:
+    def __init__(self, executor: Executor, load: LoadStream, *, compositions: EndingCompositions, clock: Clock) -> None:
         self._executor = executor
         self._load = load
+        self._compositions = compositions
         self._clock = clock
 
     async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
         async def plan() -> Plan:
             infrastructure = await ending(key, self._load, clock=self._clock)
-            deletion = DeleteEvent(key, infrastructure.before, infrastructure.after)
-            return Plan((*infrastructure.commands, deletion))
+            composition = await self._compositions.ending(key)
+            deletion = DeleteEvent(key, infrastructure.before, infrastructure.after, composition.job)
+            return Plan((*infrastructure.commands, *composition.commands, deletion))
 
         return await self._executor.execute(plan, invocation=invocation)

@@ -50,6 +50,9 @@ ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
 BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD, EventState.PRE_VOD, EventState.VOD_ERROR})
 """A job for video on demand changes these states, and VOD_INGESTING. Any other state stays as it is."""
 
+COMPOSING = frozenset({EventState.COMPOSE_WAITING, EventState.COMPOSE_GENERATING})
+"""A film is made of the playlist of the Event, or will be."""
+
 WITH_METADATA = frozenset(
     {
         EventState.INSTANT_VOD,
@@ -83,6 +86,7 @@ class Trigger(StrEnum):
     FLOW = "flow"
     JOB = "job"
     SCHEDULE = "schedule"
+    COMPOSE = "compose"
 
 
 ENCODER_TRIGGERS = frozenset({Trigger.OPERATOR, Trigger.SCHEDULE})
@@ -90,11 +94,12 @@ ENCODER_TRIGGERS = frozenset({Trigger.OPERATOR, Trigger.SCHEDULE})
 
 
 class VodWorkflow(StrEnum):
-    """The workflows that make the files of an Event for playback on demand."""
+    """The workflows that make the files of an Event for playback on demand. Jobs of COMPOSE belong to the Event's composition."""
 
     CAPTURE = "vod_capture"
     INGEST = "vod_ingest"
     PACKAGE = "vod_package"
+    COMPOSE = "compose"
 
 
 class VodJobEnd(StrEnum):
@@ -209,6 +214,20 @@ class EventDetails(Particulars, Capture):
         set_attribute(details, "__pydantic_extra__", None)
         set_attribute(details, "__pydantic_private__", None)
         return details
+
+    def times_of(self, state: EventState, *, at: datetime) -> dict[str, datetime]:
+        """The times that a change to this state sets. `at` is not before the last change: an end is never before its start, even if
+        a clock goes back."""
+        times: dict[str, datetime] = {}
+        if state in LIVE and self.actual_live_start is None:
+            times["actual_live_start"] = at
+        if state is EventState.LIVE_PUBLISHED and self.published_start is None:
+            times["published_start"] = at
+        if state is EventState.STOPPED:
+            times["actual_live_end"] = at
+            if self.published_start is not None and self.published_start <= at:
+                times["published_end"] = at
+        return times
 
     @property
     def on_air_channel_id(self) -> UUID | None:

@@ -27,7 +27,7 @@ from domain.media_event.values import STREAMING, EventDetails, VodJobEnd, VodRes
 from domain.records.kinds.channel import Channel
 from domain.records.ports import RecordLookup
 
-_WORKFLOWS: Final = {workflow.value: workflow for workflow in VodWorkflow}
+_WORKFLOWS: Final = {workflow.value: workflow for workflow in VodWorkflow if workflow is not VodWorkflow.COMPOSE}
 _CAPTURED_FROM: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
 """Which streams a capture can read, the preferred one first."""
 _MOST_SOURCES: Final = 8
@@ -119,7 +119,7 @@ def live_origins(channel: ChannelConfiguration) -> list[str]:
 
 
 def vod_command(key: str, outcome: JobOutcome) -> Command[Any]:
-    """The command that an outcome of a job is to its Event."""
+    """The command that an outcome of a job is to the Event with this key."""
     event = UUID(key)
     if outcome.rerun_of is not None:
         return MoveVodJob(event, outcome.job, outcome.rerun_of)

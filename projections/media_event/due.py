@@ -1,5 +1,5 @@
-"""Queries of the timekeeper: Events that the schedule is to start or to stop, and infrastructure that it is to have provisioned or
-terminated.
+"""Queries of the timekeeper: Events that the schedule is to start or to stop, infrastructure that it is to have provisioned or
+terminated, and films of playlists that it is to have made.
 
 The database's clock says what is due, so that all timekeepers agree.
 """
@@ -23,6 +23,7 @@ START: Final = "start"
 STOP: Final = "stop"
 PROVISION: Final = "provision"
 TERMINATE: Final = "terminate"
+COMPOSE: Final = "compose"
 
 _NOW = "coalesce(%(at)s::timestamptz, now())"
 _TIMES: Final = {
@@ -50,15 +51,27 @@ def _due(action: str) -> str:
 WHERE attempt <> ALL(%(resting)s) ORDER BY {time} LIMIT {AT_ONCE})"""
 
 
-_DUE: Final = "UNION ALL".join(map(_due, _TIMES))
+_WAITING: Final = "FROM composition_view WHERE state = 0 AND NOT removed AND live_stream_start"
+_COMPOSE: Final = f"""
+(SELECT event_id, '{COMPOSE}', live_stream_start, NULL, extract(epoch FROM {_NOW} - live_stream_start)::float8, attempt
+FROM (
+    SELECT event_id, live_stream_start, concat_ws(' ', '{COMPOSE}', c.id, c.version, e.version) AS attempt
+    FROM (SELECT id, version, event_id, live_stream_start {_WAITING} <= {_NOW}) AS c LEFT JOIN event_view AS e ON e.id = event_id
+) AS found
+WHERE attempt <> ALL(%(resting)s) ORDER BY live_stream_start LIMIT {AT_ONCE})"""
+_DUE: Final = "UNION ALL".join((*map(_due, _TIMES), _COMPOSE))
 _FOLLOWING: Final = " UNION ALL ".join(
-    f"(SELECT {time} AS instant FROM event_view WHERE {time} > {_NOW} ORDER BY {time} LIMIT 1)" for time in _TIMES.values()
+    (
+        *(f"(SELECT {time} AS instant FROM event_view WHERE {time} > {_NOW} ORDER BY {time} LIMIT 1)" for time in _TIMES.values()),
+        f"(SELECT live_stream_start {_WAITING} > {_NOW} ORDER BY live_stream_start LIMIT 1)",
+    )
 )
 _NEXT: Final = f"""
 SELECT extract(epoch FROM min(instant) - coalesce(%(at)s::timestamptz, clock_timestamp()))::float8 FROM ({_FOLLOWING}) AS following
 """
+_COUNTED: Final = {action: f"FROM event_view WHERE {_is_due(action)}" for action in _TIMES} | {COMPOSE: f"{_WAITING} <= {_NOW}"}
 _COUNTS: Final = "SELECT " + ", ".join(
-    f"(SELECT count(*) FROM (SELECT FROM event_view WHERE {_is_due(action)} LIMIT {MOST_COUNTED}) AS {action})" for action in _TIMES
+    f"(SELECT count(*) FROM (SELECT {those} LIMIT {MOST_COUNTED}) AS {action})" for action, those in _COUNTED.items()
 )
 
 
@@ -102,4 +115,4 @@ class DueEvents:
     async def counts(self, *, at: datetime | None = None) -> Mapping[str, int]:
         """How many Events are due, by action, each up to `MOST_COUNTED`."""
         (counted,) = await self._database.rows(_COUNTS, {"at": at})
-        return dict(zip(_TIMES, counted, strict=True))
+        return dict(zip(_COUNTED, counted, strict=True))

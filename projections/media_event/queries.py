@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -56,6 +56,11 @@ class EventQueries:
     async def _load(self, keys: Sequence[UUID]) -> dict[UUID, EventRow]:
         rows = await self._database.rows(_COLUMNS + "WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
         return {row[0]: _row(row) for row in rows}
+
+    async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
+        """Those of them that exist and are not deleted."""
+        rows = await self._database.rows("SELECT id FROM event_view WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
+        return {key for (key,) in rows}
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
         """The newest Event with this refId, which is not unique."""

@@ -31,7 +31,16 @@ from tests.api.asking import (
     replace,
 )
 from tests.api.media.webhook.callbacks_given import add_callback
-from tests.api.valid_bodies import CALLBACK, DESTINATION_PROPERTY, EVENT_WEBHOOK, VALID, things
+from tests.api.valid_bodies import (
+    CALLBACK,
+    COMPOSED,
+    COMPOSED_FOR_ENCODER,
+    DESTINATION_PROPERTY,
+    EVENT,
+    EVENT_WEBHOOK,
+    VALID,
+    things,
+)
 
 DECLARATIONS = {
     f"{one.method} {one.path}": one
@@ -105,6 +114,8 @@ async def ids(http: httpx.AsyncClient, inner: Core, media_root: Path) -> dict[st
 
 def address(declaration: RouteSpec, ids: dict[str, str]) -> str:
     ids = {**ids, "id": ids.get(resource(declaration), ids["id"])}
+    if declaration.path.startswith("/api/compose/") and ids["eventId"] == EVENT:
+        ids["eventId"] = COMPOSED_FOR_ENCODER if "/encoder/" in declaration.path else COMPOSED
     return re.sub(r"\{\+?(\w+)\}", lambda found: ids[found[1]], declaration.path)
 
 

@@ -76,7 +76,7 @@ REQUIRED = {
     "key": "b",
     "active": "true",
     "destinationId": UNKNOWN,
-    **dict.fromkeys(("channelId", "infrastructureProfileId"), UNKNOWN),
+    **dict.fromkeys(("channelId", "infrastructureProfileId", "targetEventId"), UNKNOWN),
     **dict.fromkeys((name for of in OWNERS for name in (of.source_id, of.target_id)), UNKNOWN),
 }
 """Values of all query parameters that are required."""
@@ -106,7 +106,17 @@ def nowhere() -> dict[str, str]:
     return {
         **{
             name: str(uuid4())
-            for name in ("id", "contentId", "eventId", "channelId", "itemId", "deliveryId", "destinationId", "transactionId")
+            for name in (
+                "id",
+                "contentId",
+                "eventId",
+                "sourceEventId",
+                "channelId",
+                "itemId",
+                "deliveryId",
+                "destinationId",
+                "transactionId",
+            )
         },
         **NOWHERE,
     }
@@ -189,14 +199,15 @@ async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient,
     reads = {"GET /api/vod/{id}/metadata", "GET /api/provision/resources/{eventId}"}
     assert listing(409) == {name for name, spec in SPECS.items() if spec.respond is not None} | reads
     writes = {name for name in SPECS if not name.startswith("GET ")}
-    clones = {name for name in SPECS if name.endswith("/clone/")}
+    clones = {name for name in SPECS if "/clone/" in name}
     assert listing(409) == writes - {"POST /{client_name}/speke"} | clones | reads
 
 
 async def test_what_each_surface_adds(http: httpx.AsyncClient) -> None:
     assert listing(422) == {"POST /{client_name}/speke"}
     made = {"POST /api/asset/gif/", "POST /api/asset/video/", "POST /api/asset/image/"}
-    jobs = {"POST /engine/job", "POST /engine/jobs/{job_id}/rerun", *made}
+    composed = {"POST /api/compose/", "PUT /api/compose/event/{eventId}", "GET /api/compose/clone/{sourceEventId}"}
+    jobs = {"POST /engine/job", "POST /engine/jobs/{job_id}/rerun", *made, *composed}
     assert listing(429) == {"POST /{client_name}/speke", *jobs}
     closed = {name for name, spec in SPECS.items() if spec.permission is not None}
     assert listing(401) == listing(403) == closed

@@ -31,6 +31,8 @@ DESTINATION_PROPERTY = "the property of a destination"
 EVENT_WEBHOOK = "webhook of an Event"
 CALLBACK = "webhook of jobs"
 STREAM = {"profileId": "p", "captureId": "c", "startTime": "2031-01-02", "endTime": "2031-01-03", "ismUrl": "http://o/a.ism"}
+ITEMS = [{"type": 0, "value": EVENT, "properties": {"start": "00:00:01"}}]
+COMPOSED, COMPOSED_FOR_ENCODER = "0f0e0d0c-0b0a-4908-8706-050403020102", "0f0e0d0c-0b0a-4908-8706-050403020103"
 CLIP = {"eventId": EVENT, "start": "00:00:01.000", "end": "00:00:02.000"}
 WEBHOOK = {"webhookUrl": "https://hooks.test/a"}
 VALID: dict[str, dict[str, Any]] = {
@@ -61,6 +63,11 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/asset/gif/": {"clip": CLIP, "name": "x", "fps": 5, "width": 64, "height": 48.5, "playbackSpeed": 1},
     "POST /api/asset/video/": {"clip": {**CLIP, "filter": 'type=="video"'}, "name": "x", "mezzanine": 1},
     "POST /api/asset/image/": {"eventId": EVENT, "name": "x", "time": "00:00:01", "filename": "y", "priority": 3},
+    "POST /api/compose/": {"event": {"title": "x"}, "playlist": {"name": "x", "liveStreamStart": "2100-01-01", "items": ITEMS}},
+    "POST /api/compose/encoder/": {"event": {"channelId": PROPERTY}, "playlist": {"name": "x", "looped": True, "items": ITEMS}},
+    "PUT /api/compose/event/{eventId}": {"name": "y", "looped": False, "items": ITEMS},
+    "PUT /api/compose/encoder/event/{eventId}": {"name": "y", "looped": False, "items": ITEMS},
+    "PUT /api/compose/event/{eventId}/drm/": {"drmJson": "{}"},
     "POST /api/archiverstream/": STREAM,
     "PUT /api/archiverstream/{id}": {"uploaded": True, "streamingFormats": ["HLS"]},
     "POST /api/log/": {"Message": "x", "Level": "Info"},
@@ -103,6 +110,17 @@ _AT_DESTINATION = (
 """Whose destination `things` names: the product gives it its id."""
 
 
+async def add_compositions(http: httpx.AsyncClient) -> None:
+    """One that waits, so that no job is needed, and one for an encoder."""
+    encoder = VALID["POST /api/compose/encoder/"]
+    configuration = json.dumps({"encoders": [{"name": "e", "supportsComposition": True}]})
+    encoder["event"]["channelId"] = await add_channel(http, name="Composing", configurationJson=configuration)
+    film = VALID["POST /api/compose/"]
+    for path, body, key in (("", film, COMPOSED), ("encoder/", encoder, COMPOSED_FOR_ENCODER)):
+        answer = await http.post(f"/api/compose/{path}", json={**body, "event": {**body["event"], "id": key}})
+        assert answer.status_code == 201, answer.text
+
+
 async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     """Things that exist, so that no attack is stopped by a 404."""
     vod_file(media_root, EVENT)
@@ -126,12 +144,14 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     for operation in ("publish", "unpublish"):
         VALID[f"PUT /api/vodpublications/{operation}/"]["id"] = published
     owned = await http.post("/api/media/destinationproperty/", json={"destinationId": destination, "category": "a", "key": "b"})
+    await add_compositions(http)
     job = await http.post("/engine/job", json=VALID["POST /engine/job"], headers={"client": "admin"})
     return {
         "id": shown["id"],
         "contentId": shown["id"],
         "file": "match.mp4",
         "eventId": shown["id"],
+        "sourceEventId": COMPOSED,
         "referenceid": "r",
         "name": "studio",
         "keyId": "k",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -253,6 +253,9 @@ class MemoryEvents:
 
     async def by_id(self, key: UUID) -> EventRow | None:
         return next((row for row in self._rows() if row.id == key), None)
+
+    async def known(self, keys: Collection[UUID]) -> Collection[UUID]:
+        return {row.id for row in self._rows() if row.id in keys}
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
         found = [row for row in self._rows() if row.details.ref_id == reference_id]

@@ -18,7 +18,7 @@ from api.wiring.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent
 from domain.kernel.mapper import EventMapper
-from domain.media_event.values import Trigger
+from domain.media_event.values import Trigger, VodWorkflow
 
 EVENTS = Path(__file__).parent / "events"
 STREAM_KEY = "22222222-2222-4222-8222-222222222222"
@@ -65,7 +65,7 @@ def _number(name: str) -> int:
 _NAMED_BY = {"task": "id"}
 """What is called by one name where it is, and by another where it is meant: events speak of a task that there is."""
 
-_ADDED_LATER = frozenset({Trigger.SCHEDULE})
+_ADDED_LATER = frozenset({Trigger.SCHEDULE, Trigger.COMPOSE, VodWorkflow.COMPOSE})
 """Members of enumerations that older files do not know. They are not chosen, so that the choice stays that of the files."""
 
 _PLAIN: dict[Any, Any] = {

@@ -11,14 +11,14 @@ import pytest
 from api.wiring.core import Core
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, EndEventOnSchedule, StartEventOnSchedule
 from domain.media_event.values import EventState
-from projections.media_event.due import AT_ONCE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
+from projections.media_event.due import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, event
 
 START_AT, END_AT = NOON + timedelta(hours=1), NOON + timedelta(hours=3)
 TICK = timedelta(microseconds=1)
 LIVE = EventState.LIVE_PUBLISHED
-NONE = dict.fromkeys((START, STOP, PROVISION, TERMINATE), 0)
+NONE = dict.fromkeys((START, STOP, PROVISION, TERMINATE, COMPOSE), 0)
 
 
 async def planned(inner: Core, number: int, **changes: Any) -> UUID:

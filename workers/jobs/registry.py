@@ -34,8 +34,6 @@ GROUP: Final = "medialedger.workflows"
 
 _log = logging.getLogger(__name__)
 _MOST_ERRORS: Final = 50
-MOST_PARAMETERS: Final = 65_536
-"""Bytes of a job's parameters. They are in each list of jobs, in memory while it is under way, and in the log for ever."""
 _WHERE: Final = "parameters"
 _MESSAGES: Final = {
     "missing": "is required",
@@ -68,8 +66,8 @@ class Registry:
             raise Malformed.at("job.workflow", f"must be one of {', '.join(self.names)}")
         try:
             sent = to_json(parameters)
-            if len(sent) > MOST_PARAMETERS:
-                raise Malformed.at(_WHERE, f"have at most {MOST_PARAMETERS} bytes as JSON in UTF-8")
+            if len(sent) > workflow.most_parameters:
+                raise Malformed.at(_WHERE, f"have at most {workflow.most_parameters} bytes as JSON in UTF-8")
             # Validated as JSON: only then does a strict model accept an array as a tuple or a text as a time.
             return workflow, workflow.parameters.model_validate_json(sent)
         except ValidationError as error:

@@ -21,6 +21,8 @@ from workers.jobs.context import StepContext, StepResult
 from workers.jobs.media_paths import Segment
 
 QUEUES: Final = ("work", "windows_capture")
+MOST_PARAMETERS: Final = 65_536
+"""Bytes of a job's parameters. They are in each list of jobs, in memory while it is under way, and in the log for ever."""
 _NAME: Final = regex(r"[a-z][a-z0-9_]{0,99}")
 
 
@@ -70,11 +72,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow. Names, queues and dependencies are checked when it is made."""
+    """A workflow. Names, queues and dependencies are checked when it is made. `most_parameters`: how many bytes the parameters of a
+    job may have."""
 
     name: str
     parameters: type[JobParameters]
     steps: Sequence[Step]
+    most_parameters: int = MOST_PARAMETERS
 
     def __post_init__(self) -> None:
         names = [step.name for step in self.steps]

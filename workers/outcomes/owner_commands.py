@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from domain.job.outcome import JobOutcome
 from domain.kernel.command import Command
-from domain.kernel.ports import Executor, Invocation
+from domain.kernel.ports import Executor, Invocation, Plan
 from domain.kernel.stream_name import StreamName
 from projections.effects.orders import Order
 
-OwnerCommand = Callable[[str, JobOutcome], Command[Any]]
-"""Makes the command that an outcome is to the owner with this key. The owner keeps quiet when it is repeated."""
+OwnerCommand = Callable[[str, JobOutcome], Command[Any] | Plan]
+"""Makes the command that an outcome is to the owner with this key, or a plan where others change along with it. All of them keep
+quiet when it is repeated."""
 
 Followup = Callable[[str, JobOutcome, Invocation], Awaitable[None]]
 """What is done after the owner with this key was told of an outcome. It is done again where the order is repeated."""
@@ -35,7 +36,17 @@ class OwnerCommands:
     async def carry_out(self, order: Order, invocation: Invocation) -> None:
         owner = StreamName.read(order.target)
         outcome = JobOutcome.model_validate_json(order.body)
-        command = self._owners[owner.kind](owner.key, outcome)
-        await self._executor.execute(command, invocation=invocation)
+        wanted = self._owners[owner.kind](owner.key, outcome)
+        if isinstance(wanted, Plan):
+            await self._executor.execute(_as_is(wanted), invocation=invocation)
+        else:
+            await self._executor.execute(wanted, invocation=invocation)
         if owner.kind in self._followups:
             await self._followups[owner.kind](owner.key, outcome, invocation)
+
+
+def _as_is(plan: Plan) -> Callable[[], Awaitable[Plan]]:
+    async def planned() -> Plan:
+        return plan
+
+    return planned

@@ -51,7 +51,8 @@ class OutcomeOrders(OrderHandler):
             if job.submission.owner is None:
                 self._note_ownerless(record.stream)
             elif (told := outcome(event, job)) is not None:
-                body = told.model_copy(update={"version": record.version}).model_dump_json()
+                known = {"version": record.version, "content_id": job.submission.content_id}
+                body = told.model_copy(update=known).model_dump_json()
                 orders.append(NewOrder(record.position, job.submission.owner, body, record.event_id, job.transaction_id))
         return orders or None
 

@@ -1,5 +1,5 @@
-"""The timekeeper: starts and stops Events, and has their infrastructure provisioned and terminated, when the schedule says so.
-ADR 0052.
+"""The timekeeper: starts and stops Events, has their infrastructure provisioned and terminated, and films of their playlists made,
+when the schedule says so. ADR 0052.
 
 It sleeps until the next Event is due, until the log announces one, or for a second at most. One member is active and the others
 stand by: if two were active at once, both would find the same Events, and each would be started once all the same.
@@ -16,13 +16,15 @@ import time
 from collections.abc import Collection
 from typing import ClassVar, Final
 
+from domain.composition.events import Composed
+from domain.composition.handlers import CompositionHandlers
 from domain.kernel.clock import iso
 from domain.kernel.errors import Conflict, NotFound, Refused, Unavailable
 from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.media_event import events
 from domain.provision.handlers import ProvisionHandlers
 from projections.consumers.leases import ShardLeases
-from projections.media_event.due import AT_ONCE, PROVISION, TERMINATE, DueEvent, DueEvents
+from projections.media_event.due import AT_ONCE, COMPOSE, PROVISION, TERMINATE, DueEvent, DueEvents
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import POLL, Waker
@@ -38,6 +40,7 @@ CHANGES_TIMES: Final = frozenset(
         events.ProvisionStateChanged,
         events.StateChanged,
         events.Restored,
+        Composed,
     )
 )
 """After these an Event may be due earlier than any before, or what was refused may be possible."""
@@ -57,6 +60,7 @@ class Timekeeper(LeasedWorker):
         executor: Executor,
         *,
         provisions: ProvisionHandlers,
+        compositions: CompositionHandlers,
         notes: ServiceNotes,
         leases: ShardLeases,
         waker: Waker,
@@ -66,6 +70,7 @@ class Timekeeper(LeasedWorker):
         self._due = due
         self._executor = executor
         self._provisions = provisions
+        self._compositions = compositions
         self._notes = notes
         self._metrics = metrics
         self._rests = Rests()
@@ -117,6 +122,9 @@ class Timekeeper(LeasedWorker):
         except (Refused, NotFound) as refusal:
             await self._rest(one, refusal)
         except Conflict as fault:
+            if one.action == COMPOSE and type(fault) is Conflict:  # no lost race: another job makes files of the Event
+                await self._rest(one, fault)
+                return
             _log.info("the Event %s was not changed (%s): %s; it is tried again", one.key, one.action, fault)
         except Exception:
             seconds = self._rests.begin(one.attempt)
@@ -130,10 +138,12 @@ class Timekeeper(LeasedWorker):
             await self._provisions.provision_on_schedule(one.key, one.due, invocation=invocation)
         elif one.action == TERMINATE:
             await self._provisions.terminate_on_schedule(one.key, one.due, invocation=invocation)
+        elif one.action == COMPOSE:
+            await self._compositions.generate_on_schedule(one.key, one.due, invocation=invocation)
         else:
             await self._executor.execute(one.command, invocation=invocation)
 
-    async def _rest(self, one: DueEvent, refusal: Refused | NotFound) -> None:
+    async def _rest(self, one: DueEvent, refusal: Refused | NotFound | Conflict) -> None:
         """Told once, as long as the Event stays as it is."""
         if self._rests.begin(one.attempt) > Rests.FIRST:
             return

@@ -9,6 +9,7 @@ from api.wiring.room import Room
 from api.wiring.rooms.asset import ASSET
 from api.wiring.rooms.audit import AUDIT
 from api.wiring.rooms.client import CLIENT
+from api.wiring.rooms.composition import COMPOSITION
 from api.wiring.rooms.consumers import CONSUMERS
 from api.wiring.rooms.content_key import CONTENT_KEY
 from api.wiring.rooms.destination import DESTINATION
@@ -39,6 +40,7 @@ ROOMS: tuple[Room, ...] = (
     RECORDS,
     PROVISION,
     ASSET,
+    COMPOSITION,
     DESTINATION,
     PUBLICATION,
     WEBHOOK,

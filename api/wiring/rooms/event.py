@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
+from domain.composition.handlers import CompositionHandlers
 from domain.kernel.event import DomainEvent
 from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
@@ -57,7 +58,9 @@ def _services(services: Services) -> Providers:
         EventHandlers: lambda: EventHandlers(
             get(CommandExecutor), get(RecordQueries), events=get(EventQueries), notes=get(Logbook)
         ),
-        EventDeletion: lambda: EventDeletion(get(CommandExecutor), get(Streams).load, clock=services.surroundings.clock),
+        EventDeletion: lambda: EventDeletion(
+            get(CommandExecutor), get(Streams).load, compositions=get(CompositionHandlers), clock=services.surroundings.clock
+        ),
         VodMetadataHandlers: lambda: VodMetadataHandlers(
             get(CommandExecutor),
             get(EventQueries),
@@ -122,6 +125,11 @@ def _owners() -> Mapping[str, OwnerCommand]:
 
 
 def _followups(context: WorkerContext) -> Mapping[str, Followup]:
+    return {MediaEvent.KIND: assets_of_films(context)}
+
+
+def assets_of_films(context: WorkerContext) -> Followup:
+    """After a job that made a film. Its key is that of the Event."""
     from api.wiring.job_handlers import job_handlers
     from domain.asset.handlers import AssetHandlers
     from domain.media_event.vod_jobs import assets_follow
@@ -142,7 +150,7 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
         files=context.files,
         jobs=jobs,
     )
-    return {MediaEvent.KIND: assets_follow(AssetSync(assets.sync, context.logbook))}
+    return assets_follow(AssetSync(assets.sync, context.logbook))
 
 
 def _encoding(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:

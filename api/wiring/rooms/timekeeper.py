@@ -1,4 +1,5 @@
-"""The timekeeper: starts and stops Events, and has their infrastructure provisioned and terminated, by their schedule."""
+"""The timekeeper: starts and stops Events, and has their infrastructure provisioned and terminated and their films made, by their
+schedule."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from api.wiring.room import Room, WorkerRole
+from domain.composition.aggregate import Composition
 from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def _timekeeper(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from api.wiring.rooms.composition import composition_handlers
     from api.wiring.rooms.provision import provision_handlers
     from projections.consumers.leases import ShardLeases
     from projections.media_event.due import DueEvents
@@ -21,13 +24,14 @@ def _timekeeper(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
     from workers.timekeeper.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
 
     waker = Waker()
-    wakeups = WakeupHub(context.signal(frozenset({MediaEvent.KIND}), topics=CHANGES_TIMES))
+    wakeups = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Composition.KIND}), topics=CHANGES_TIMES))
     wakeups.follow(lambda streams: waker.wake() if streams else None)
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False)
     timekeeper = Timekeeper(
         DueEvents(context.database),
         context.executor,
         provisions=provision_handlers(context),
+        compositions=composition_handlers(context),
         notes=context.logbook,
         leases=leases,
         waker=waker,

@@ -31,11 +31,12 @@ from domain.media_event.playback.stream import (
     url_below,
     with_parameters,
 )
+from domain.media_event.published_files import PUBLIC
 from domain.media_event.values import LIVE, ON_DEMAND, EventDetails, EventState, Mp4State
 
 REMIX: Final = frozenset({EventState.REMIX_GENERATING, EventState.REMIX_PRIVATE, EventState.REMIX_PUBLIC, EventState.REMIX_ERROR})
 ARCHIVER: Final = frozenset({EventState.ARCHIVER_PRIVATE, EventState.ARCHIVER_PUBLIC})
-PUBLIC: Final = frozenset({EventState.VOD_PUBLIC, EventState.REMIX_PUBLIC, EventState.ARCHIVER_PUBLIC})
+FILM: Final = ON_DEMAND | {EventState.COMPOSE_PRIVATE, EventState.COMPOSE_PUBLIC}
 
 _PLACEHOLDER = re.compile(r"\{contentId\}", re.IGNORECASE)
 
@@ -163,7 +164,7 @@ def video(
         live_urls=state_urls if event.state in LIVE else (),
         current_state_urls=current,
         live_playout_profile_urls=profiles,
-        vod_urls=state_urls if event.state in ON_DEMAND else (),
+        vod_urls=state_urls if event.state in FILM else (),
         remix_urls=state_urls if event.state in REMIX else (),
         archiver_urls=state_urls if event.state in ARCHIVER else (),
         archiver_capture_publishing_point_urls=(),
@@ -180,7 +181,7 @@ def _state_urls(
     if event.state in LIVE:
         indexed = ((encoder.index, stream) for encoder in channel.encoders for stream in encoder.streams)
         return _stream_urls(event, indexed, request=request) if _shows_live(event, request) else ()
-    if event.state in ON_DEMAND | REMIX | ARCHIVER:
+    if event.state in FILM | REMIX | ARCHIVER:
         return _stream_urls(event, ((0, stream) for stream in flow.streams), request=request)
     return ()
 

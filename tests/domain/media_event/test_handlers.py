@@ -15,7 +15,7 @@ from domain.kernel.ports import Invocation
 from domain.media_event import events as facts
 from domain.media_event.changes import EventChanges, PatchStep, TagName
 from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
-from domain.media_event.deletion import EventDeletion
+from domain.media_event.deletion import CompositionEnd, EventDeletion
 from domain.media_event.handlers import EventHandlers
 from domain.media_event.values import EventState, Mp4State, Trigger
 from domain.records.configured import SentConfiguration
@@ -321,7 +321,8 @@ class TestOtherUseCases:
         await handlers.change_event_state(KEY, EventState.VOD_PRIVATE, invocation=ME)
         await handlers.change_event_protection(KEY, EventState.VOD_PUBLIC, invocation=ME)
         await handlers.force_notification(KEY, invocation=ME)
-        await EventDeletion(memory.executor, memory.load, clock=lambda: NOW).delete(KEY, invocation=ME)
+        deletion = EventDeletion(memory.executor, memory.load, compositions=NoCompositions(), clock=lambda: NOW)
+        await deletion.delete(KEY, invocation=ME)
         await handlers.restore_event(KEY, invocation=ME)
         assert memory.topics == [
             "event.state_changed",
@@ -336,6 +337,11 @@ class TestOtherUseCases:
     async def test_an_event_is_restored_although_its_room_is_deleted(self, memory: Memory, handlers: EventHandlers) -> None:
         await memory.given(room(HALL), event(room_id=HALL), DeleteEvent(KEY), DeleteRecord(HALL, Room))
         assert (await handlers.restore_event(KEY, invocation=ME)).aggregate.details.room_id == HALL
+
+
+class NoCompositions:
+    async def ending(self, event_id: UUID) -> CompositionEnd:
+        return CompositionEnd()
 
 
 class TestRepeats:

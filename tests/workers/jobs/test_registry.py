@@ -12,8 +12,8 @@ from pydantic_core import to_json
 from domain.kernel.errors import Malformed
 from tests.workers.jobs.hosting import TRIAL, plugin
 from tests.workers.jobs.steps import nothing
-from workers.jobs.registry import MOST_PARAMETERS, Registry, builtin, installed
-from workers.jobs.workflow import JobParameters, Step, Workflow
+from workers.jobs.registry import Registry, builtin, installed
+from workers.jobs.workflow import MOST_PARAMETERS, JobParameters, Step, Workflow
 from workers.jobs.workflows.http_fetch_verify import HttpFetchVerify
 
 SECRET = "S3cret"
@@ -48,6 +48,15 @@ def test_parameters_have_at_most_so_many_bytes() -> None:
     larger: list[Any] = [f"{most['custom_data']}x", [[]] * (MOST_PARAMETERS // 3), "\u00fc" * (MOST_PARAMETERS // 2)]
     for custom_data in larger:
         assert refused("http_fetch_verify", {**FETCH, "custom_data": custom_data}) == too_many
+
+
+def test_a_workflow_may_take_more() -> None:
+    registry = Registry([Workflow("long", JobParameters, STEPS, most_parameters=MOST_PARAMETERS + 100)])
+    beside = len(to_json({"content_id": "film", "custom_data": ""}))
+    most = {"content_id": "film", "custom_data": "x" * (MOST_PARAMETERS + 100 - beside)}
+    assert registry.checked("long", most)
+    with pytest.raises(Malformed):
+        registry.checked("long", {**most, "custom_data": f"{most['custom_data']}x"})
 
 
 def test_parameters_become_the_model_of_the_workflow() -> None:

@@ -11,15 +11,28 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
+from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
+from api.wiring.rooms.composition import handlers_of
+from domain.composition.handlers import CompositionHandlers, CompositionJobOwners
+from domain.job.callbacks import JobCallbacks
+from domain.job.handlers import JobHandlers
+from domain.job.owners import OwnersOfRooms
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor
 from domain.media_event.commands import AddOrUpdateEvent
 from domain.media_event.values import EventState
 from projections.consumers.leases import ShardLeases
+from projections.job.numbers import JobNumbers
 from projections.logbook.logbook import Logbook
 from projections.media_event.due import DueEvents
+from projections.media_event.queries import EventQueries
+from projections.records.queries import RecordQueries
+from projections.vault.signing_secrets import new_signing_secret
+from projections.vault.vault import Vault
+from tests.api.media.webhook.callbacks_given import CIPHER
 from tests.conftest import HandClock
+from tests.domain.asset.memory_assets import AssetWorkflows
 from tests.projections.feeding import do, event
 from tests.projections.log.helpers import rows
 from tests.workers.deliveries.sending import until
@@ -27,6 +40,23 @@ from tests.workers.provisioning.provisioned import Provisioning
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import Waker
 from workers.timekeeper.timekeeper import Timekeeper
+
+
+def composition_handlers(core: Core) -> CompositionHandlers:
+    """With jobs whose workflow takes any parameters."""
+    records = RecordQueries(core.database, RECORDS)
+    events = EventQueries(core.database)
+    vault = Vault(core.database, CIPHER)
+    jobs = JobHandlers(
+        core.executor,
+        core.streams.load,
+        numbers=JobNumbers(core.database),
+        workflows=AssetWorkflows(),
+        vault=vault,
+        callbacks=JobCallbacks(vault, events, records, clock=core.clock, new_signing_secret=new_signing_secret),
+        owners=OwnersOfRooms(CompositionJobOwners()),
+    )
+    return handlers_of(core.database, core.executor, records=records, jobs=jobs, clock=core.clock)
 
 
 @dataclass
@@ -100,6 +130,7 @@ class Keeping:
             due or DueEvents(core.database),
             executor or core.executor,
             provisions=Provisioning(core).handlers,
+            compositions=composition_handlers(core),
             notes=Logbook(core.database, core.clock, machine="here"),
             leases=leases,
             waker=waker or Waker(),

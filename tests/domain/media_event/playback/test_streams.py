@@ -52,7 +52,8 @@ from tests.domain.media_event.playback.channel_and_flow_given import (
         (16, None),
         (17, "archiver_urls"),
         (18, "archiver_urls"),
-        *((state, None) for state in (19, 20, 21, 22, 23, 24, 25, 99, -1)),
+        *((state, "vod_urls") for state in (20, 21)),
+        *((state, None) for state in (19, 22, 23, 24, 25, 99, -1)),
     ],
 )
 def test_the_state_fills_its_own_array_and_the_current_urls(state: int, filled: str | None) -> None:
@@ -119,8 +120,8 @@ def test_live_streams_come_in_the_order_of_encoder_stream_and_place() -> None:
 @pytest.mark.parametrize(
     ("state", "sources"),
     [
-        *((state, ["CDN_PRIMARY_INDEX_0", "ORIGIN_PRIMARY_INDEX_0"]) for state in (11, 14, 18)),
-        *((state, ["PRIVATE_INDEX_0", "CDN_PRIMARY_INDEX_0", "ORIGIN_PRIMARY_INDEX_0"]) for state in (10, 13, 17)),
+        *((state, ["CDN_PRIMARY_INDEX_0", "ORIGIN_PRIMARY_INDEX_0"]) for state in (11, 14, 18, 20)),
+        *((state, ["PRIVATE_INDEX_0", "CDN_PRIMARY_INDEX_0", "ORIGIN_PRIMARY_INDEX_0"]) for state in (10, 13, 17, 21)),
     ],
 )
 def test_the_private_url_is_first_in_a_private_state_and_absent_in_a_public_one(state: int, sources: list[str]) -> None:

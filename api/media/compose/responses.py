@@ -1,0 +1,59 @@
+"""Responses of the compose routes. See docs/reference/api/compositions.md."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from api.kernel.wire import Instant, NamedInt, Wire
+from domain.composition.row import CompositionRow
+from domain.composition.values import Item, ItemType, Marker, MarkerType
+
+
+class ComposeMarker(Wire):
+    """An SCTE-35 marker of an item."""
+
+    start_at: str = Field(description="Where the break begins, as it was sent.")
+    duration: str = Field(description="Length of the break, hh:mm:ss.")
+    frame_accurate: bool | None = Field(description="Whether the film can be cut at exactly this frame; null: as is usual.")
+    type: Annotated[MarkerType, NamedInt(MarkerType)] = Field(description="Kind of the break.")
+
+    @classmethod
+    def of(cls, marker: Marker) -> ComposeMarker:
+        return cls.model_construct(**{name: getattr(marker, name) for name in cls.model_fields})
+
+
+class ComposePlaylistItem(Wire):
+    """A part of a playlist."""
+
+    type: Annotated[ItemType, NamedInt(ItemType)] = Field(description="What `value` names.")
+    value: str = Field(description="The id of an Event, or the address of a file.")
+    properties: dict[str, Any] = Field(description="As they were sent, with those that mean nothing here.")
+    markers: list[ComposeMarker] | None = Field(description="Breaks of the item; null: none.")
+
+    @classmethod
+    def of(cls, item: Item) -> ComposePlaylistItem:
+        markers = None if item.markers is None else [ComposeMarker.of(marker) for marker in item.markers]
+        return cls.model_construct(type=item.type, value=item.value, properties=item.properties, markers=markers)
+
+
+class ComposePlaylist(Wire):
+    """The playlist of an Event."""
+
+    id: UUID = Field(description="Id of the playlist.")
+    name: str = Field(description='Name of the playlist, or "".')
+    items: list[ComposePlaylistItem] = Field(description="The items in the order in which they are played.")
+    looped: bool = Field(description="Whether it begins again after its last item.")
+    live_stream_start: Instant | None = Field(description="When the film is, or was, to be made; null: at once.")
+
+    @classmethod
+    def of(cls, row: CompositionRow) -> ComposePlaylist:
+        return cls.model_construct(
+            id=row.id,
+            name=row.playlist.name,
+            items=[ComposePlaylistItem.of(item) for item in row.playlist.items],
+            looped=row.playlist.looped,
+            live_stream_start=row.live_stream_start,
+        )

@@ -1,0 +1,208 @@
+"""Composition: the playlist of an Event, and the film that is made of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar, Final, Self
+from uuid import UUID
+
+from domain.composition import events
+from domain.composition.values import CompositionKind, CompositionState, Playlist
+from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.errors import NotFound, PlanOutdated, Refused
+from domain.kernel.event import DomainEvent
+
+EVENT: Final = "composition.event"
+"""The scope in which each composition claims its Event."""
+
+
+class Composition(AggregateRoot):
+    """`job` is the present or last job, `followed` the version of it that the composition has followed, and `generation` the number
+    of its film. What an Event shows of all this changes in the same append."""
+
+    KIND: ClassVar[str] = "composition"
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+
+    event_id: UUID
+    kind: CompositionKind
+    playlist: Playlist
+    private: bool
+    client: str
+    state: CompositionState
+
+    def begin(self) -> None:
+        self.live_stream_start: datetime | None = None
+        self.job: int | None = None
+        self.followed = 0
+        self.generation = 0
+        self.reason = ""
+        self.removed = False
+
+    @property
+    def running_job(self) -> int | None:
+        """The job that is broken off when another playlist comes."""
+        return self.job if self.state is CompositionState.GENERATING else None
+
+    # --- decisions
+
+    @classmethod
+    def compose(
+        cls,
+        key: UUID,
+        *,
+        event_id: UUID,
+        kind: CompositionKind,
+        playlist: Playlist,
+        client: str,
+        private: bool = False,
+        live_stream_start: datetime | None = None,
+        generation: int = 0,
+        cloned_from: UUID | None = None,
+        at: datetime,
+    ) -> Self:
+        return cls._begin(
+            events.Composed,
+            key,
+            at,
+            event_id=event_id,
+            kind=kind,
+            playlist=playlist,
+            client=client,
+            private=private,
+            live_stream_start=live_stream_start,
+            generation=generation,
+            cloned_from=cloned_from,
+        )
+
+    def replace(self, playlist: Playlist, *, client: str, at: datetime) -> None:
+        self._must_exist()
+        if playlist != self.playlist:
+            self._trigger(events.PlaylistReplaced, at=at, playlist=playlist, client=client)
+
+    def clone(self, source_event_id: UUID, playlist: Playlist, *, client: str, at: datetime) -> None:
+        self._must_exist()
+        if playlist != self.playlist or self.live_stream_start is not None:
+            self._trigger(events.Cloned, at=at, source_event_id=source_event_id, playlist=playlist, client=client)
+
+    def start_generation(self, job: int, *, at: datetime) -> None:
+        """A new job makes the film of the present playlist. The one before is broken off in the same append."""
+        self._must_exist()
+        if self.kind is not CompositionKind.STANDARD:
+            raise Refused("an encoder plays this playlist; no film is made of it")
+        self._trigger(events.GenerationStarted, at=at, job=job, generation=self.generation + 1)
+
+    def complete(self, job: int, *, job_version: int, at: datetime) -> None:
+        if self._is_news(job, job_version) and self.state is not CompositionState.GENERATED:
+            self._trigger(events.Generated, at=at, job_version=job_version)
+
+    def fail(self, job: int, *, job_version: int, reason: str, at: datetime) -> None:
+        """A film that is generated is there, whatever becomes of its job."""
+        if self._is_news(job, job_version) and self.state is CompositionState.GENERATING:
+            self._trigger(events.GenerationFailed, at=at, job_version=job_version, reason=reason)
+
+    def resume(self, job: int, *, job_version: int, at: datetime) -> None:
+        """The present job goes on after its end."""
+        if self._is_news(job, job_version) and self.state is not CompositionState.GENERATING:
+            self._restart(job, job_version=job_version, at=at)
+
+    def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+        """Another job repeats the present one, and is the present one from now on."""
+        if not self.removed and rerun_of is not None and rerun_of == self.job:
+            self._restart(job, job_version=job_version, at=at)
+
+    def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+        """A client has the job resumed, or repeated. Refuses the film of an earlier playlist."""
+        if self.removed or self.job != (job if rerun_of is None else rerun_of):
+            raise Refused("the playlist of the job was deleted, or another job makes its film")
+        if rerun_of is None:
+            self.resume(job, job_version=job_version, at=at)
+        else:
+            self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
+
+    def give_up(self, reason: str, *, at: datetime) -> None:
+        """Nothing is generated any more, and nothing waits. A running job is broken off in the same append."""
+        if not self.removed and self.state in (CompositionState.WAITING, CompositionState.GENERATING):
+            self._trigger(events.GenerationFailed, at=at, reason=reason, job_version=self.followed)
+
+    def remove(self, *, at: datetime) -> None:
+        """A running job is broken off in the same append."""
+        self._must_exist()
+        self._trigger(events.Removed, at=at)
+
+    def check_standard(self) -> None:
+        self._must_exist()
+        if self.kind is not CompositionKind.STANDARD:
+            raise Refused("the playlist is one for an encoder")
+
+    def check_seen(self, version: int) -> None:
+        """A plan was made from the state of this version."""
+        if version != self.version:
+            raise PlanOutdated(self.KIND, self.key)
+
+    def _restart(self, job: int, *, job_version: int, at: datetime) -> None:
+        self._trigger(events.GenerationStarted, at=at, job=job, job_version=job_version, generation=self.generation)
+
+    def _must_exist(self) -> None:
+        if self.removed:
+            raise NotFound(self.KIND, self.key)
+
+    def _is_news(self, job: int, job_version: int) -> bool:
+        """Whether the composition must follow its job: outcomes come in order, and each at least once."""
+        return not self.removed and job == self.job and job_version > self.followed
+
+    # --- state
+
+    def _when_composed(self, event: events.Composed) -> None:
+        for name in ("event_id", "kind", "playlist", "private", "live_stream_start", "client", "generation"):
+            setattr(self, name, getattr(event, name))
+        standard = event.kind is CompositionKind.STANDARD
+        self.state = CompositionState.WAITING if standard else CompositionState.READY
+
+    def _when_playlist_replaced(self, event: events.PlaylistReplaced) -> None:
+        self.playlist, self.client = event.playlist, event.client
+
+    def _when_cloned(self, event: events.Cloned) -> None:
+        self.playlist, self.client, self.live_stream_start = event.playlist, event.client, None
+
+    def _when_generation_started(self, event: events.GenerationStarted) -> None:
+        self.state, self.reason = CompositionState.GENERATING, ""
+        self.job, self.followed, self.generation = event.job, event.job_version, event.generation
+
+    def _when_generated(self, event: events.Generated) -> None:
+        self.state, self.reason, self.followed = CompositionState.GENERATED, "", event.job_version
+
+    def _when_generation_failed(self, event: events.GenerationFailed) -> None:
+        self.state, self.reason, self.followed = CompositionState.FAILED, event.reason, event.job_version
+
+    def _when_removed(self, event: events.Removed) -> None:
+        self.removed = True
+
+    # --- references
+
+    def claims(self) -> frozenset[Claim]:
+        return NO_CLAIMS if self.removed else frozenset({Claim(EVENT, str(self.event_id), self.id)})
+
+    # --- snapshots
+
+    def _kept(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "event_id": str(self.event_id),
+            "kind": int(self.kind),
+            "state": int(self.state),
+            "live_stream_start": self.live_stream_start and self.live_stream_start.isoformat(),
+            "playlist": self.playlist.model_dump(mode="json"),
+        }
+
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
+        for name in _PLAIN:
+            setattr(self, name, details[name])
+        self.event_id = UUID(details["event_id"])
+        self.kind, self.state = CompositionKind(details["kind"]), CompositionState(details["state"])
+        start = details["live_stream_start"]
+        self.live_stream_start = start and datetime.fromisoformat(start)
+        self.playlist = Playlist.model_validate(details["playlist"])
+
+
+_PLAIN: Final = ("private", "client", "job", "followed", "generation", "reason", "removed")
+events.Composed.AGGREGATE = Composition

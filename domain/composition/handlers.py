@@ -1,0 +1,384 @@
+"""Use cases of compositions: give an Event a playlist, replace, clone and delete it, and follow the job that makes its film.
+
+A composition, what its Event shows of it, and the job are one append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic.alias_generators import to_camel
+
+from domain.composition.aggregate import Composition
+from domain.composition.checks import check_playlist, event_of
+from domain.composition.commands import (
+    CheckStandard,
+    CompleteGeneration,
+    ComposePlaylist,
+    FailGeneration,
+    GiveUpGeneration,
+    GoOnWithGeneration,
+    RemoveComposition,
+    ReplacePlaylist,
+    RestartGeneration,
+    StartGeneration,
+)
+from domain.composition.ports import CompositionLookup, KnownEvents
+from domain.composition.row import CompositionRow
+from domain.composition.values import CompositionKind, CompositionState, Item, Playlist
+from domain.configuration.channel import composes
+from domain.job.commands import EndJob
+from domain.job.handlers import JobHandlers, NewJob
+from domain.job.outcome import JobOutcome, OutcomeKind
+from domain.job.ports import CheckedJob, OwnedJob
+from domain.kernel.clock import Clock
+from domain.kernel.command import Command
+from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
+from domain.kernel.ids import new_id
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan
+from domain.kernel.stream_name import StreamName
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.changes import EventChanges
+from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, Replacement, StartVodJob
+from domain.media_event.compose_commands import ComposeEvent, RemovePlaylist
+from domain.media_event.deletion import CompositionEnd
+from domain.media_event.links import LINKS
+from domain.media_event.ports import EventLookup
+from domain.media_event.row import EventRow
+from domain.media_event.values import VodWorkflow
+from domain.media_event.vod_jobs import vod_command
+from domain.records.kinds.channel import Channel
+from domain.records.ports import RecordLookup
+
+WORKFLOW: Final = VodWorkflow.COMPOSE.value
+_USED: Final = ("start", "end", "frameAccurate", "outputDescription")
+"""The properties that mean something to the job."""
+_FIELDS: Final = {"flow_id": "workflowId", "category_ids": "categoryIds"}
+_MOST_ERRORS: Final = 50
+_DELETED: Final = "the Event was deleted"
+_UNCHANGED: Final = EventChanges({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewComposition:
+    """What a client asks for. `event_id` None: a new Event. `changes` are those of the Event, `items` the path of the items in the
+    request."""
+
+    kind: CompositionKind
+    playlist: Playlist
+    event_id: UUID | None = None
+    changes: EventChanges = _UNCHANGED
+    cloned_from: UUID | None = None
+    private: bool = False
+    live_stream_start: datetime | None = None
+    items: str = "playlist.items"
+
+
+class CompositionHandlers:
+    """All ways to make or change a composition, for clients and for the timekeeper."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        compositions: CompositionLookup,
+        *,
+        events: EventLookup,
+        known: KnownEvents,
+        records: RecordLookup,
+        jobs: JobHandlers,
+        clock: Clock,
+    ) -> None:
+        self._executor = executor
+        self._compositions = compositions
+        self._events = events
+        self._known = known
+        self._records = records
+        self._jobs = jobs
+        self._clock = clock
+
+    async def compose(self, wanted: NewComposition, *, invocation: Invocation) -> Outcome[Composition]:
+        """Give an Event its playlist; the Event is added where there is none. Raises `Refused` where it has one."""
+        event_id = wanted.event_id or new_id()
+        check_playlist(wanted.playlist, kind=wanted.kind, event_id=event_id, field=wanted.items)
+
+        async def plan() -> Plan:
+            changes = await self._linked(wanted.changes)
+            await self._check_items(wanted.playlist, field=wanted.items)
+            if await self._compositions.of_event(event_id) is not None:
+                raise Refused(f"the Event {event_id} has a playlist")
+            if wanted.kind is CompositionKind.ENCODER:
+                await self._check_channel(changes.get("channel_id"))
+            return Plan(await self._first(wanted, event_id, changes=changes, invocation=invocation))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def replace(
+        self, event_id: UUID, kind: CompositionKind, *, changes: Mapping[str, Any], invocation: Invocation
+    ) -> Outcome[Composition]:
+        """`changes` are members of the playlist; the others stay. A film is made anew where something changes; the job of the one
+        before is broken off. An Event without a playlist gets one for its encoder. Raises `NotFound`, `Refused` for one of the
+        other kind."""
+
+        async def plan() -> Plan:
+            event = await self._existing(event_id)
+            row = await self._compositions.of_event(event_id)
+            if row is None and kind is CompositionKind.STANDARD:
+                raise NotFound(Composition.KIND, str(event_id), sentence=f"The Event {event_id} has no playlist.")
+            if row is not None and row.kind is not kind:
+                raise Refused(f"the playlist of the Event is one for {_made_for(row.kind)}, not for {_made_for(kind)}")
+            playlist = (row.playlist if row is not None else Playlist()).model_copy(update=dict(changes))
+            check_playlist(playlist, kind=kind, event_id=event_id, field="items")
+            if row is None or playlist.items != row.playlist.items:
+                await self._check_items(playlist, field="items")
+            if kind is CompositionKind.ENCODER:
+                await self._check_channel(event.details.channel_id)
+            if row is None:
+                wanted = NewComposition(kind=kind, playlist=playlist)
+                return Plan(await self._first(wanted, event_id, invocation=invocation))
+            return Plan(await self._replacement(row, playlist, invocation=invocation))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def clone(self, source: UUID, target: UUID, *, invocation: Invocation) -> Outcome[Composition]:
+        """The playlist of the target becomes a copy of the source's, and its film is made at once."""
+
+        async def plan() -> Plan:
+            await self._existing(source)
+            event = await self._existing(target)
+            copied, row = await self._composition(source), await self._compositions.of_event(target)
+            if row is not None and row.kind is not copied.kind:
+                raise Refused(f"the playlist of the target is one for {_made_for(row.kind)}, not for {_made_for(copied.kind)}")
+            if source != target:
+                check_playlist(copied.playlist, kind=copied.kind, event_id=target, field="items")
+            if copied.kind is CompositionKind.ENCODER:
+                await self._check_channel(event.details.channel_id)
+            if row is not None:
+                cloned_from = None if source == target else source
+                return Plan(await self._replacement(row, copied.playlist, cloned_from=cloned_from, invocation=invocation))
+            wanted = NewComposition(kind=copied.kind, playlist=copied.playlist, private=copied.private, cloned_from=source)
+            return Plan(await self._first(wanted, target, invocation=invocation))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def set_drm(self, event_id: UUID, drm_json: str | None, *, invocation: Invocation) -> Outcome[Composition]:
+        """Of an Event of whose playlist a film is made."""
+
+        async def plan() -> Plan:
+            await self._existing(event_id)
+            row = await self._composition(event_id)
+            return Plan((AmendEvent(event_id, (Replacement("drm_json", drm_json or None),)), CheckStandard(row.id)))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def delete(self, event_id: UUID, *, invocation: Invocation) -> Outcome[Composition]:
+        """The playlist only. Raises `Malformed` where the Event, or its playlist, does not exist."""
+
+        async def plan() -> Plan:
+            row = await self._compositions.of_event(event_id)
+            if row is None or await self._events.by_id(event_id) is None:
+                raise Malformed.at("eventId", "there is no such Event, or it has no playlist")
+            return Plan((*_broken_off(row), RemovePlaylist(event_id), RemoveComposition(row.id, seen=row.seen)))
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def generate_on_schedule(self, event_id: UUID, due: datetime, *, invocation: Invocation) -> None:
+        """Make the film of a playlist that waits for this time. Another time, or none, changes nothing."""
+
+        async def plan() -> Plan:
+            row = await self._compositions.of_event(event_id)
+            if row is None or row.state is not CompositionState.WAITING or row.live_stream_start != due:
+                return Plan(())
+            if await self._events.by_id(event_id) is None:
+                return Plan((GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED),))
+            accepted, job = await self._job(_film(row, row.playlist, client=row.client), invocation)
+            event = ComposeEvent(event_id, job=job, publish=not row.private)
+            return Plan((*accepted, event, StartGeneration(row.id, seen=row.seen, job=job)))
+
+        await self._executor.execute(plan, invocation=invocation)
+
+    async def ending(self, event_id: UUID) -> CompositionEnd:
+        """What the append that deletes an Event does to its playlist, which stays: nothing is generated any more."""
+        row = await self._compositions.of_event(event_id)
+        if row is None or row.state not in (CompositionState.WAITING, CompositionState.GENERATING):
+            return CompositionEnd()
+        give_up = GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED)
+        return CompositionEnd(row.running_job, (*_broken_off(row), give_up))
+
+    # --- parts of plans
+
+    async def _first(
+        self, wanted: NewComposition, event_id: UUID, *, changes: Mapping[str, Any] | None = None, invocation: Invocation
+    ) -> Sequence[Command[Any]]:
+        """The commands for the first playlist of an Event, or for one after a deletion. Without `changes` the Event must exist."""
+        key, client, commands, job = new_id(), invocation.cause.actor, list[Command[Any]](), None
+        generation, new = await self._compositions.last_generation(event_id), changes is not None and wanted.event_id is None
+        if wanted.kind is CompositionKind.STANDARD:
+            if wanted.live_stream_start is None or wanted.live_stream_start <= self._clock():
+                flow = None if changes is None else changes.get("flow_id")
+                film = _Film(key, event_id, wanted.playlist, generation + 1, client, flow)
+                commands, job = await self._job(film, invocation)
+            commands.append(ComposeEvent(event_id, job=job, publish=not wanted.private, changes=changes, new=new))
+        elif changes is not None:
+            commands.append(AddOrUpdateEvent(event_id, changes, new=new))
+        compose = ComposePlaylist(
+            key,
+            event_id=event_id,
+            composition=wanted.kind,
+            playlist=wanted.playlist,
+            client=client,
+            private=wanted.private,
+            live_stream_start=wanted.live_stream_start,
+            generation=generation,
+            cloned_from=wanted.cloned_from,
+            job=job,
+        )
+        return (*commands, compose)
+
+    async def _replacement(
+        self, row: CompositionRow, playlist: Playlist, *, cloned_from: UUID | None = None, invocation: Invocation
+    ) -> Sequence[Command[Any]]:
+        """One that waits for its time goes on waiting, unless it is cloned."""
+        waits = row.live_stream_start is not None and row.state is CompositionState.WAITING
+        changes = playlist != row.playlist or (cloned_from is not None and row.live_stream_start is not None)
+        commands, job, client = list[Command[Any]](), None, invocation.cause.actor
+        if changes and row.kind is CompositionKind.STANDARD and (cloned_from is not None or not waits):
+            accepted, job = await self._job(_film(row, playlist, client=client), invocation)
+            event = ComposeEvent(row.event_id, job=job, publish=not row.private, replaces=row.running_job)
+            commands = [*_broken_off(row), *accepted, event]
+        replace = ReplacePlaylist(
+            row.id, seen=row.seen, playlist=playlist, client=client, job=job, cloned_from=cloned_from if changes else None
+        )
+        return (*commands, replace)
+
+    async def _job(self, film: _Film, invocation: Invocation) -> tuple[list[Command[Any]], int]:
+        """The commands that accept the job of a film, and its number."""
+        new = NewJob(
+            client=film.client,
+            workflow=WORKFLOW,
+            parameters={
+                "content_id": str(film.event_id),
+                "generation": film.generation,
+                "playlist": _parameters(film.playlist),
+            },
+            owner=Composition.stream(film.composition),
+            flow_id=film.flow_id,
+        )
+        prepared = await self._jobs.prepare_job(new, transaction_id=invocation.cause.correlation_id)
+        return list(await prepared.commands()), prepared.number
+
+    async def _existing(self, event_id: UUID) -> EventRow:
+        event = await self._events.by_id(event_id)
+        if event is None:
+            raise NotFound(MediaEvent.KIND, str(event_id))
+        return event
+
+    async def _composition(self, event_id: UUID) -> CompositionRow:
+        row = await self._compositions.of_event(event_id)
+        if row is None:
+            raise NotFound(Composition.KIND, str(event_id), sentence=f"The Event {event_id} has no playlist.")
+        return row
+
+    async def _linked(self, changes: EventChanges) -> Mapping[str, Any]:
+        """The changes, whose links must exist."""
+        asked = list(changes.links())
+        shown = await self._records.shown([link for _, link in asked]) if asked else {}
+        missing = dict.fromkeys(name for name, link in asked if link not in shown)
+        if missing:
+            raise Malformed(*(FieldError(_field(name), f"there is no such {LINKS[name].replace('_', ' ')}") for name in missing))
+        return changes.values
+
+    async def _check_items(self, playlist: Playlist, *, field: str) -> None:
+        shown = [event_of(item) for item in playlist.items]
+        known = await self._known.known({event for event in shown if event is not None})
+        unknown = [index for index, event in enumerate(shown) if event is not None and event not in known]
+        if unknown:
+            raise Malformed(*(FieldError(f"{field}[{index}].value", "there is no such Event") for index in unknown[:_MOST_ERRORS]))
+
+    async def _check_channel(self, channel_id: UUID | None) -> None:
+        channel = None if channel_id is None else await self._records.find(Channel.KIND, channel_id)
+        if channel is None or not composes(channel.details.configuration_json):
+            raise Refused("the Event has no channel with an encoder that supports composition")
+
+
+@dataclass(frozen=True, slots=True)
+class _Film:
+    """What a job is to make. `flow_id` is that of an Event that the same append makes."""
+
+    composition: UUID
+    event_id: UUID
+    playlist: Playlist
+    generation: int
+    client: str
+    flow_id: UUID | None = None
+
+
+class CompositionJobOwners:
+    """The port `domain.job.ports.JobOwners`. A composition names its first job itself."""
+
+    async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
+        if job.workflow == WORKFLOW:
+            raise Malformed.at("job.workflow", "is for compositions, which submit it themselves")
+        return None
+
+    def accepted(
+        self, job: CheckedJob, number: int, *, owner: str, rerun_of: int | None = None, version: int = 0
+    ) -> Sequence[Command[Any]]:
+        name = StreamName.read(owner)
+        if name.kind != Composition.KIND or not (rerun_of or version):
+            return ()
+        again = GoOnWithGeneration(UUID(name.key), job=number, job_version=version or 1, rerun_of=rerun_of)
+        return (again, StartVodJob(UUID(job.content_id), number, VodWorkflow.COMPOSE, rerun_of=rerun_of, version=version))
+
+
+def commands_of(key: str, outcome: JobOutcome) -> Plan:
+    """The commands that an outcome of a job is to the composition that owns it, and to its Event."""
+    composition, job, version = UUID(key), outcome.job, outcome.version
+    follow: Command[Composition]
+    match outcome.kind:
+        case OutcomeKind.COMPLETED:
+            follow = CompleteGeneration(composition, job=job, job_version=version)
+        case OutcomeKind.FAILED | OutcomeKind.BROKEN:
+            follow = FailGeneration(composition, job=job, job_version=version, reason=outcome.reason)
+        case OutcomeKind.RESUMED | OutcomeKind.RERUN:
+            follow = RestartGeneration(composition, job=job, job_version=version, rerun_of=outcome.rerun_of)
+    return Plan((vod_command(outcome.content_id, outcome), follow))
+
+
+def _broken_off(row: CompositionRow) -> Sequence[Command[Any]]:
+    return () if row.running_job is None else (EndJob(row.running_job),)
+
+
+def _film(row: CompositionRow, playlist: Playlist, *, client: str) -> _Film:
+    return _Film(row.id, row.event_id, playlist, row.generation + 1, client)
+
+
+def _made_for(kind: CompositionKind) -> str:
+    return "a film" if kind is CompositionKind.STANDARD else "an encoder"
+
+
+def _parameters(playlist: Playlist) -> dict[str, Any]:
+    """As the workflow takes it: without what means nothing to it, because parameters are kept short."""
+    return {"name": playlist.name, "looped": playlist.looped, "items": [_item(item) for item in playlist.items]}
+
+
+def _item(item: Item) -> dict[str, Any]:
+    used = {name: item.properties[name] for name in _USED if item.properties.get(name) is not None}
+    markers = [
+        {
+            "startAt": marker.start_at,
+            "duration": marker.duration,
+            "type": marker.type.value,
+            **({} if marker.frame_accurate is None else {"frameAccurate": marker.frame_accurate}),
+        }
+        for marker in item.markers or ()
+    ]
+    found = {"type": item.type.value, "value": item.value, "properties": used, "markers": markers}
+    return {name: value for name, value in found.items() if value not in ({}, [])}
+
+
+def _field(name: str) -> str:
+    return f"event.{_FIELDS.get(name) or to_camel(name)}"

@@ -1,0 +1,50 @@
+"""Questions about compositions."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Final
+from uuid import UUID
+
+from domain.composition.row import CompositionRow
+from domain.composition.values import CompositionKind, CompositionState, Playlist
+from projections.kernel.database import Database
+
+_OF_EVENT: Final = """
+SELECT id, shown_version, version, event_id, kind, content, state, live_stream_start, private, client, job, generation, reason
+FROM composition_view WHERE event_id = %s AND NOT removed
+"""
+_LAST_GENERATION: Final = "SELECT coalesce(max(generation), 0) FROM composition_view WHERE event_id = %s"
+
+
+class CompositionQueries:
+    """Reads `composition_view`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_event(self, event_id: UUID) -> CompositionRow | None:
+        found = await self._database.row(_OF_EVENT, (event_id,))
+        if found is None:
+            return None
+        key, shown, version, event, kind, content, state, start, private, client, job, generation, reason = found
+        return CompositionRow(
+            id=key,
+            version=shown,
+            seen=version,
+            event_id=event,
+            kind=CompositionKind(kind),
+            playlist=Playlist.model_validate_json(content),
+            state=CompositionState(state),
+            live_stream_start=start and start.astimezone(UTC),
+            private=private,
+            client=client,
+            job=job,
+            generation=generation,
+            reason=reason,
+        )
+
+    async def last_generation(self, event_id: UUID) -> int:
+        """Also of removed compositions; 0 without one."""
+        found = await self._database.row(_LAST_GENERATION, (event_id,))
+        return int(found[0]) if found else 0

@@ -1,0 +1,73 @@
+"""Films that are made at their time: each once, and late after an outage, on a real database."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from domain.composition.handlers import NewComposition
+from domain.composition.values import CompositionKind
+from domain.kernel.ports import Invocation
+from domain.media_event.commands import AddOrUpdateEvent, EndVodJob, StartVodJob
+from domain.media_event.values import EventState, VodJobEnd, VodWorkflow
+from projections.media_event.due import COMPOSE, DueEvents
+from tests.domain.composition.compositions_given import PLAYLIST, SOURCE
+from tests.projections.feeding import do
+from tests.projections.log.helpers import rows
+from tests.workers.deliveries.sending import until
+from tests.workers.provisioning.provisioned import Provisioning
+from tests.workers.timekeeper.keeping import Keeping, composition_handlers
+from workers.timekeeper.timekeeper import Rests
+
+HOUR = 3600.0
+GENERATING, WAITING = EventState.COMPOSE_GENERATING, EventState.COMPOSE_WAITING
+_STARTED = """
+SELECT split_part(o.owner, ':', 1), count(*) FROM (
+    SELECT convert_from(state, 'UTF8')::json -> 'submission' ->> 'owner' AS owner FROM events WHERE topic = 'job.accepted'
+) AS o GROUP BY o.owner
+"""
+_EARLY = """
+SELECT v.id FROM events e JOIN composition_view v ON e.originator_id = 'composition:' || v.id
+WHERE e.topic = 'composition.generation_started' AND e.recorded_at < v.live_stream_start
+"""
+
+
+async def waiting(keeping: Keeping, **seconds_by_number: float) -> None:
+    """Events with playlists that wait for so many seconds from now. Those of the past were composed before."""
+    await do(keeping.core, AddOrUpdateEvent(SOURCE, {}))
+    handlers, present = composition_handlers(keeping.core), keeping.clock.now
+    for name, seconds in seconds_by_number.items():
+        start = keeping.seconds(seconds)
+        keeping.clock.now = min(present, keeping.seconds(seconds - 1) or present)
+        wanted = NewComposition(
+            kind=CompositionKind.STANDARD, playlist=PLAYLIST, event_id=UUID(int=int(name[1:])), live_stream_start=start
+        )
+        await handlers.compose(wanted, invocation=Invocation.by("studio"))
+        keeping.clock.now = present
+
+
+async def test_each_film_is_made_once_at_its_time_or_late(keeping: Keeping) -> None:
+    await waiting(keeping, _11=-HOUR, _12=-1, _13=2.5, _14=HOUR)
+    assert keeping.in_state(WAITING) == [11, 12, 13, 14]
+    assert (await DueEvents(keeping.core.database).counts())[COMPOSE] == 2
+    async with keeping.timekeeper(), keeping.timekeeper():
+        await keeping.reached(GENERATING, 11, 12, 13)
+    assert keeping.in_state(WAITING) == [14]
+    assert rows(keeping.url, _STARTED) == [("composition", 1)] * 3
+    assert keeping.registry.get_sample_value("medialedger_timekeeper_late_seconds_count", {"action": COMPOSE}) == 3
+    assert rows(keeping.url, _EARLY) == []
+
+
+async def test_what_cannot_be_made_is_told_once_and_made_when_it_can(keeping: Keeping) -> None:
+    await waiting(keeping, _11=-1, _12=-1)
+    await keeping.change(11, state=EventState.LIVE_PUBLISHED)
+    await do(keeping.core, StartVodJob(UUID(int=12), 3, VodWorkflow.PACKAGE))
+    provisioning = Provisioning(keeping.core)
+    async with keeping.timekeeper() as timekeeper:
+        await until(lambda: len([seconds for _, seconds in timekeeper._rests._rests.values() if seconds > Rests.FIRST]) == 2)
+        [live], [busy] = [await provisioning.noted(UUID(int=number)) for number in (11, 12)]
+        assert live.startswith("the schedule could not compose what was due at ")
+        assert "the Event is live" in live
+        assert "the job 3 (vod_package) makes files of this Event" in busy
+        await keeping.change(11, state=EventState.STOPPED)
+        await do(keeping.core, EndVodJob(UUID(int=12), 3, VodJobEnd.FAILED, 4))
+        await keeping.reached(GENERATING, 11, 12)
