@@ -79,6 +79,24 @@ class Places(Protocol):
     async def keep(self, place: Mapping[str, Any]) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PlayoutStatistics:
+    """What of a playlist is on the air. `item` is its index, None where there is none; `value` has neither user info nor query.
+    `position` in the item, its `length` and how `late` the last frame was are in seconds."""
+
+    item: int | None = None
+    value: str = ""
+    position: float = 0.0
+    length: float | None = None
+    next: int | None = None
+    version: int = 0
+    """Of the composition, as it was read last."""
+    skipped: int = 0
+    repeated: int = 0
+    """Frames that were shown once more, because the next one did not come in time."""
+    late: float = 0.0
+
+
 class PlayoutCounts(Protocol):
     """What playouts do, counted."""
 

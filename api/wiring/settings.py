@@ -20,12 +20,11 @@ from api.wiring import parsers
 from api.wiring.parsers import Network, stripped, whole_number
 from api.wiring.settings_listing import Listed, Variable, shown
 from projections.kernel.database import PoolLimits
-from projections.kernel.sizes import GIB, MIB
+from projections.kernel.sizes import MIB
 from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
-from workers.playout_ports import ItemLimits
-from workers.ports import BucketAddress, DownloadLimits
+from workers.ports import BucketAddress
 
 PREFIX = "MEDIALEDGER_"
 _HOME = "./.medialedger"
@@ -355,19 +354,6 @@ class Settings(BaseSettings):
     def log_limits(self) -> LogLimits:
         appends = AppendLimits(batch_bytes=self.append_batch_mib * MIB, waiting_bytes=self.append_queue_mib * MIB)
         return LogLimits(appends, cache=self.aggregate_cache_mib * MIB, partition=self.log_partition_events)
-
-    @property
-    def download_limits(self) -> DownloadLimits:
-        return DownloadLimits(
-            size=self.download_gib * GIB,
-            free=self.download_free_gib * GIB,
-            rate=self.download_kib_per_second * 1024,
-            seconds=self.download_hours * 3600,
-        )
-
-    @property
-    def playout_limits(self) -> ItemLimits:
-        return ItemLimits(size=self.playout_gib * GIB, age=self.playout_hours * 3600.0)
 
     @property
     def unknown(self) -> tuple[str, ...]:

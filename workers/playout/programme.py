@@ -15,7 +15,7 @@ from uuid import UUID
 from domain.composition.values import Item, ItemType
 from domain.kernel.clock import Clock
 from domain.kernel.ports import ServiceNotes
-from projections.kernel.background_task import TRANSIENT, run_forever
+from projections.kernel.background_task import TRANSIENT, run_forever, start_task
 from workers.playout.schedule import Anchor, Due, Place, due, successor
 from workers.playout_ports import ItemFiles, OpenedItem, Places, Playlists, PlayoutCounts, PlayoutPlaylist
 
@@ -56,6 +56,7 @@ class Programme:
         self._look = look
         self._anchor, self._lengths = _read(kept or {})
         self._noted: dict[str, str] = {}
+        self._noting: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
 
     # --- what is to be played
@@ -111,16 +112,17 @@ class Programme:
                 del self._lengths[next(iter(self._lengths))]
             self._changed.set()
 
-    async def skip(self, place: Place, *, item: Item, reason: str) -> None:
-        """It is left out, which is noted once for each reason until it was on the air."""
+    def skip(self, place: Place, *, item: Item, reason: str) -> None:
+        """It is left out, which is noted once for each reason until it was on the air. Nothing waits for the note."""
         self.skipped += 1
         self.counts.skipped()
         if self._noted.get(place.mark) == reason:
             return
         self._noted[place.mark] = reason
         message = f"item {place.index + 1} of the playlist, {shown(item)}, was left out: {reason}"
-        with suppress(*TRANSIENT):
-            await self._notes.warn(message, subject=str(self._event_id))
+        task = start_task(self._note(message), what="note of a playout")
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
 
     # --- tasks of whoever plays it
 
@@ -131,6 +133,10 @@ class Programme:
     async def keep(self) -> None:
         """Writes the place whenever it has changed."""
         await run_forever(self._keep_place, what="place of a playout", pause=self._look)
+
+    async def _note(self, message: str) -> None:
+        with suppress(*TRANSIENT):
+            await self._notes.warn(message, subject=str(self._event_id))
 
     async def _read_playlist(self) -> None:
         read = await self._playlists.of(self._event_id)

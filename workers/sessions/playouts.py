@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from domain.composition.values import Playlist
+from domain.composition.row import CompositionRow
+from domain.composition.values import CompositionKind
 from domain.kernel.clock import Clock
 from domain.kernel.ports import ServiceNotes
 from projections.sessions.store import Drawn, SessionStore
@@ -17,17 +18,15 @@ from workers.playout_ports import ItemFiles, Playlists, PlayoutCounts, PlayoutPl
 
 @dataclass(frozen=True)
 class StoredPlaylists:
-    """The port `Playlists`. `read` gives the version of the composition of an Event and its playlist as JSON."""
+    """The port `Playlists`. `read` gives the composition of an Event."""
 
-    read: Callable[[UUID], Awaitable[tuple[int, str] | None]]
+    read: Callable[[UUID], Awaitable[CompositionRow | None]]
 
     async def of(self, event_id: UUID) -> PlayoutPlaylist | None:
         found = await self.read(event_id)
-        if found is None:
+        if found is None or found.kind is not CompositionKind.ENCODER:
             return None
-        version, content = found
-        playlist = Playlist.model_validate_json(content)
-        return PlayoutPlaylist(version, playlist.items, playlist.looped)
+        return PlayoutPlaylist(found.seen, found.playlist.items, found.playlist.looped)
 
 
 @dataclass(frozen=True)

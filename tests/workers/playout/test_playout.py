@@ -24,10 +24,10 @@ from tests.workers.encoders.receiver import Receiver
 from tests.workers.jobs.counted import film, numbers, probed, tool
 from tests.workers.playout.memory import Shelf, item
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
-from workers.adapters.encoders.playout import PlayoutPatience
+from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.playout.programme import Programme
-from workers.ports import PlayoutStatistics
+from workers.playout_ports import PlayoutStatistics
 
 __all__ = ["client", "receiver"]
 PATIENCE = 90.0
@@ -204,8 +204,8 @@ async def test_a_playlist_that_is_replaced_all_the_time_disturbs_nothing(
 def decoder(run: RunningFfmpeg) -> int:
     """The process of the item on the air."""
     assert run._playout is not None
-    assert run._playout._on_air is not None
-    return run._playout._on_air.decoder.pid
+    assert run._playout.on_air is not None
+    return run._playout.on_air.decoder.pid
 
 
 async def test_a_decoder_that_hangs_or_dies_on_the_air(

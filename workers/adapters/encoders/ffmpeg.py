@@ -21,12 +21,13 @@ from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.cmaf import Fragment, NotCmaf
 from workers.adapters.encoders.encode_command import encode_command
-from workers.adapters.encoders.playout import PATIENCE, Playout, PlayoutPatience
+from workers.adapters.encoders.playout import PATIENCE, Playout
 from workers.adapters.encoders.point import Point, Sending
 from workers.adapters.encoders.points import points_for, reachable
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.sources import OpenSource, Sources
 from workers.adapters.encoders.tracks import Segment, Timeline, Track, TrackPlan, Tracks
+from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement

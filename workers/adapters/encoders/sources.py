@@ -20,8 +20,9 @@ from workers.adapters.below_root import NotThere, opened_below
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
 from workers.adapters.encoders.fetched import Fetched
-from workers.adapters.encoders.playout import Playout, PlayoutPatience
+from workers.adapters.encoders.playout import Playout
 from workers.adapters.encoders.probe import probed
+from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
 from workers.playout.programme import Programme
