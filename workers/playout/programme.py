@@ -139,8 +139,9 @@ class Programme:
             await self._notes.warn(message, subject=str(self._event_id))
 
     async def _read_playlist(self) -> None:
-        read = await self._playlists.of(self._event_id)
-        self.playlist = read or PlayoutPlaylist(-1, ())
+        read = await self._playlists.of(self._event_id) or PlayoutPlaylist(-1, ())
+        if read.version != self.playlist.version:
+            self.playlist = read
         await asyncio.sleep(self._look)
 
     async def _keep_place(self) -> None:
