@@ -119,8 +119,8 @@ async def _receiver(seen: _Seen) -> tuple[web.AppRunner, str]:
 
 
 def _drift(arrived: Sequence[tuple[float, float]]) -> float:
-    """In ms an hour. What is late is late by chance: of every so many segments the earliest counts. The last ones are as short as the
-    stop left them."""
+    """In ms an hour. What is late is late by chance: of every so many segments the earliest counts. The last ones are as short
+    as the stop left them."""
     behind = [(number, at - number) for number, at in sorted(arrived)[_BEGINNING:-_BEGINNING]]
     earliest = [min(behind[at : at + _OF], key=lambda one: one[1]) for at in range(0, len(behind), _OF)]
     return abs(linear_regression([number for number, _ in earliest], [late for _, late in earliest]).slope) * _HOUR_MS
