@@ -12,7 +12,7 @@ PROCESSES ?= 6
 VENV := .venv
 # Tests start many processes: compiled modules are kept, also where the environment says otherwise.
 # Tests that kill, try or add more with --thorough.
-THOROUGH := tests/api/test_schemathesis.py tests/contract/feed/test_kafka_killed.py tests/e2e/test_kill.py tests/e2e/test_on_air.py tests/projections/log/test_gaps.py tests/properties/test_totals.py tests/properties/test_views.py tests/workers/callbacks/test_many_callbacks.py tests/workers/jobs/test_vod_ingest.py tests/workers/jobs/test_vod_playback.py tests/workers/provisioning/test_reconciler.py
+THOROUGH := tests/api/test_schemathesis.py tests/contract/feed/test_kafka_killed.py tests/e2e/test_kill.py tests/e2e/test_on_air.py tests/projections/log/test_gaps.py tests/properties/test_totals.py tests/properties/test_views.py tests/workers/callbacks/test_many_callbacks.py tests/workers/jobs/test_vod_ingest.py tests/workers/jobs/test_vod_playback.py tests/workers/playout/test_playout.py tests/workers/provisioning/test_reconciler.py
 CACHED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/pycache
 INSTALL := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header $(UPGRADE)

@@ -140,7 +140,7 @@ class Programme:
 
     async def _read_playlist(self) -> None:
         read = await self._playlists.of(self._event_id) or PlayoutPlaylist(-1, ())
-        if read.version != self.playlist.version:
+        if read != self.playlist:
             self.playlist = read
         await asyncio.sleep(self._look)
 

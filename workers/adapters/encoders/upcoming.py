@@ -18,7 +18,7 @@ from workers.adapters.encoders.item_decoder import ItemDecoder, Streams, looked_
 from workers.kernel.confinement import Confinement
 from workers.playout.programme import Programme
 from workers.playout.schedule import Due, Place
-from workers.playout_ports import Unplayable
+from workers.playout_ports import PlayoutPlaylist, Unplayable
 
 _LOOK: Final = 0.2
 _UNKNOWN: Final = 30.0
@@ -74,8 +74,8 @@ class Upcoming:
     on_air: Ready | None = None
     _last: Place | None = None
     """The item that was prepared or left out last."""
-    _seen: int | None = None
-    """The version of the playlist that the queue was made from."""
+    _seen: PlayoutPlaylist | None = None
+    """The playlist that the queue was made from."""
     _left_out: set[str] = field(default_factory=set)
     _failures: int = 0
     _resumed: bool = False
@@ -231,9 +231,9 @@ class Upcoming:
     def _follow_playlist(self) -> None:
         """A changed playlist counts from the first item that is not fixed: what follows is taken out of the queue."""
         playlist = self.programme.playlist
-        if playlist.version == self._seen:
+        if playlist is self._seen:
             return
-        self._seen = playlist.version
+        self._seen = playlist
         self._failures = 0
         if self.on_air is None and not self.queue:
             return
