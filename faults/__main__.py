@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import composing, floods, fuzz, hostile, jobs, media, network, on_air, pooler, provisioning
+from faults import composing, floods, fuzz, hostile, jobs, media, network, on_air, playout, pooler, provisioning
 from faults.findings import markdown
 from faults.matrix import Result, latency, played
 from faults.outages import OUTAGES
@@ -42,10 +42,8 @@ _COLUMNS = (
 
 
 def main() -> None:
-    others = tuple(
-        (module.NAME, module.MEANING)
-        for module in (jobs, media, composing, on_air, provisioning, network, pooler, floods, hostile, fuzz)
-    )
+    modules = (jobs, media, composing, on_air, playout, provisioning, network, pooler, floods, hostile, fuzz)
+    others = tuple((module.NAME, module.MEANING) for module in modules)
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
@@ -89,6 +87,10 @@ def main() -> None:
         aired = uvloop.run(_interruptible(on_air.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
         print(f"\n{on_air.table(aired)}", flush=True)
         holds = all(result.holds for result in aired) and holds
+    if playout.NAME in names:
+        shown = uvloop.run(_interruptible(playout.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
+        print(f"\n{playout.table(shown)}", flush=True)
+        holds = all(result.holds for result in shown) and holds
     if provisioning.NAME in names:
         made = uvloop.run(_interruptible(provisioning.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
         print(f"\n{provisioning.table(made)}", flush=True)

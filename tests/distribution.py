@@ -14,6 +14,7 @@ LONGEST_FIRST: Final = (
     "tests/api/test_schemathesis.py",
     "tests/e2e/",
     "tests/workers/encoders/",
+    "tests/workers/playout/",
     "tests/workers/sessions/",
     "tests/docs/",
     "tests/deploy/",

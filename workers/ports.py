@@ -18,6 +18,8 @@ from domain.kernel.media_files import MediaFile
 from domain.media_event.values import AudioInput
 from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import GIB
+from workers.playout.programme import Programme
+from workers.playout_ports import PlayoutStatistics
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -312,6 +314,8 @@ class EncoderStatistics:
     """Bits a second, of all renditions together."""
     last_error: str = ""
     points: Sequence[PointStatistics] = ()
+    playout: PlayoutStatistics | None = None
+    """None where no composition is played."""
 
 
 class RunningEncoder(Protocol):
@@ -341,9 +345,18 @@ class RunningEncoder(Protocol):
 class Encoder(Protocol):
     """Encodes a source and sends it to publishing points."""
 
-    async def start(self, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]) -> RunningEncoder:
-        """Raises `EncoderFailed`. A point that cannot be reached is no failure: it is tried again. `may_send` is asked before every
-        write to a point: once it is false nothing is sent, so that a frozen worker that wakes up sends nothing."""
+    async def start(
+        self,
+        plan: EncoderPlan,
+        *,
+        channel: str,
+        session: int,
+        may_send: Callable[[], bool],
+        programme: Programme | None = None,
+    ) -> RunningEncoder:
+        """With a `programme` it plays that, instead of its own source. Raises `EncoderFailed`. A point that cannot be reached is
+        no failure: it is tried again. `may_send` is asked before every write to a point: once it is false nothing is sent, so that
+        a frozen worker that wakes up sends nothing."""
         ...
 
     async def check(self, plan: EncoderPlan) -> str | None:

@@ -26,6 +26,7 @@ from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
+from workers.playout_ports import ITEM_LIMITS, ItemLimits
 from workers.ports import BucketAddress, DownloadLimits, Outbound
 from workers.target_ports import OpenDestination, Targets
 
@@ -101,6 +102,8 @@ class WorkerContext:
     media_bucket: BucketAddress | None = None
     filesystem_root: Path | None = None
     """Below which files may be published to this machine; None: nowhere."""
+    playout_limits: ItemLimits = ITEM_LIMITS
+    """Of the files that are fetched for playouts."""
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
     checkpoints: CheckpointPlaces = field(default_factory=CheckpointPlaces)

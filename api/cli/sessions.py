@@ -69,7 +69,7 @@ async def _on_air(wired: Core, target: str) -> EventRow:
 
 
 def _table(rows: Sequence[SessionRow]) -> str:
-    head = ("kind", "key", "owner", "session", "state", "since", "restarts", "host", "sent", "reason")
+    head = ("kind", "key", "owner", "session", "state", "since", "restarts", "host", "sent", "on the air", "reason")
     return "\n".join(aligned([head, *map(_line, rows)]))
 
 
@@ -85,6 +85,7 @@ def _line(row: SessionRow) -> tuple[str, ...]:
         str(row.restarts),
         row.host,
         "-" if row.statistics is None else f"{sent:,} B",
+        "; ".join(_played(one["playout"]) for one in _encoders(row) if isinstance(one.get("playout"), dict)) or "-",
         row.reason,
     )
 
@@ -92,6 +93,15 @@ def _line(row: SessionRow) -> tuple[str, ...]:
 def _encoders(row: SessionRow) -> Sequence[Mapping[str, Any]]:
     found = [] if row.statistics is None else row.statistics.get("encoders", [])
     return [one for one in found if isinstance(one, dict)]
+
+
+def _played(playout: Mapping[str, Any]) -> str:
+    """The item of a playlist that an encoder plays, and how far it is."""
+    if playout.get("item") is None:
+        return "black"
+    length = playout.get("length")
+    position = f"{playout.get('position', 0.0):.0f} s" + (f" of {length:.0f} s" if length is not None else "")
+    return f"item {playout['item'] + 1}, {playout.get('value', '')}, {position}"
 
 
 def _document(row: SessionRow) -> Mapping[str, Any]:

@@ -20,12 +20,12 @@ from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
 from api.wiring.settings_listing import Listed, Variable, shown
 from projections.kernel.database import PoolLimits
-from projections.kernel.sizes import GIB, MIB
+from projections.kernel.sizes import MIB
 from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.checkpoint_ports import CheckpointPlaces
-from workers.ports import BucketAddress, DownloadLimits
+from workers.ports import BucketAddress
 
 PREFIX = "MEDIALEDGER_"
 _HOME = "./.medialedger"
@@ -185,6 +185,12 @@ class Settings(BaseSettings):
     )
     origin_dvr_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
         120, description="DVR window of its live playlists where the encoder asks for none; recordings are kept for longer"
+    )
+    playout_gib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
+        20, description="how much each machine with encoders keeps of the files that playlists are played out from: HOME/playout"
+    )
+    playout_hours: Annotated[int, stripped(whole_number(1, 8760))] = Field(
+        24, description="how long such a file is used before it is fetched anew"
     )
     outbound_allow: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
         (), description="networks that outbound calls may reach although they are not public, comma-separated"
@@ -346,15 +352,6 @@ class Settings(BaseSettings):
     def log_limits(self) -> LogLimits:
         appends = AppendLimits(batch_bytes=self.append_batch_mib * MIB, waiting_bytes=self.append_queue_mib * MIB)
         return LogLimits(appends, cache=self.aggregate_cache_mib * MIB, partition=self.log_partition_events)
-
-    @property
-    def download_limits(self) -> DownloadLimits:
-        return DownloadLimits(
-            size=self.download_gib * GIB,
-            free=self.download_free_gib * GIB,
-            rate=self.download_kib_per_second * 1024,
-            seconds=self.download_hours * 3600,
-        )
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from api.kernel.version import product_version
 from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, followups, notified, owners, removals
 from api.wiring.core import Core, core, prepare
+from api.wiring.limits import download_limits, playout_limits
 from api.wiring.origin import ingest_headers, own_origin
 from api.wiring.publishing_targets import publishing_targets
 from api.wiring.rooms.publication import open_destination
@@ -88,7 +89,7 @@ def process_workers(
         outbound_allow=settings.outbound_allow,
         own_origin=own_origin(settings),
         ingest_headers=ingest_headers(own_origin(settings), ingest_key),
-        downloads=settings.download_limits,
+        downloads=download_limits(settings),
         steps=settings.steps,
         lease=settings.lease_seconds,
         drain=settings.shutdown_seconds,
@@ -99,6 +100,7 @@ def process_workers(
         targets=publishing_targets(settings),
         filesystem_root=settings.filesystem_root,
         media_bucket=settings.media_bucket,
+        playout_limits=playout_limits(settings),
         terraform=settings.terraform,
         checkpoints=settings.checkpoints,
     )

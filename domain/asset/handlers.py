@@ -40,11 +40,11 @@ from domain.kernel.ids import new_id
 from domain.kernel.media_files import MediaFile, MediaFiles
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
-from domain.kernel.stream_time import StreamPoint, stream_point
-from domain.media_event import metadata_file
+from domain.kernel.stream_time import StreamPoint
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.ports import EventLookup
 from domain.media_event.row import EventRow
+from domain.media_event.stream_start import stream_start
 
 MOST_AT_ONCE: Final = 5000
 """Assets that one deletion takes along, and files that a synchronisation looks at: its changes are one append."""
@@ -190,7 +190,7 @@ class AssetHandlers:
     async def _times(self, wanted: NewAsset, points: Mapping[str, StreamPoint], event: EventRow) -> dict[str, str]:
         """From the start of the stream, as the workflow takes them."""
         absolute = any(point.is_absolute for point in points.values())
-        begin = await self._start_of_stream(event) if absolute else None
+        begin = await stream_start(self._files, event) if absolute else None
         since = {name: from_start(point, begin) for name, point in points.items()}
         if "end" in since and since["end"] <= since["start"]:
             raise Malformed.at(wanted.fields["end"], "must be after the start")
@@ -199,20 +199,6 @@ class AssetHandlers:
             if file is not None and file.duration is not None and time > timedelta(seconds=file.duration):
                 raise Refused(f"{wanted.times[name]} is past the end of the stream")
         return {name: written(time) for name, time in since.items()}
-
-    async def _start_of_stream(self, event: EventRow) -> datetime | None:
-        """When its first frame was captured: what the packager has noted, else the capture, else the start of the live stream."""
-        noted = await self._noted_start(str(event.id))
-        return noted or event.details.capture_vod_start or event.details.actual_live_start
-
-    async def _noted_start(self, content: str) -> datetime | None:
-        """A file that cannot be read says nothing."""
-        try:
-            text = await self._files.read(f"{content}/{metadata_file.NAME}", limit=metadata_file.LARGEST)
-            start = metadata_file.start_time(text) if text is not None else None
-            return stream_point(start, field="startTime").date_time if start is not None else None
-        except (ValueError, Malformed):
-            return None
 
 
 class AssetJobOwners:

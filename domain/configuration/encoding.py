@@ -43,6 +43,8 @@ class EncoderPlan:
     options: EncoderOptions
     unresolved: Sequence[int] = ()
     """Of the points that nothing is sent to, because a host of theirs is not known yet."""
+    composes: bool = False
+    """Whether it plays the composition of an Event that has one for encoders."""
 
 
 class StreamingValues(Protocol):
@@ -79,6 +81,7 @@ def _plan(encoder: Encoder, index: int, *, options: EncoderOptions, hosts: Hosts
         [point for point in points if not is_open(point.url)],
         options,
         [point.index for point in points if is_open(point.url)],
+        encoder.supports_composition or False,
     )
 
 

@@ -7,7 +7,7 @@ a stop was committed, and none by a worker whose shard another one has.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, LiteralString
@@ -66,11 +66,13 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """`failures` are those in a row before this start, `restarts` the starts before it under the same order."""
+    """`failures` are those in a row before this start, `restarts` the starts before it under the same order, and `place` is what
+    those have kept."""
 
     number: int
     failures: int = 0
     restarts: int = 0
+    place: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,16 @@ ON CONFLICT (kind, key) DO UPDATE SET
     host = excluded.host, shard = excluded.shard, reason = '', started_at = excluded.started_at, changed_at = excluded.changed_at,
     failures = CASE WHEN s.wish = excluded.wish THEN s.failures ELSE 0 END,
     restarts = CASE WHEN s.wish = excluded.wish THEN s.restarts + 1 ELSE 0 END,
+    place = CASE WHEN s.wish = excluded.wish THEN s.place END,
     statistics = NULL, statistics_at = NULL
-RETURNING number, failures, restarts
+RETURNING number, failures, restarts, coalesce(place, '{{}}')
 """
 _SETTLE = """
 UPDATE sessions SET state = %s, reason = %s, failures = coalesce(%s, failures), changed_at = clock_timestamp()
+WHERE kind = %s AND key = %s AND number = %s
+"""
+_KEEP_PLACE = """
+UPDATE sessions SET place = coalesce(place, '{}') || jsonb_build_object(%s::text, %s::jsonb)
 WHERE kind = %s AND key = %s AND number = %s
 """
 _REPORT = """
@@ -177,6 +184,11 @@ class SessionStore:
     async def settle(self, key: str, number: int, *, state: SessionState, reason: str = "", failures: int | None = None) -> bool:
         """False: a later session of the key has begun. Without `failures` their number stays."""
         return bool(await self._database.execute(_SETTLE, (state, reason[:_LONGEST], failures, self.kind, key, number)))
+
+    async def keep_place(self, key: str, number: int, *, part: str, place: Mapping[str, Any]) -> bool:
+        """Of one part of the session; the others stay. False: a later session of the key has begun."""
+        document = to_json(place).decode()
+        return bool(await self._database.execute(_KEEP_PLACE, (part, document, self.kind, key, number)))
 
     async def report(self, statistics: Mapping[tuple[str, int], Mapping[str, Any]]) -> set[str]:
         """Write statistics by key and number; the keys whose session is another's by now."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -31,6 +33,31 @@ def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         return code, shown.out, shown.err
 
     return called
+
+
+PLAYED = {"item": 2, "value": "films/a.mp4", "position": 12.4, "length": 60.0}
+
+
+@pytest.mark.parametrize(
+    ("playout", "shown"),
+    [
+        (PLAYED, "item 3, films/a.mp4, 12 s of 60 s"),
+        ({**PLAYED, "length": None}, "item 3, films/a.mp4, 12 s"),
+        ({**PLAYED, "item": None}, "black"),
+        (None, "-"),
+    ],
+)
+async def test_the_list_shows_what_of_a_playlist_is_on_the_air(
+    inner: Core, call: Call, playout: Mapping[str, Any] | None, shown: str
+) -> None:
+    sql = """
+    INSERT INTO sessions (kind, key, shard, owner, wish, number, state, host, started_at, changed_at, statistics)
+    VALUES ('encoder', 'c', 1, 'e', 1, 7, 'running', 'here', now(), now(), %s::jsonb)
+    """
+    await inner.database.execute(sql, (json.dumps({"encoders": [{"bytes": 5, "playout": playout}]}),))
+    code, said, _ = await call("list")
+    assert code == 0
+    assert re.split("  +", said.splitlines()[1].strip())[8:10] == ["5 B", shown]
 
 
 async def test_sessions_are_listed_and_one_is_stopped_by_its_channel_or_its_event(inner: Core, call: Call) -> None:

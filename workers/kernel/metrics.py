@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from workers.kernel.playout_metrics import PlayoutMetrics
 from workers.kernel.point_metrics import PointMetrics
 from workers.kernel.provision_metrics import ProvisionMetrics
 from workers.kernel.session_metrics import SessionMetrics
@@ -24,6 +25,7 @@ class WorkerMetrics:
         registry = CollectorRegistry() if registry is None else registry
         self.points = PointMetrics(registry)
         self.sessions = SessionMetrics(registry)
+        self.playouts = PlayoutMetrics(registry)
         self.provisions = ProvisionMetrics(registry)
         self._runs = Counter(
             "medialedger_step_runs",

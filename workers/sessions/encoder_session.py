@@ -17,6 +17,7 @@ from domain.kernel.errors import DomainError
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import TRANSIENT, start_forever, start_task
 from projections.sessions.store import Drawn
+from workers.playout.programme import Programme
 from workers.ports import Encoder, EncoderFailed, RunningEncoder
 from workers.sessions.kinds import Ended, StartFailed
 from workers.sessions.session import RETRIES
@@ -52,6 +53,7 @@ class _Kept:
 
     plan: EncoderPlan
     encoder: Encoder
+    programme: Programme | None
     running: RunningEncoder | None = None
     failures: int = 0
     error: str = ""
@@ -78,7 +80,7 @@ class EncoderSession:
     @classmethod
     async def started(
         cls,
-        encoders: Sequence[tuple[EncoderPlan, Encoder]],
+        encoders: Sequence[tuple[EncoderPlan, Encoder, Programme | None]],
         *,
         channel: str,
         drawn: Drawn,
@@ -142,7 +144,9 @@ class EncoderSession:
 
     async def _begin(self, kept: _Kept) -> None:
         try:
-            kept.running = await kept.encoder.start(kept.plan, channel=self._channel, session=self._number, may_send=self._may_send)
+            kept.running = await kept.encoder.start(
+                kept.plan, channel=self._channel, session=self._number, may_send=self._may_send, programme=kept.programme
+            )
         except EncoderFailed as failure:
             kept.error = str(failure)
         except Exception as fault:

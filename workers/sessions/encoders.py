@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from domain.configuration.channel import ChannelDocument
-from domain.configuration.encoding import EncoderPlan, encoder_plans
+from domain.configuration.encoding import FFMPEG, EncoderPlan, encoder_plans
 from domain.configuration.hosts import NO_HOSTS, ProvisionedHosts
 from domain.configuration.secrets import opened
 from domain.kernel.command import Command
@@ -22,9 +22,12 @@ from domain.media_event.values import AudioInput
 from domain.records.kinds.channel import Channel
 from domain.records.ports import RecordLookup
 from projections.sessions.store import Drawn, Wanted, WantedQuery
+from workers.playout.programme import Programme
+from workers.playout_ports import PlayoutPlaylist
 from workers.ports import Encoder
 from workers.sessions.encoder_session import PATIENCE, AllFailing, EncoderSession, Patience
 from workers.sessions.kinds import CannotRun, StartFailed
+from workers.sessions.playouts import Playouts
 
 KIND: Final = "encoder"
 WANTED: Final = WantedQuery(
@@ -52,6 +55,7 @@ class EncoderSessions:
         encoders: Mapping[str, Encoder],
         notes: ServiceNotes,
         points_fail: AllFailing,
+        playouts: Playouts | None = None,
         patience: Patience = PATIENCE,
     ) -> None:
         self._executor = executor
@@ -62,6 +66,7 @@ class EncoderSessions:
         self._encoders = encoders
         self._notes = notes
         self._points_fail = points_fail
+        self._playouts = playouts
         self._patience = patience
 
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> EncoderSession:
@@ -73,12 +78,19 @@ class EncoderSessions:
         document = readable(ChannelDocument, opened(channel.details.configuration_json, secrets))
         hosts = (await self._hosts.hosts_of([event.id])).get(event.id, NO_HOSTS)
         plans = encoder_plans(document, event.details, hosts=hosts)
+        playlist = await self._playouts.playlists.of(event.id) if self._playouts is not None else None
         if not drawn.restarts:
-            await self._note_left_out(plans, wanted.owner)
-        known = [(plan, self._encoders[plan.type]) for plan in plans if plan.type in self._encoders]
+            await self._note_left_out(plans, wanted.owner, composed=playlist is not None)
+        known = [plan for plan in plans if plan.type in self._encoders]
         if not known:
             raise CannotRun("the channel has no encoder of a type that is known here")
-        placed = [(plan, encoder) for plan, encoder in known if plan.points or not plan.unresolved]
+        if playlist is not None and not (known := [plan for plan in known if _plays(plan)]):
+            raise CannotRun("no encoder of the channel plays the composition of the Event")
+        placed = [
+            (plan, self._encoders[plan.type], self._programme(playlist, wanted, drawn=drawn, encoder=plan.index))
+            for plan in known
+            if plan.points or not plan.unresolved
+        ]
         if not placed:
             raise StartFailed("the hosts of its publishing points are not provisioned", waits=True)
         return await EncoderSession.started(
@@ -90,6 +102,12 @@ class EncoderSessions:
             points_fail=self._points_fail if event.details.auto_expire_publishing_points else None,
             patience=self._patience,
         )
+
+    def _programme(self, playlist: PlayoutPlaylist | None, wanted: Wanted, *, drawn: Drawn, encoder: int) -> Programme | None:
+        if self._playouts is None or playlist is None:
+            return None
+        event_id = UUID(wanted.owner)
+        return self._playouts.programme(playlist, event_id=event_id, channel=wanted.key, drawn=drawn, encoder=encoder)
 
     async def report_start(self, wanted: Wanted, number: int) -> None:
         await self._execute(RecordEncoderStart(UUID(wanted.owner), number))
@@ -114,13 +132,20 @@ class EncoderSessions:
         read = {place: await self._vault.read(ref.reference, owner=owner) for place, ref in secrets.items()}
         return {place: secret for place, secret in read.items() if secret is not None}
 
-    async def _note_left_out(self, plans: Sequence[EncoderPlan], event: str) -> None:
+    async def _note_left_out(self, plans: Sequence[EncoderPlan], event: str, *, composed: bool) -> None:
         for plan in plans:
             name = f"the encoder {plan.index + 1} ({plan.name or 'without a name'})"
             if plan.type not in self._encoders:
                 await self._notes.warn(f"{name} was not started: nobody knows its type here", subject=event)
+            elif composed and not _plays(plan):
+                await self._notes.warn(f"{name} was not started: it does not play the composition of the Event", subject=event)
             if plan.unresolved:
                 await self._notes.warn(f"{name} has publishing points whose host is not known; nothing goes there", subject=event)
         ignored = dict.fromkeys(option for plan in plans for option in plan.options.ignored)
         if ignored:
             await self._notes.warn(f"options were left out: {', '.join(ignored)}", subject=event)
+
+
+def _plays(plan: EncoderPlan) -> bool:
+    """Whether it plays compositions. Encoders of others are not told of them."""
+    return plan.composes and plan.type == FFMPEG

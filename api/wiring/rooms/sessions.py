@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from api.wiring.media import media_files
 from api.wiring.room import Room, WorkerRole
 from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
@@ -15,8 +16,10 @@ from projections.provision.queries import ProvisionQueries
 from projections.publishing_points.queries import PointStates
 
 if TYPE_CHECKING:
+    from workers.adapters.item_cache import ItemCache
     from workers.retention import Removal
     from workers.sessions.encoders import EncoderSessions
+    from workers.sessions.playouts import Playouts
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -33,17 +36,51 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     from workers.kernel.wakeups import WakeupHub
     from workers.sessions.worker import CONSUMER, LEASE, SHARDS, SessionWorker
 
-    kind = _encoders(context)
+    files = _item_cache(context)
+    kind = _encoders(context, files)
     hub = WakeupHub(context.signal(frozenset({MediaEvent.KIND})))
     leases = ShardLeases(
         context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, lease=LEASE, reads_log=False
     )
     store = SessionStore(context.database, kind.wanted)
     worker = SessionWorker(kind, store, leases=leases, waker=hub.waker(), host=context.host, metrics=context.metrics.sessions)
-    return [hub, worker]
+    return [hub, files, worker]
 
 
-def _encoders(context: WorkerContext) -> EncoderSessions:
+def _item_cache(context: WorkerContext) -> ItemCache:
+    from workers.adapters.item_cache import ItemCache
+
+    return ItemCache(context.home / "playout", context.playout_limits)
+
+
+def _playouts(context: WorkerContext, cache: ItemCache) -> Playouts:
+    from projections.composition.queries import CompositionQueries
+    from projections.sessions.store import SessionStore
+    from workers.adapters.item_files import PlayoutFiles
+    from workers.adapters.outbound_http import GuardedClient
+    from workers.sessions.encoders import WANTED
+    from workers.sessions.playouts import Playouts, StoredPlaylists
+
+    client, media = context.outbound, media_files(context.media_root, context.media_bucket)
+    assert isinstance(client, GuardedClient), "items are fetched through the guard"
+    return Playouts(
+        StoredPlaylists(CompositionQueries(context.database).of_event),
+        PlayoutFiles(
+            None if context.media_bucket else context.media_root,
+            media,
+            media,
+            EventQueries(context.database),
+            client,
+            cache,
+        ),
+        SessionStore(context.database, WANTED),
+        context.logbook,
+        context.clock,
+        context.metrics.playouts,
+    )
+
+
+def _encoders(context: WorkerContext, cache: ItemCache) -> EncoderSessions:
     from workers.adapters.encoders.known import encoders
     from workers.adapters.outbound_http import GuardedClient
     from workers.sessions.encoders import EncoderSessions
@@ -68,12 +105,16 @@ def _encoders(context: WorkerContext) -> EncoderSessions:
         ),
         notes=context.logbook,
         points_fail=points_fail,
+        playouts=_playouts(context, cache),
     )
 
 
 SESSIONS = Room(
     name="sessions",
-    migrations=(Migration.read("0016 sessions", "sessions/schema.sql"),),
+    migrations=(
+        Migration.read("0016 sessions", "sessions/schema.sql"),
+        Migration.read("0025 places of sessions", "sessions/place.sql"),
+    ),
     removals=_removals,
     worker_roles=(WorkerRole("sessions", _sessions),),
 )

@@ -12,6 +12,7 @@ from domain.configuration.encoding import FFMPEG, EncoderPlan, PointPlan
 from domain.kernel.errors import Malformed
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
+from workers.playout.programme import Programme
 from workers.ports import EncoderFailed, EncoderStatistics, PointStatistics
 
 BEAT = 0.01
@@ -38,11 +39,20 @@ class MemoryEncoder:
     failure: str = ""
     found: Sequence[AudioInput] | None = None
 
-    async def start(self, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]) -> MemoryRun:
+    async def start(
+        self,
+        plan: EncoderPlan,
+        *,
+        channel: str,
+        session: int,
+        may_send: Callable[[], bool],
+        programme: Programme | None = None,
+    ) -> MemoryRun:
         fault = self.failure or await self.check(plan)
         if fault:
             raise EncoderFailed(fault)
         run = MemoryRun(self, plan, channel=channel, session=session, may_send=may_send)
+        run.programme = programme
         self.running.append(run)
         return run
 
@@ -67,6 +77,7 @@ class MemoryRun:
         self.plan = plan
         self.channel = channel
         self.session = session
+        self.programme: Programme | None = None
         self._encoder = encoder
         self._may_send = may_send
         self._why: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -26,7 +26,8 @@ def picture(number: int) -> bytes:
     return row * HEIGHT
 
 
-def film(path: Path, *options: str, frames: int = 100, fps: str = "25", inputs: tuple[str, ...] = ()) -> None:
+def film(path: Path, *options: str, frames: int = 100, fps: str = "25", inputs: tuple[str, ...] = (), first: int = 0) -> None:
+    """The frames have the numbers from `first`."""
     raw = ("-f", "rawvideo", "-pix_fmt", "gray", "-s", f"{WIDTH}x{HEIGHT}", "-r", fps, "-i", "pipe:0")
     command = [
         tool("ffmpeg"),
@@ -38,7 +39,7 @@ def film(path: Path, *options: str, frames: int = 100, fps: str = "25", inputs: 
         *(options or ("-c:v", "libx264", "-g", "30", "-sc_threshold", "0", "-pix_fmt", "yuv420p")),
         str(path),
     ]
-    subprocess.run(command, input=b"".join(map(picture, range(frames))), check=True)
+    subprocess.run(command, input=b"".join(map(picture, range(first, first + frames))), check=True)
 
 
 def numbers(path: Path | str, *, stream: str = "0:v:0", turned: str = "") -> list[int]:

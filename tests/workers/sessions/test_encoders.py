@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -26,10 +28,16 @@ from projections.sessions.store import SessionQueries, SessionStore
 from projections.vault.vault import Vault
 from tests.projections.feeding import configured, event, record
 from tests.workers.encoders.memory import MemoryEncoder, MemoryPoint
+from tests.workers.playout.memory import Shelf
 from tests.workers.sessions.memory import FAST, LEASE, go_live, stop, until
+from workers.kernel.playout_metrics import PlayoutMetrics
 from workers.kernel.wakeups import Waker
+from workers.playout.programme import Programme
+from workers.playout.schedule import Place
+from workers.playout_ports import PlayoutPlaylist
 from workers.sessions.encoder_session import Patience
 from workers.sessions.encoders import WANTED, EncoderSessions
+from workers.sessions.playouts import Playouts
 from workers.sessions.worker import CONSUMER, SHARDS, SessionWorker
 
 CHANNEL, EVENT = UUID(int=101), UUID(int=1)
@@ -46,6 +54,8 @@ class Stage:
     failing: bool = False
     event: UUID = EVENT
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
+    shelf: Shelf = field(default_factory=lambda: Shelf(Path("/nowhere")))
+    composed: bool = False
 
     async def given(self, *encoders: dict[str, Any], **values: Any) -> None:
         await record(self.inner, Channel, CHANNEL.int, **configured("main", json.dumps({"encoders": encoders})))
@@ -63,9 +73,15 @@ class Stage:
     async def hosts_of(self, events: Collection[UUID]) -> Mapping[UUID, Hosts]:
         return {event: self.hosts for event in events if event == self.event}
 
+    async def of(self, event_id: UUID) -> PlayoutPlaylist | None:
+        """The playlist of the Event, where it has one for encoders."""
+        return self.shelf.playlist if self.composed and event_id == self.event else None
+
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[SessionWorker]:
         inner = self.inner
+        store = SessionStore(inner.database, WANTED)
+        notes = Logbook(inner.database, inner.clock, machine="here")
         kind = EncoderSessions(
             inner.executor,
             EventQueries(inner.database),
@@ -73,13 +89,13 @@ class Stage:
             hosts=self,
             vault=Vault(inner.database, SecretCipher(bytes(32))),
             encoders={"ffmpeg": self.encoder},
-            notes=Logbook(inner.database, inner.clock, machine="here"),
+            notes=notes,
             points_fail=self.points_fail,
+            playouts=Playouts(self, self.shelf, store, notes, inner.clock, PlayoutMetrics()),
             patience=SOON,
         )
         member = uuid4()
         leases = ShardLeases(inner.database, CONSUMER, shards=SHARDS, member=member, lease=LEASE, reads_log=False)
-        store = SessionStore(inner.database, WANTED)
         worker = SessionWorker(kind, store, leases=leases, waker=Waker(), host="here", retries=FAST)
         await worker.start()
         try:
@@ -119,10 +135,10 @@ def url(name: str) -> str:
     return f"http://origin.test/live/{name}"
 
 
-def encoder(name: str, *points: str, type: str = "ffmpeg") -> dict[str, Any]:
+def encoder(name: str, *points: str, type: str = "ffmpeg", composes: bool = False) -> dict[str, Any]:
     places = dict(zip(("primaryPublishingPoint", "secondaryPublishingPoint"), points, strict=False))
     specific = {place: {"publishingPointUrl": url(point)} for place, point in places.items()}
-    return {"name": name, "type": type, "streamingServer": {"streamingServerSpecific": specific}}
+    return {"name": name, "type": type, "supportsComposition": composes, "streamingServer": {"streamingServerSpecific": specific}}
 
 
 @pytest.fixture
@@ -340,3 +356,75 @@ async def test_a_film_that_is_over_is_not_begun_anew(stage: Stage) -> None:
         await stage.on_air()
         await until(stage.sends("a"))
     assert "channel_released" in await stage.history()
+
+
+def programmes(stage: Stage) -> list[Programme | None]:
+    return [run.programme for run in stage.encoder.running]
+
+
+async def test_only_encoders_that_compose_play_the_composition_of_an_event(stage: Stage) -> None:
+    stage.composed = True
+    stage.shelf.put("a", "b", looped=True)
+    await stage.given(
+        encoder("enc-1", "a"), encoder("enc-2", "b", composes=True), encoder("enc-3", "c", type="http", composes=True)
+    )
+    async with stage.worker():
+        await stage.on_air()
+        await until(stage.sends("b"))
+        assert not stage.sends("a")()
+        [programme] = programmes(stage)
+        assert programme is not None
+        assert programme.playlist.looped
+        first, second = await stage.noted(2)
+    assert "encoder 1 (enc-1) was not started: it does not play the composition" in first
+    assert "encoder 3 (enc-3) was not started: nobody knows its type here" in second
+
+
+async def test_a_composition_that_no_encoder_plays_is_given_up(stage: Stage) -> None:
+    stage.composed = True
+    await stage.given(encoder("enc-1", "a"))
+    async with stage.worker():
+        await stage.on_air()
+        await stage.happened("encoder_failed")
+        assert "no encoder of the channel plays the composition" in (await stage.noted(2))[1]
+
+
+async def test_a_session_that_follows_goes_on_where_the_one_before_was_and_a_new_order_begins_anew(stage: Stage) -> None:
+    stage.composed = True
+    stage.shelf.put("a", "b")
+    await stage.given(encoder("enc-1", "a", composes=True))
+
+    async def running(worker: SessionWorker) -> tuple[Programme, int]:
+        await until(lambda: programmes(stage) and worker.sessions)
+        await until(stage.sends("a"))
+        [programme] = programmes(stage)
+        assert programme is not None
+        [session] = worker.sessions.values()
+        return programme, session.number
+
+    store = SessionStore(stage.inner.database, WANTED)
+    place = Place(1, stage.shelf.playlist.marks[1])
+    async with stage.worker() as worker:
+        await stage.on_air()
+        programme, number = await running(worker)
+        assert programme.place() == {"lengths": {}}
+        programme.measured(place.mark, 12.5)
+        programme.began(place, at=1_000.0)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            keeping = group.create_task(programme.keep())
+            while not await stage.inner.database.rows("SELECT FROM sessions WHERE place -> '0' ? 'anchor'"):
+                await stage.inner.database.rows("SELECT pg_sleep(0.02)")
+            keeping.cancel()
+    async with stage.worker() as worker:
+        programme, later = await running(worker)
+        assert programme.place() == {
+            "anchor": {"index": 1, "mark": place.mark, "at": 1_000.0, "over": False},
+            "lengths": {place.mark: 12.5},
+        }
+        assert not await store.keep_place(str(CHANNEL), number, part="0", place={}), "that of the session before writes no more"
+        assert await store.keep_place(str(CHANNEL), later, part="0", place=programme.place())
+        await stage.off_air()
+        await until(lambda: not stage.encoder.running)
+        await stage.on_air()
+        programme, _ = await running(worker)
+        assert programme.place() == {"lengths": {}}

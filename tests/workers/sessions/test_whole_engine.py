@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,8 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
+from domain.composition.commands import ComposePlaylist
+from domain.composition.values import CompositionKind, Item, ItemType, Playlist
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.commands import ChangeEventState, ForceStopEvent
 from domain.media_event.values import EventState
@@ -19,6 +22,7 @@ from domain.records.kinds.channel import Channel
 from tests.contract.encoder.ffmpeg_stage import LOCAL, SMALL, children
 from tests.projections.feeding import configured, do, event, record
 from tests.workers.encoders.receiver import Receiver, receiving
+from tests.workers.jobs.counted import film, numbers, probed
 from tests.workers.jobs.engine import once, process
 from tests.workers.sessions.memory import until
 
@@ -34,7 +38,7 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield made
 
 
-async def given(inner: Core, receiver: Receiver, *events: int) -> list[UUID]:
+async def given(inner: Core, receiver: Receiver, *events: int, composes: bool = False) -> list[UUID]:
     """A channel with one encoder that sends a test picture to two points, and Events on it."""
     points = {
         "primaryPublishingPoint": {"publishingPointUrl": receiver.point("a")},
@@ -42,6 +46,7 @@ async def given(inner: Core, receiver: Receiver, *events: int) -> list[UUID]:
     }
     server = {"streamingServerSpecific": points}
     encoder: dict[str, Any] = {"name": "enc-1", "type": "ffmpeg", "encoderSpecific": SMALL, "streamingServer": server}
+    encoder["supportsComposition"] = composes
     await record(inner, Channel, MAIN.int, **configured("main", json.dumps({"encoders": [encoder]})))
     return [await event(inner, number, channel_id=MAIN) for number in events]
 
@@ -83,3 +88,53 @@ async def test_a_change_of_state_puts_a_picture_on_the_air_and_another_takes_it_
         assert isinstance(found, MediaEvent)
         assert found.details.state is EventState.LIVE_PUBLISHED
     assert children("ffmpeg") == []
+
+
+async def test_the_playlist_of_an_event_goes_on_by_the_clock_when_its_worker_is_replaced(
+    database_url: str, migrated: Migrated, tmp_path: Path, receiver: Receiver
+) -> None:
+    """Nobody else may read the film of the first item."""
+    source, playing = UUID(int=5), UUID(int=1)
+    media = tmp_path / "media"
+    (media / str(source)).mkdir(parents=True)
+    film(media / f"{source}/{source}.mp4", frames=120, first=1)
+    film(media / "path.mp4", frames=120, first=121)
+    (media / f"{source}/{source}.mp4").chmod(0o600)
+    items = (
+        Item(type=ItemType.EVENT, value=str(source)),
+        Item(type=ItemType.DIRECT_FULL_MP4, value="path.mp4"),
+        Item(type=ItemType.DIRECT_FULL_MP4, value="gone.mp4"),
+    )
+    started = partial(process, database_url, migrated[1], media_root=media, roles=ROLES, outbound_allow=LOCAL)
+    async with started() as inner:
+        await given(inner, receiver, 1, composes=True)
+        playlist = Playlist(items=items, looped=True)
+        compose = ComposePlaylist(
+            UUID(int=77), event_id=playing, composition=CompositionKind.ENCODER, playlist=playlist, client="admin"
+        )
+        await do(inner, compose)
+        await do(inner, ChangeEventState(playing, LIVE))
+        await until(lambda: len(receiver.media("a")) >= 4, seconds=120)
+    async with started() as inner:
+        await until(lambda: len(sessions(receiver)) == 2, seconds=120)
+        await once(lambda: inner.database.rows(_ITEM, ("1",)), seconds=120)
+        await once(lambda: inner.database.rows(_NOTE, ("item 3 of the playlist",)), seconds=120)
+        await do(inner, ChangeEventState(playing, STOPPED))
+        await stopped(inner, playing)
+    (begun, first), (resumed, number) = (_first_picture(receiver, tmp_path, session=one) for one in sessions(receiver))
+    assert first == 1
+    behind = (resumed - begun) - ((number - 1) / 25)
+    assert abs(behind - round(behind / 9.6) * 9.6) < 1.0, "the two films together are 240 frames"
+
+
+_NOTE = "SELECT FROM logbook WHERE starts_with(message, %s)"
+_ITEM = "SELECT FROM sessions WHERE statistics #>> '{encoders,0,playout,item}' = %s"
+
+
+def _first_picture(receiver: Receiver, folder: Path, *, session: int) -> tuple[float, int]:
+    """When the first frame of a session was shown, by the time of the media, and its number."""
+    taken = [one for one in receiver.media("a") if one.session == session and one.path.startswith("/a/v0-")]
+    path = folder / f"{session}.mp4"
+    path.write_bytes(receiver.file(f"/a/v0-{session}.mp4") + b"".join(one.body for one in taken))
+    (packet, *_) = probed(path, "-select_streams", "v", "-show_entries", "packet=pts_time")["packets"]
+    return float(packet["pts_time"]), numbers(path)[0]

@@ -55,20 +55,25 @@ def encode_command(
 
 def pattern_input(settings: EncodeSettings, *, sounds: Sequence[AudioInput]) -> Input:
     """A moving picture with the number of the frame, and a tone for each audio input, each higher than the one before."""
-    largest = max(settings.renditions, key=lambda one: one.height)
-    rate = largest.fps or TEST_FPS
-    width = largest.width or round(largest.height * 8 / 9) * 2
-    counter = max(8, largest.height // 12 // 2 * 2)
+    width, height, fps = largest_picture(settings)
+    rate = fps or TEST_FPS
+    counter = max(8, height // 12 // 2 * 2)
     pattern = settings.source.pattern or "testsrc2"
     blocks = "lum='if(mod(floor(N/pow(2\\,X))\\,2)\\,235\\,16)'"
     graph = (
-        f"{pattern}=s={width}x{largest.height}:r={rate:g},format=yuv420p[p];"
+        f"{pattern}=s={width}x{height}:r={rate:g},format=yuv420p[p];"
         f"nullsrc=s={BITS}x1:r={rate:g},format=gray,geq={blocks},scale={width}:{counter}:flags=neighbor[c];"
-        f"[p][c]overlay=0:{largest.height - counter}[out0]"
+        f"[p][c]overlay=0:{height - counter}[out0]"
     )
     tones = [f"sine=frequency={_TONE * (place + 1)}:sample_rate={SAMPLE_RATE}[out{place + 1}]" for place in range(len(sounds))]
     streams = [f"0:a:{place}" for place in range(len(sounds))]
     return Input((*REALTIME, "-f", "lavfi", "-i", ";".join([graph, *tones])), sounds, rate, streams)
+
+
+def largest_picture(settings: EncodeSettings) -> tuple[int, int, float | None]:
+    """Width, height and frames a second of the rendition with the most lines; wide where it says no width."""
+    largest = max(settings.renditions, key=lambda one: one.height)
+    return largest.width or round(largest.height * 8 / 9) * 2, largest.height, largest.fps
 
 
 def _pictures(renditions: Sequence[RenditionPlan]) -> str:

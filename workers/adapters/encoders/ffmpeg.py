@@ -21,14 +21,17 @@ from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.cmaf import Fragment, NotCmaf
 from workers.adapters.encoders.encode_command import encode_command
+from workers.adapters.encoders.playout import PATIENCE, Playout
 from workers.adapters.encoders.point import Point, Sending
 from workers.adapters.encoders.points import points_for, reachable
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.sources import OpenSource, Sources
 from workers.adapters.encoders.tracks import Segment, Timeline, Track, TrackPlan, Tracks
+from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
+from workers.playout.programme import Programme
 from workers.ports import NO_HEADERS, EncoderFailed, EncoderStatistics
 
 Headers = Callable[[str, int], Mapping[str, str]]
@@ -58,8 +61,17 @@ class FfmpegEncoder:
     account: Callable[[Path], struct_passwd | None] = lambda _: None
     stall: float = STALL
     first_media: float = FIRST_MEDIA
+    playout_patience: PlayoutPatience = PATIENCE
 
-    async def start(self, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]) -> RunningFfmpeg:
+    async def start(
+        self,
+        plan: EncoderPlan,
+        *,
+        channel: str,
+        session: int,
+        may_send: Callable[[], bool],
+        programme: Programme | None = None,
+    ) -> RunningFfmpeg:
         settings = _settings(plan)
         program, confinement = await self._program()
         sending = Sending(
@@ -71,7 +83,12 @@ class FfmpegEncoder:
             settings.dvr_length,
             settings.delete_segments,
         )
-        source = await self.sources.open(settings, program=program, confinement=confinement)
+        if programme is not None:
+            source = self.sources.play(
+                settings, programme, program=program, confinement=confinement, patience=self.playout_patience
+            )
+        else:
+            source = await self.sources.open(settings, program=program, confinement=confinement)
         try:
             points = points_for(plan.points, sending, client=self.client)
             return await RunningFfmpeg.started(
@@ -119,7 +136,8 @@ class RunningFfmpeg:
         self._progress = _Progress()
         self._rate: deque[tuple[float, int]] = deque()
         self._stopping = False
-        self._ends = settings.source.type == "file" and not settings.source.loop
+        self._playout = source.playout
+        self._ends = self._playout is None and settings.source.type == "file" and not settings.source.loop
         self._over = False
         self._source_fault = ""
         self._notes = " ".join(settings.notes)
@@ -152,8 +170,8 @@ class RunningFfmpeg:
 
         progress = pipes.open(running._progress.take)
         command = encode_command(program, source.input, settings=settings, progress=progress, pipe=pipe)
-        if source.descriptor is not None:
-            pipes.hand(source.take_descriptor())
+        for descriptor in source.take_descriptors():
+            pipes.hand(descriptor)
         timeline = Timeline(now=lambda: encoder.clock().timestamp(), segment=settings.segment, session=session)
         running._tracks = Tracks(plans, running, timeline=timeline)
         for output, reader in zip(outputs, running._tracks.readers, strict=True):
@@ -170,9 +188,18 @@ class RunningFfmpeg:
         ]
         if (feed := source.take_feed()) is not None and self._process.input is not None:
             self._tasks.append(start_task(self._fed(feed(self._process.input)), what="source of an encoder"))
+        if (playout := source.take_playout()) is not None:
+            self._tasks.append(start_task(self._played(playout), what="playout of an encoder"))
 
     async def _fed(self, feeding: Awaitable[str]) -> None:
         self._source_fault = await feeding
+
+    async def _played(self, playout: Playout) -> None:
+        try:
+            await playout.run()
+        except Exception as fault:
+            self._say(f"The playout broke off: {type(fault).__name__}.")
+            raise
 
     async def ended(self) -> str:
         return await asyncio.shield(self._why)
@@ -205,6 +232,8 @@ class RunningFfmpeg:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._playout is not None:
+            self._playout.close()
 
     def statistics(self) -> EncoderStatistics:
         points = tuple(point.record.statistics() for point in self._points)
@@ -216,6 +245,7 @@ class RunningFfmpeg:
             bitrate=self._bitrate(),
             last_error=(self._process.last_line if self._process is not None else "") or self._notes,
             points=points,
+            playout=self._playout.statistics() if self._playout is not None else None,
         )
 
     def audio_inputs(self) -> Sequence[AudioInput] | None:

@@ -24,6 +24,7 @@ from domain.kernel.json_document import Section, readable
 from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.point import SESSION, shown
+from workers.playout.programme import Programme
 from workers.ports import EncoderFailed, EncoderStatistics, Outbound, OutboundFailed, OutboundRefused, PointStatistics, Reply
 
 LEASE: Final = 10.0
@@ -76,7 +77,17 @@ class HttpEncoder:
     poll: float = POLL
     seconds: float = SECONDS
 
-    async def start(self, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]) -> RunningHttp:
+    async def start(
+        self,
+        plan: EncoderPlan,
+        *,
+        channel: str,
+        session: int,
+        may_send: Callable[[], bool],
+        programme: Programme | None = None,
+    ) -> RunningHttp:
+        if programme is not None:
+            raise EncoderFailed("An encoder of the type http plays no compositions.")
         remote = self._remote(plan)
         points = [
             {"index": point.index, "url": point.url, "headers": {**self.headers(point.url, session), SESSION: str(session)}}

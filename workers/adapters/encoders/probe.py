@@ -28,7 +28,20 @@ async def probed(
         pipes.hand(descriptor)
     source = ("-fd", str(descriptor), "fd:") if descriptor is not None else ("pipe:0",)
     ffprobe = str(program.with_name(program.name.replace("ffmpeg", "ffprobe", 1)))
-    command = [ffprobe, "-v", "error", "-show_streams", "-of", "json", "-o", shown, "-protocol_whitelist", "fd,pipe", *source]
+    command = [
+        ffprobe,
+        "-v",
+        "error",
+        "-show_streams",
+        "-show_format",
+        "-of",
+        "json",
+        "-o",
+        shown,
+        "-protocol_whitelist",
+        "fd,pipe",
+        *source,
+    ]
     try:
         process = await EncodeProcess.start(command, pipes=pipes, confinement=confinement, feeds=bool(given))
     except OSError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from asyncio import StreamWriter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,11 +16,16 @@ from typing import Any, Final
 
 from domain.configuration.encoder_settings import EncodeSettings
 from domain.media_event.values import AudioInput
+from workers.adapters.below_root import NotThere, opened_below
+from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
 from workers.adapters.encoders.fetched import Fetched
+from workers.adapters.encoders.playout import Playout
 from workers.adapters.encoders.probe import probed
+from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
+from workers.playout.programme import Programme
 from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
 
 Feed = Callable[[StreamWriter], Awaitable[str]]
@@ -42,18 +46,27 @@ class OpenSource:
     descriptor: int | None = None
     feed: Feed | None = None
     fetched: Fetched | None = None
+    playout: Playout | None = None
 
-    def take_descriptor(self) -> int:
-        assert self.descriptor is not None
-        taken, self.descriptor = self.descriptor, None
+    def take_descriptors(self) -> Sequence[int]:
+        taken = [self.descriptor] if self.descriptor is not None else []
+        self.descriptor = None
+        if self.playout is not None:
+            taken += self.playout.take_descriptors()
         return taken
 
     async def close(self) -> None:
         """What nobody took."""
-        if self.descriptor is not None:
-            os.close(self.take_descriptor())
+        for descriptor in self.take_descriptors():
+            os.close(descriptor)
         if self.fetched is not None:
             await self.fetched.close()
+        if self.playout is not None:
+            self.playout.close()
+
+    def take_playout(self) -> Playout | None:
+        taken, self.playout = self.playout, None
+        return taken
 
     def take_feed(self) -> Feed | None:
         self.fetched = None
@@ -80,6 +93,15 @@ class Sources:
             case "url":
                 return await self._stream(settings, configured, program=program, confinement=confinement)
         return OpenSource(pattern_input(settings, sounds=configured or [AudioInput(id="0", name="Tone")]))
+
+    def play(
+        self, settings: EncodeSettings, programme: Programme, *, program: Path, confinement: Confinement, patience: PlayoutPatience
+    ) -> OpenSource:
+        """The playlist of a composition, with one sound: the first of those that are configured."""
+        sound = (_configured(settings) or [AudioInput(id="0", name="Programme")])[0]
+        canvas = Canvas.of(settings, sound=sound.index)
+        playout = Playout(programme, canvas, program, confinement, [sound], patience)
+        return OpenSource(playout.opened(), playout=playout)
 
     async def _film(
         self, settings: EncodeSettings, configured: Sequence[AudioInput], *, program: Path, confinement: Confinement
@@ -178,24 +200,8 @@ def _configured(settings: EncodeSettings) -> list[AudioInput]:
 
 
 def _opened(root: Path, name: str) -> int:
-    """A regular file below the root, opened along no link and out of no hidden folder. Raises `EncoderFailed`."""
-    *folders, last = name.split("/")
-    if not name or any(not part or part.startswith(".") or "\0" in part for part in (*folders, last)):
-        raise EncoderFailed(f"{_NAME}.file: must be the path of a file below the media root.")
-    held = -1
+    """Raises `EncoderFailed`."""
     try:
-        held = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-        for folder in folders:
-            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=held)
-            os.close(held)
-            held = inner
-        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=held)
-    except (OSError, ValueError):
-        raise EncoderFailed(f"{_NAME}.file: there is no such file that can be read below the media root.") from None
-    finally:
-        if held >= 0:
-            os.close(held)
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
-        raise EncoderFailed(f"{_NAME}.file: it is no regular file.")
-    return found
+        return opened_below(root, name)
+    except NotThere as fault:
+        raise EncoderFailed(f"{_NAME}.file: {fault}.") from None

@@ -1,0 +1,27 @@
+"""When the first frame of an Event's film was captured: what date-times in trims and clips are counted from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from domain.kernel.errors import Malformed
+from domain.kernel.media_files import MediaFiles
+from domain.kernel.stream_time import stream_point
+from domain.media_event import metadata_file
+from domain.media_event.row import EventRow
+
+
+async def stream_start(files: MediaFiles, event: EventRow) -> datetime | None:
+    """What the packager has noted, else the capture, else the start of the live stream. None: the film carries no timecode."""
+    noted = await _noted(files, str(event.id))
+    return noted or event.details.capture_vod_start or event.details.actual_live_start
+
+
+async def _noted(files: MediaFiles, content: str) -> datetime | None:
+    """A file that cannot be read says nothing."""
+    try:
+        text = await files.read(f"{content}/{metadata_file.NAME}", limit=metadata_file.LARGEST)
+        start = metadata_file.start_time(text) if text is not None else None
+        return stream_point(start, field="startTime").date_time if start is not None else None
+    except (ValueError, Malformed):
+        return None

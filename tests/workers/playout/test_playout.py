@@ -1,0 +1,297 @@
+"""Playlists that an encoder plays, as they arrive at a real server: what each decoded frame shows, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import chain, pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from tests.contract.encoder.conftest import client, receiver
+from tests.contract.encoder.ffmpeg_stage import children, ffmpeg_encoder, ffmpeg_plan
+from tests.projections.log.helpers import until
+from tests.workers.encoders.receiver import Receiver
+from tests.workers.jobs.counted import film, numbers, probed, tool
+from tests.workers.playout.memory import Shelf, item
+from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
+from workers.adapters.encoders.upcoming import PlayoutPatience
+from workers.adapters.outbound_http import GuardedClient
+from workers.playout.programme import Programme
+from workers.playout_ports import PlayoutStatistics
+
+__all__ = ["client", "receiver"]
+PATIENCE = 90.0
+RATE = 25
+STEADY = PlayoutPatience(late=30.0, first=30.0, fixed=0.5)
+"""A machine that does much else makes a frame late, which is not what most tests are about."""
+BLACK = 0
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    tmp_path.chmod(0o755)
+    return Shelf(tmp_path)
+
+
+def made(shelf: Shelf, name: str, *options: str, first: int, frames: int = 30, fps: str = "25", sound: str = "") -> str:
+    """A film with these numbers. `sound`: options of a tone as long as it."""
+    tone = ("-f", "lavfi", "-i", f"sine=frequency=440:duration={frames / float(fps):.3f}:sample_rate=44100") if sound else ()
+    codecs = options or ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
+    film(shelf.root / name, *codecs, *sound.split(), frames=frames, fps=fps, first=first, inputs=tone)
+    return name
+
+
+def ffmpeg(*arguments: str | Path) -> None:
+    subprocess.run([tool("ffmpeg"), "-v", "error", *arguments], check=True)
+
+
+def encode() -> int:
+    """The process of the encode, beside those of decoders."""
+    (found,) = (pid for pid in children("ffmpeg") if b"libx264" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return found
+
+
+@asynccontextmanager
+async def playing(
+    client: GuardedClient,
+    programme: Programme,
+    *urls: str,
+    session: int = 7,
+    patience: PlayoutPatience = STEADY,
+    size: Mapping[str, Any] = MappingProxyType({}),
+) -> AsyncIterator[RunningFfmpeg]:
+    encoder: FfmpegEncoder = replace(ffmpeg_encoder(client), playout_patience=patience)
+    run = await encoder.start(
+        ffmpeg_plan(*urls, **size), channel="news", session=session, may_send=lambda: True, programme=programme
+    )
+    try:
+        yield run
+    finally:
+        await run.stop()
+        assert children("ffmpeg") == []
+
+
+def on_air(run: RunningFfmpeg) -> PlayoutStatistics:
+    found = run.statistics().playout
+    assert found is not None
+    return found
+
+
+def sent(receiver: Receiver, path: Path, *, track: str = "v0", session: int = 7) -> Path:
+    taken = [one for one in receiver.media("one") if one.session == session and one.path.startswith(f"/one/{track}-")]
+    path.write_bytes(receiver.file(f"/one/{track}-{session}.mp4") + b"".join(one.body for one in taken))
+    return path
+
+
+def jumps(path: Path, *, stream: str, step: float) -> list[float]:
+    """Where the time between two packets is not that of one, in seconds."""
+    shown = probed(path, "-select_streams", stream, "-show_entries", "packet=dts_time")["packets"]
+    times = [float(one["dts_time"]) for one in shown]
+    return [later - before for before, later in pairwise(times) if abs(later - before - step) > 0.001]
+
+
+def played(shown: list[int]) -> list[int]:
+    """Without black."""
+    return [number for number in shown if number != BLACK]
+
+
+def counted(first: int, frames: int = 30) -> list[int]:
+    return list(range(first, first + frames))
+
+
+async def test_borders_between_sources_of_every_kind_are_neither_gap_nor_jump(
+    client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path, thorough: bool
+) -> None:
+    """Five borders; 100 and one with --thorough."""
+    rounds = 17 if thorough else 1
+    x264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
+    items = (
+        made(shelf, "a.mp4", first=1, sound="-c:a aac"),
+        made(shelf, "b.mp4", *x264, "-s", "256x192", first=40, fps="50", frames=60),
+        made(shelf, "c.mp4", "-c:v", "mpeg4", "-q:v", "3", first=101, frames=15, fps="12.5", sound="-c:a libmp3lame -ac 2"),
+        made(shelf, "d.mp4", first=120, frames=3),
+        made(shelf, "e.mkv", *x264, "-s", "320x240", first=130, sound="-c:a pcm_s16le -ar 8000"),
+        item(made(shelf, "f.mp4", first=170, frames=60, sound="-c:a aac"), start=0.4, end=1.6),
+    )
+    shelf.put(*items * rounds)
+    async with playing(client, shelf.programme(), receiver.point("one")) as run:
+        await until(lambda: shelf.place.get("anchor", {}).get("over"), seconds=PATIENCE * rounds)
+        assert (on_air(run).skipped, on_air(run).repeated) == (0, 0)
+    shown = numbers(sent(receiver, tmp_path / "v.mp4"))
+    expected = [counted(1), counted(40, 60)[::2], sorted(counted(101, 15) * 2), counted(120, 3), counted(130), counted(180)]
+    assert played(shown) == list(chain(*expected)) * rounds
+    assert shown[-1] == BLACK, "after the end it is black"
+    assert jumps(tmp_path / "v.mp4", stream="v", step=1 / RATE) == []
+    assert jumps(sent(receiver, tmp_path / "a.mp4", track="a0"), stream="a", step=1024 / 48_000) == []
+
+
+async def test_items_that_are_hard_to_play(client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path) -> None:
+    x264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
+    whole = (shelf.root / made(shelf, "whole.mp4", *x264, "-movflags", "+faststart", "-g", "5", first=1, frames=60)).read_bytes()
+    (shelf.root / "cut.mp4").write_bytes(whole[: len(whole) * 2 // 3])
+    (shelf.root / "text.mp4").write_bytes(b"no film" * 1_000)
+    (shelf.root / "list.mp4").write_text("#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n")
+    ffmpeg("-f", "lavfi", "-i", "sine=duration=0.8", shelf.root / "sound.m4a")
+    made(shelf, "straight.mp4", first=101, frames=20)
+    ffmpeg("-display_rotation", "90", "-i", shelf.root / "straight.mp4", "-c", "copy", shelf.root / "turned.mp4")
+    variable = ("-vf", "select='not(eq(n,4)+eq(n,5)+eq(n,6))'", "-fps_mode", "passthrough")
+    shelf.put(
+        "cut.mp4",
+        "missing.mp4",
+        "sound.m4a",
+        "text.mp4",
+        "list.mp4",
+        made(shelf, "variable.mp4", *x264, *variable, first=130, frames=20),
+        "turned.mp4",
+        made(shelf, "vanishes.mp4", first=201, frames=50, sound="-c:a aac"),
+    )
+    async with playing(client, shelf.programme(), receiver.point("one")) as run:
+        await until(lambda: on_air(run).item == 7, seconds=PATIENCE)
+        (shelf.root / "vanishes.mp4").unlink()
+        await until(lambda: shelf.place.get("anchor", {}).get("over"), seconds=PATIENCE)
+        assert (on_air(run).skipped, on_air(run).repeated) == (3, 0)
+    shown = numbers(sent(receiver, tmp_path / "v.mp4"))
+    first = shown.index(BLACK)
+    assert 20 <= first < 60
+    assert shown[:first] == counted(1, first), "a film that is cut off is shown as far as it goes"
+    assert shown[first : first + 20] == [BLACK] * 20, "a sound alone has a black picture"
+    variable_shown = [*counted(130, 4), *[133] * 3, *counted(137, 13)]
+    assert shown[first + 20 : first + 40] == variable_shown
+    turned = numbers(tmp_path / "v.mp4", turned="crop=72:96,transpose=clock,")
+    assert turned[first + 40 : first + 60] == counted(101, 20), "as it says it is to be turned, between black"
+    assert shown[first + 60 : first + 110] == counted(201, 50), "what is on the air goes on without its name"
+    assert jumps(tmp_path / "v.mp4", stream="v", step=1 / RATE) == []
+    assert jumps(sent(receiver, tmp_path / "a.mp4", track="a0"), stream="a", step=1024 / 48_000) == []
+    assert [note.split(",")[0] for note in shelf.notes] == [f"item {number} of the playlist" for number in (2, 4, 5)]
+    assert not any(word in note for note in shelf.notes for word in ("passwd", str(shelf.root)))
+
+
+async def test_a_playlist_that_is_replaced_all_the_time_disturbs_nothing(
+    client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path, thorough: bool
+) -> None:
+    """Every 100 ms for 5 seconds, a minute with --thorough. Every other one has another film behind the first: the picture is that
+    of one of them, from its first to its last frame."""
+    one, two, three = (made(shelf, f"{first}.mp4", first=first, frames=40) for first in (1, 51, 101))
+    shelf.put(one, two, looped=True)
+    async with playing(client, shelf.programme(), receiver.point("one")) as run:
+        for turn in range(600 if thorough else 50):
+            shelf.put(one, (two, three)[turn % 2], looped=True)
+            await asyncio.sleep(0.1)
+        shelf.put(two)
+        await until(lambda: shelf.place.get("anchor", {}).get("over"), seconds=PATIENCE)
+        assert on_air(run).skipped == 0
+    shown = played(numbers(sent(receiver, tmp_path / "v.mp4")))
+    assert len(shown) >= 3 * 40
+    items = [shown[at : at + 40] for at in range(0, len(shown), 40)]
+    assert all(each == counted(each[0], 40) for each in items)
+    firsts = [each[0] for each in items]
+    assert firsts[0] == 1
+    assert all({before, after} & {1} for before, after in pairwise(firsts[:-1])), "every other one is the first film"
+    assert firsts[-1] == 51
+    assert jumps(tmp_path / "v.mp4", stream="v", step=1 / RATE) == []
+
+
+def decoder(run: RunningFfmpeg) -> int:
+    """The process of the item on the air."""
+    assert run._playout is not None
+    assert run._playout.on_air is not None
+    return run._playout.on_air.decoder.pid
+
+
+async def test_a_decoder_that_hangs_or_dies_on_the_air(
+    client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
+) -> None:
+    """The last picture stays. One that goes on shows what is due by then; one that does not makes room for the next item."""
+    shelf.put(*(made(shelf, f"{first}.mp4", first=first, frames=45) for first in (1, 51, 101, 151)))
+    patience = PlayoutPatience(late=0.3, gone=1.0, fixed=0.5)
+    large = {"renditions": [{"height": 384, "width": 512, "bitrate": 400_000, "fps": RATE}]}  # few of its pictures are in a pipe
+    async with playing(client, shelf.programme(), receiver.point("one"), patience=patience, size=large) as run:
+
+        async def in_the_middle_of(place: int) -> int:
+            await until(lambda: on_air(run).item == place and on_air(run).position > 0.3, seconds=PATIENCE)
+            return decoder(run)
+
+        slow = await in_the_middle_of(0)
+        os.kill(slow, signal.SIGSTOP)
+        await until(lambda: on_air(run).repeated >= 5, seconds=PATIENCE)
+        os.kill(slow, signal.SIGCONT)
+        os.kill(await in_the_middle_of(1), signal.SIGSTOP)
+        os.kill(await in_the_middle_of(2), signal.SIGKILL)
+        await until(lambda: shelf.place.get("anchor", {}).get("over"), seconds=PATIENCE)
+        assert on_air(run).skipped == 1
+    shown = played(numbers(sent(receiver, tmp_path / "v.mp4")))
+    items = [[number for number in shown if first <= number < first + 50] for first in (1, 51, 101, 151)]
+    assert shown == list(chain(*items)), "one after the other"
+    assert all(each == sorted(each) for each in items)
+    assert abs(len(items[0]) - 45) <= 1, "it ends when it would have ended"
+    assert items[0][-1] == 45
+    assert len(set(items[0])) < 45
+    assert len(set(items[1])) < 45
+    assert len(set(items[2])) < 45
+    assert items[3] == counted(151, 45)
+    assert jumps(tmp_path / "v.mp4", stream="v", step=1 / RATE) == []
+    assert [note.partition(":")[2] for note in shelf.notes] == [" its decoder gave no more pictures while it was on the air"]
+
+
+async def test_who_goes_on_later_shows_what_is_due_by_then(
+    client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
+) -> None:
+    """The encode is killed in the middle of an item, and goes on elsewhere in the middle of the next."""
+
+    def shown_late(session: int) -> tuple[float, int]:
+        """How long after it was due the first frame of a session was shown, by the time of the media, and which it was."""
+        path = sent(receiver, tmp_path / f"{session}.mp4", session=session)
+        (packet, *_) = probed(path, "-select_streams", "v", "-show_entries", "packet=pts_time")["packets"]
+        number = numbers(path)[0]
+        return float(packet["pts_time"]) - begun - (number - 1) / RATE, number
+
+    shelf.put(made(shelf, "1.mp4", first=1, frames=60), made(shelf, "61.mp4", first=61, frames=190), looped=True)
+    async with playing(client, shelf.programme(), receiver.point("one")) as run:
+        await until(lambda: on_air(run).position > 1.0, seconds=PATIENCE)
+        begun = float(shelf.place["anchor"]["at"])
+        await until(lambda: len(receiver.media("one")) > 3, seconds=PATIENCE)
+        os.kill(encode(), signal.SIGKILL)
+        assert await run.ended() == "ffmpeg was ended by the signal 9."
+        assert not run.over
+    await until(lambda: time.time() > begun + 3.2, seconds=PATIENCE)
+    async with playing(client, shelf.programme(kept=shelf.place), receiver.point("one"), session=8) as run:
+        await until(lambda: on_air(run).item == 1, seconds=PATIENCE)
+        await until(lambda: [one for one in receiver.media("one") if one.session == 8], seconds=PATIENCE)
+        assert abs(float(shelf.place["anchor"]["at"]) - begun - 60 / RATE) < 0.05, "the anchor stays where it was"
+    (late, first), (later, number) = shown_late(7), shown_late(8)
+    assert first == 1
+    assert number > 61 + 0.8 * RATE
+    assert abs(later - late) < 1.0, "but for what an encode takes to its first frame"
+
+
+async def test_what_can_be_played_by_nobody_is_tried_again(
+    client: GuardedClient, receiver: Receiver, shelf: Shelf, tmp_path: Path
+) -> None:
+    """Black until one of the items is there; black again at the end, until one is added."""
+    patience = replace(STEADY, again=0.1)
+    made(shelf, "soon.mp4", first=1)
+    (shelf.root / "soon.mp4").rename(shelf.root / "kept.mp4")
+    shelf.put("never.mp4", "soon.mp4")
+    async with playing(client, shelf.programme(), receiver.point("one"), patience=patience) as run:
+        await until(lambda: on_air(run).skipped >= 4, seconds=PATIENCE)
+        assert len(shelf.notes) == 2, "each once"
+        (shelf.root / "kept.mp4").rename(shelf.root / "soon.mp4")
+        await until(lambda: shelf.place.get("anchor", {}).get("over"), seconds=PATIENCE)
+        shelf.put("never.mp4", "soon.mp4", made(shelf, "more.mp4", first=101))
+        await until(lambda: on_air(run).item == 2, seconds=PATIENCE)
+        await until(lambda: on_air(run).item is None, seconds=PATIENCE)
+    shown = numbers(sent(receiver, tmp_path / "v.mp4"))
+    assert played(shown) == [*counted(1), *counted(101)]
+    assert shown[0] == BLACK
+    assert shown[shown.index(30) + 1] == BLACK
+    assert jumps(tmp_path / "v.mp4", stream="v", step=1 / RATE) == []

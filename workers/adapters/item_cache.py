@@ -1,0 +1,162 @@
+"""Files of items that are not on this machine, fetched ahead of time into a folder of limited size.
+
+    <root>/<hash of what is fetched and its version>      a whole file
+    <root>/.<hash>.<id>                                   one that is being fetched
+
+Only the worker reads the folder: decoders get descriptors. A file that is removed while it is on the air stays readable to its
+end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import ClassVar, Final
+
+from domain.kernel.errors import Unavailable
+from domain.kernel.ids import new_id
+from projections.kernel.background_task import BackgroundTask, start_task
+from workers.playout_ports import ITEM_LIMITS, ItemLimits, Unplayable
+from workers.ports import OutboundFailed, OutboundRefused
+
+Fetch = Callable[[Path, int], Awaitable[None]]
+"""Writes the file; at most so many bytes."""
+
+_AT_ONCE: Final = 2
+_SWEEP: Final = 600.0
+_ABANDONED: Final = 3600.0
+"""Seconds without a write after which what is being fetched is of a worker that is no more."""
+
+
+@dataclass(eq=False)
+class ItemCache(BackgroundTask):
+    """Of one process. Several may share the folder. As a worker it removes what is too old, also while nothing is played."""
+
+    WHAT: ClassVar[str] = "files of items"
+
+    root: Path
+    limits: ItemLimits = ITEM_LIMITS
+    _fetching: dict[str, asyncio.Task[str]] = field(default_factory=dict)
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    async def open(self, what: str, fetch: Fetch, *, within: float) -> int:
+        """The descriptor of the file. Raises `Unplayable` where it cannot be fetched, or is not here in so many seconds; it goes on
+        being fetched then."""
+        name = _name(what)
+        found = await asyncio.to_thread(self._opened, name)
+        if found is not None:
+            return found
+        task = self._fetched(name, fetch)
+        done, _ = await asyncio.wait({task}, timeout=within)
+        if not done:
+            raise Unplayable("Its file is still being fetched.")
+        if fault := task.result():
+            raise Unplayable(fault)
+        found = await asyncio.to_thread(self._opened, name)
+        if found is None:
+            raise Unplayable("Its file was removed from the cache before it was read.")
+        return found
+
+    def expect(self, what: str, fetch: Fetch) -> None:
+        """It is opened soon."""
+        if not (self.root / _name(what)).exists():
+            self._fetched(_name(what), fetch)
+
+    async def _turn(self) -> None:
+        await asyncio.to_thread(self.sweep)
+        await asyncio.sleep(_SWEEP)
+
+    async def stop(self) -> None:
+        await super().stop()
+        tasks = list(self._fetching.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def sweep(self, *, room: int = 0) -> None:
+        """Removes what is too old, and what was used longest ago until there is room for so many bytes."""
+        files = [(path, status) for path, status in self._files() if not self._is_old(path, status)]
+        total = sum(status.st_size for _, status in files)
+        whole = sorted((status.st_atime, status.st_size, path) for path, status in files if not path.name.startswith("."))
+        for _, size, path in whole:
+            if total + room <= self.limits.size and shutil.disk_usage(self.root).free - room >= self.limits.free:
+                return
+            path.unlink(missing_ok=True)
+            total -= size
+
+    def _fetched(self, name: str, fetch: Fetch) -> asyncio.Task[str]:
+        """Gives why it failed; empty where the file is here."""
+        task = self._fetching.get(name)
+        if task is None:
+            task = self._fetching[name] = start_task(self._fetch(name, fetch), what="file of an item")
+            task.add_done_callback(lambda _: self._fetching.pop(name))
+        return task
+
+    async def _fetch(self, name: str, fetch: Fetch) -> str:
+        async with self._turns:
+            part = self.root / f".{name}.{new_id().hex}"
+            try:
+                await asyncio.to_thread(self._prepare)
+                await fetch(part, await asyncio.to_thread(self._most))
+                await asyncio.to_thread(self.sweep)
+                await asyncio.to_thread(os.replace, part, self.root / name)
+            except (OutboundRefused, OutboundFailed, Unplayable) as fault:
+                return str(fault)
+            except (Unavailable, OSError) as fault:
+                return f"Its file cannot be fetched: {type(fault).__name__}."
+            finally:
+                with suppress(OSError):
+                    part.unlink(missing_ok=True)
+        return ""
+
+    def _prepare(self) -> None:
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.sweep()
+
+    def _most(self) -> int:
+        """Bytes of one file. Others make way for it when it is whole; what the disk is to keep free stays free all the time."""
+        return max(min(self.limits.size, shutil.disk_usage(self.root).free - self.limits.free), 0)
+
+    def _opened(self, name: str) -> int | None:
+        path = self.root / name
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        status = os.fstat(descriptor)
+        if self._is_old(path, status):
+            os.close(descriptor)
+            return None
+        with suppress(OSError):
+            os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))
+        return descriptor
+
+    def _files(self) -> list[tuple[Path, os.stat_result]]:
+        found = []
+        with suppress(FileNotFoundError), os.scandir(self.root) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+        return [(path, status) for path, status in found if not self._was_abandoned(path, status)]
+
+    def _is_old(self, path: Path, status: os.stat_result) -> bool:
+        if path.name.startswith(".") or time.time() - status.st_mtime <= self.limits.age:
+            return False
+        path.unlink(missing_ok=True)
+        return True
+
+    def _was_abandoned(self, path: Path, status: os.stat_result) -> bool:
+        if not path.name.startswith(".") or time.time() - status.st_mtime <= _ABANDONED:
+            return False
+        path.unlink(missing_ok=True)
+        return True
+
+
+def _name(what: str) -> str:
+    return sha256(what.encode()).hexdigest()[:40]

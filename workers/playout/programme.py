@@ -1,0 +1,192 @@
+"""What one encoder of a session plays: the playlist as it changes, what is on the air, what was left out and why.
+
+What was on the air is kept outside of the process, so that who goes on later knows what is to be on the air by then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from domain.composition.values import Item, ItemType
+from domain.kernel.clock import Clock
+from domain.kernel.ports import ServiceNotes
+from projections.kernel.background_task import TRANSIENT, run_forever, start_task
+from workers.playout.schedule import Anchor, Due, Place, due, successor
+from workers.playout_ports import ItemFiles, OpenedItem, Places, Playlists, PlayoutCounts, PlayoutPlaylist
+
+LOOK: Final = 1.0
+"""Seconds between two looks at the playlist, and between two writes of the place."""
+_AHEAD: Final = 3
+_MOST_LENGTHS: Final = 4_096
+
+_log = logging.getLogger(__name__)
+
+
+class Programme:
+    """`kept` is what `places` was given by the session before, under the same order."""
+
+    def __init__(
+        self,
+        event_id: UUID,
+        playlist: PlayoutPlaylist,
+        *,
+        playlists: Playlists,
+        files: ItemFiles,
+        places: Places,
+        notes: ServiceNotes,
+        clock: Clock,
+        counts: PlayoutCounts,
+        kept: Mapping[str, Any] | None = None,
+        look: float = LOOK,
+    ) -> None:
+        self.playlist = playlist
+        self.counts = counts
+        self.skipped = 0
+        self._event_id = event_id
+        self._playlists = playlists
+        self._files = files
+        self._places = places
+        self._notes = notes
+        self._clock = clock
+        self._look = look
+        self._anchor, self._lengths = _read(kept or {})
+        self._noted: dict[str, str] = {}
+        self._noting: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+
+    # --- what is to be played
+
+    def due(self) -> Due | None:
+        """Now, by the clock."""
+        return due(self.playlist, self._anchor, now=self.now(), lengths=self._lengths)
+
+    def successor(self, place: Place | None) -> Place | None:
+        return successor(self.playlist, place)
+
+    def item(self, place: Place) -> Item | None:
+        """None: the playlist has changed meanwhile."""
+        marks = self.playlist.marks
+        return self.playlist.items[place.index] if place.index < len(marks) and marks[place.index] == place.mark else None
+
+    async def open(self, item: Item, *, place: Place, within: float) -> OpenedItem:
+        """And see to it that what follows is fetched. Raises `Unplayable`."""
+        following, after = list[Item](), place
+        for _ in range(_AHEAD):
+            after = self.successor(after) or place
+            if after == place:
+                break
+            following.append(self.playlist.items[after.index])
+        self._files.expect(following)
+        return await self._files.open(item, within=within)
+
+    def length(self, mark: str) -> float | None:
+        return self._lengths.get(mark)
+
+    def now(self) -> float:
+        return self._clock().timestamp()
+
+    # --- what has been
+
+    def began(self, place: Place, *, at: float) -> None:
+        """On the air; its beginning was due `at`."""
+        self._anchor = Anchor(place, at)
+        self._noted.pop(place.mark, None)
+        self.counts.played()
+        self._changed.set()
+
+    def over(self, place: Place) -> None:
+        """Nothing follows it."""
+        if self._anchor is None or not self._anchor.over:
+            self._anchor = Anchor(place, self.now(), over=True)
+            self._changed.set()
+
+    def measured(self, mark: str, seconds: float) -> None:
+        if self._lengths.get(mark) != seconds:
+            self._lengths[mark] = seconds
+            while len(self._lengths) > _MOST_LENGTHS:
+                del self._lengths[next(iter(self._lengths))]
+            self._changed.set()
+
+    def skip(self, place: Place, *, item: Item, reason: str) -> None:
+        """It is left out, which is noted once for each reason until it was on the air. Nothing waits for the note."""
+        self.skipped += 1
+        self.counts.skipped()
+        if self._noted.get(place.mark) == reason:
+            return
+        self._noted[place.mark] = reason
+        message = f"item {place.index + 1} of the playlist, {shown(item)}, was left out: {reason}"
+        task = start_task(self._note(message), what="note of a playout")
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    # --- tasks of whoever plays it
+
+    async def follow(self) -> None:
+        """Reads the playlist again and again. While nobody answers it stays as it is."""
+        await run_forever(self._read_playlist, what="playlist of a playout", pause=self._look)
+
+    async def keep(self) -> None:
+        """Writes the place whenever it has changed."""
+        await run_forever(self._keep_place, what="place of a playout", pause=self._look)
+
+    async def _note(self, message: str) -> None:
+        with suppress(*TRANSIENT):
+            await self._notes.warn(message, subject=str(self._event_id))
+
+    async def _read_playlist(self) -> None:
+        read = await self._playlists.of(self._event_id) or PlayoutPlaylist(-1, ())
+        if read != self.playlist:
+            self.playlist = read
+        await asyncio.sleep(self._look)
+
+    async def _keep_place(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+        try:
+            await self._places.keep(self.place())
+        except BaseException:
+            self._changed.set()
+            raise
+        await asyncio.sleep(self._look)
+
+    def place(self) -> Mapping[str, Any]:
+        """What is kept. It names items by their marks only: their values may hold secrets."""
+        lengths = {mark: round(self._lengths[mark], 4) for mark in self.playlist.marks if mark in self._lengths}
+        if self._anchor is None:
+            return {"lengths": lengths}
+        place = self._anchor.place
+        if place.mark in self._lengths:
+            lengths[place.mark] = round(self._lengths[place.mark], 4)
+        anchor = {"index": place.index, "mark": place.mark, "at": round(self._anchor.at, 4), "over": self._anchor.over}
+        return {"anchor": anchor, "lengths": lengths}
+
+
+def shown(item: Item) -> str:
+    """The value of an item without what may be secret in it: user info and query of a URL."""
+    if item.type is ItemType.EVENT:
+        return f"the Event {item.value}"
+    try:
+        parts = urlsplit(item.value)
+    except ValueError:
+        return "a URL that cannot be read"
+    if not parts.scheme:
+        return parts.path
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _read(kept: Mapping[str, Any]) -> tuple[Anchor | None, dict[str, float]]:
+    """Of a release that wrote something else nothing is read."""
+    try:
+        lengths = {str(mark): float(seconds) for mark, seconds in kept.get("lengths", {}).items()}
+        anchor = kept.get("anchor")
+        if anchor is None:
+            return None, lengths
+        return Anchor(Place(int(anchor["index"]), str(anchor["mark"])), float(anchor["at"]), over=bool(anchor["over"])), lengths
+    except (AttributeError, KeyError, TypeError, ValueError):
+        _log.warning("the place of a playout cannot be read; it begins anew")
+        return None, {}
