@@ -62,7 +62,7 @@ class PublishingTarget(Protocol):
     """One destination, with its configuration opened. Every method raises `TargetFailed`, and none waits for ever."""
 
     capabilities: frozenset[str]
-    """Of upload, resume, query, publish, unpublish, update and delete."""
+    """Of upload, resume, query, publish, unpublish, update, delete, and live: `workers/live_ports.py`."""
 
     async def check(self) -> None:
         """Really tries the destination, and leaves nothing there."""
