@@ -15,18 +15,20 @@ from uuid import UUID, uuid4
 import asyncssh
 from aiohttp import web
 
+from tests.contract.target.facebook_server import PAGE, FacebookServer
+from tests.contract.target.facebook_server import TOKEN as PAGE_TOKEN
 from tests.contract.target.memory import MemoryStore, MemoryTarget
 from tests.contract.target.wire import Wire
 from tests.contract.target.youtube_server import CLIENT, CLIENT_SECRET, REFRESH, YouTubeServer
 from tests.s3 import KEY, SECRET, client, new_bucket
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets.documents import ServiceAddresses
+from workers.adapters.targets.facebook import FacebookTarget
 from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.s3 import S3Target
 from workers.adapters.targets.sftp import SftpTarget
 from workers.adapters.targets.youtube import YouTubeTarget
-from workers.target_ports import PublicationOrder, PublishingTarget, UploadProgress, UploadSource, UploadState
+from workers.target_ports import PublicationOrder, PublishingTarget, ServiceAddresses, UploadProgress, UploadSource, UploadState
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -233,6 +235,32 @@ async def on_youtube(server: YouTubeServer | None = None) -> AsyncIterator[Stage
             part=part,
             size=3 * part + 5,
             secrets=(CLIENT_SECRET, REFRESH, "marked-access", "upload_id"),
+            wire=wire,
+            by_name=False,
+        )
+
+
+@asynccontextmanager
+async def on_facebook(server: FacebookServer | None = None) -> AsyncIterator[Stage]:
+    part = 256 * KIB
+    served = server or FacebookServer(chunk=part)
+    config = {"fb_resourceId": PAGE, "fb_accessToken": PAGE_TOKEN}
+    async with serving(served.app()) as port, Wire(port) as wire:
+        at = f"http://127.0.0.1:{wire.port}"
+        addresses = ServiceAddresses(facebook=f"{at}/graph/v1.0", facebook_video=f"{at}/video/v1.0")
+
+        def make(**changed: Any) -> PublishingTarget:
+            seconds = changed.pop("seconds", 30.0)
+            return FacebookTarget(config | changed, client=guarded(), addresses=addresses, part=part, seconds=seconds)
+
+        def files() -> dict[str, bytes]:
+            return {f"{key} {served.videos[key]['custom_labels']}": content for key, content in served.contents.items()}
+
+        yield Stage(
+            *(make, files, lambda: 0, lambda: wire.sent),  # a session that is not finished is nothing, and ends by itself
+            part=part,
+            size=3 * part + 5,
+            secrets=(PAGE_TOKEN,),
             wire=wire,
             by_name=False,
         )

@@ -1,10 +1,9 @@
-"""JSON that services answer with, and the addresses of the services."""
+"""JSON that services answer with."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -13,17 +12,7 @@ from workers.target_ports import TargetFailed
 
 MOST: Final = 1_048_576
 """Bytes of an answer. A page of a list has some hundred thousand at most."""
-_DEEPEST: Final = "The service answers with what is no JSON object."
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceAddresses:
-    """Where the services are. Only the operator changes them."""
-
-    youtube: str = "https://www.googleapis.com"
-    youtube_token: str = "https://oauth2.googleapis.com/token"  # noqa: S105 (an address)
-    facebook: str = "https://graph.facebook.com/v23.0"
-    facebook_video: str = "https://graph-video.facebook.com/v23.0"
+_NO_OBJECT: Final = "The service answers with what is no JSON object."
 
 
 def document(reply: Reply) -> Mapping[str, Any]:
@@ -33,9 +22,9 @@ def document(reply: Reply) -> Mapping[str, Any]:
     try:
         found = json.loads(reply.body or b"{}")
     except (ValueError, RecursionError):
-        raise TargetFailed("retry", _DEEPEST) from None
+        raise TargetFailed("retry", _NO_OBJECT) from None
     if not isinstance(found, dict):
-        raise TargetFailed("retry", _DEEPEST)
+        raise TargetFailed("retry", _NO_OBJECT)
     return found
 
 

@@ -11,13 +11,21 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.access_tokens import AccessTokens
 from workers.adapters.targets.answers import SECONDS
-from workers.adapters.targets.documents import ServiceAddresses, identifier, member
+from workers.adapters.targets.documents import identifier, member
 from workers.adapters.targets.youtube_api import FULL_SCOPE, YouTubeApi
 from workers.adapters.targets.youtube_live import BROADCAST, YouTubeLive, shown
 from workers.adapters.targets.youtube_upload import PART, ResumableUpload
 from workers.adapters.targets.youtube_words import PRIVATE, PUBLIC, privacy, snippet, tag
 from workers.live_ports import LiveIngest
-from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.target_ports import (
+    Details,
+    PublicationOrder,
+    ServiceAddresses,
+    TargetFailed,
+    UploadProgress,
+    UploadSource,
+    UploadState,
+)
 
 _SCOPES: Final = frozenset({FULL_SCOPE, f"{FULL_SCOPE}.force-ssl"})
 _VIDEO: Final = "yt_videoId"
@@ -88,7 +96,7 @@ class YouTubeTarget:
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
         key = _key(details)
-        found = await self._api.one("videos", "snippet,status,fileDetails", key) if key else None
+        found = await self._api.one("videos", key, part="snippet,status,fileDetails") if key else None
         if found is None:
             return None
         status, size = member(found, "status"), member(found, "fileDetails").get("fileSize")
@@ -132,16 +140,16 @@ class YouTubeTarget:
     async def _change(self, details: Details, part: str, kept: tuple[str, ...], changed: Mapping[str, Any]) -> None:
         """Write one part of a video: all of it, for what is left out would be reset."""
         key = _key(details)
-        found = await self._api.one("videos", part, key) if key else None
+        found = await self._api.one("videos", key, part=part) if key else None
         if found is None:
             raise TargetFailed("publication", "YouTube does not have the video: it may have been deleted there.")
         before = {name: value for name, value in member(found, part).items() if name in kept}
-        await self._api.call("PUT", "videos", {"part": part}, body={"id": key, part: {**before, **changed}})
+        await self._api.call("PUT", "videos", query={"part": part}, body={"id": key, part: {**before, **changed}})
 
     async def _finished(self, source: UploadSource, state: UploadState | None) -> str | None:
         """The video of an earlier run that had it all."""
         match state:
-            case {"video": str(key), "sha256": source.sha256} if await self._api.one("videos", "id", key):
+            case {"video": str(key), "sha256": source.sha256} if await self._api.one("videos", key, part="id"):
                 return key
         return None
 

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.access_tokens import AccessTokens
 from workers.adapters.targets.answers import reached, refusal, retry_after
-from workers.adapters.targets.documents import MOST, ServiceAddresses, document, entries, error_document
+from workers.adapters.targets.documents import MOST, document, entries, error_document
 from workers.ports import NO_HEADERS, Reply
-from workers.target_ports import TargetFailed
+from workers.target_ports import ServiceAddresses, TargetFailed
 
 _PAGES: Final = 20
 _PAGE: Final = "50"
@@ -46,7 +46,7 @@ class YouTubeApi:
         self._seconds = seconds
 
     async def call(
-        self, method: str, resource: str, query: Mapping[str, str], *, body: Mapping[str, Any] | None = None
+        self, method: str, resource: str, *, query: Mapping[str, str], body: Mapping[str, Any] | None = None
     ) -> Mapping[str, Any]:
         url = f"{self._addresses.youtube}/youtube/v3/{resource}?{urlencode(query)}"
         reply = await self.request(method, url, body=body)
@@ -59,7 +59,7 @@ class YouTubeApi:
         found: list[Mapping[str, Any]] = []
         asked = dict(query)
         for _ in range(pages):
-            answer = await self.call("GET", resource, asked)
+            answer = await self.call("GET", resource, query=asked)
             found += entries(answer, "items")
             following = answer.get("nextPageToken")
             if not isinstance(following, str) or not following or following == asked.get("pageToken"):
@@ -70,14 +70,14 @@ class YouTubeApi:
     async def mine(self, resource: str, query: Mapping[str, str], *, pages: int = _PAGES) -> Sequence[Mapping[str, Any]]:
         return await self.listed(resource, {**query, "maxResults": _PAGE}, pages=pages)
 
-    async def one(self, resource: str, part: str, key: str) -> Mapping[str, Any] | None:
-        found = entries(await self.call("GET", resource, {"part": part, "id": key}), "items")
+    async def one(self, resource: str, key: str, *, part: str) -> Mapping[str, Any] | None:
+        found = entries(await self.call("GET", resource, query={"part": part, "id": key}), "items")
         return next((one for one in found if one.get("id") == key), None)
 
     async def remove(self, resource: str, key: str) -> None:
         """What is not there is no failure."""
         try:
-            await self.call("DELETE", resource, {"id": key})
+            await self.call("DELETE", resource, query={"id": key})
         except YouTubeRefused as failed:
             if failed.status != 404:
                 raise

@@ -40,7 +40,7 @@ class YouTubeLive:
             raise TargetFailed("publication", "The broadcast on YouTube has ended: create the publication again.")
         if member(broadcast, "contentDetails").get("boundStreamId") != stream["id"]:
             bound = {"part": "id", "id": identifier(broadcast), "streamId": identifier(stream)}
-            await self._api.call("POST", "liveBroadcasts/bind", bound)
+            await self._api.call("POST", "liveBroadcasts/bind", query=bound)
         if member(broadcast, "snippet").get("description") == tag(order):
             await self._named(order, broadcast)
         return _ingest(stream, identifier(broadcast))
@@ -54,7 +54,7 @@ class YouTubeLive:
                 await self._turn(broadcast, "live")
                 return details
             case "ready" | "created":
-                stream = await self._api.one("liveStreams", "id,status", str(details.get(_STREAM)))
+                stream = await self._api.one("liveStreams", str(details.get(_STREAM)), part="id,status")
                 if member(stream or {}, "status").get("streamStatus") == "active":
                     await self._turn(broadcast, "testing")
             case "complete" | "revoked":
@@ -63,7 +63,7 @@ class YouTubeLive:
 
     async def close(self, details: Details) -> None:
         """A broadcast that was never shown is removed: nothing of it was recorded."""
-        broadcast = await self._api.one("liveBroadcasts", _PARTS, str(details.get(BROADCAST)))
+        broadcast = await self._api.one("liveBroadcasts", str(details.get(BROADCAST)), part=_PARTS)
         if broadcast is not None and _life(broadcast) in _ON_AIR:
             await self._turn(broadcast, "complete")
         elif broadcast is not None and _life(broadcast) not in _OVER:
@@ -74,7 +74,7 @@ class YouTubeLive:
         """The broadcast with its recording, and the stream. Without details what an unheard call has made is looked for."""
         stream, known = await self._stream(order), (details or {}).get(BROADCAST)
         if isinstance(known, str):
-            broadcast = await self._api.one("liveBroadcasts", _PARTS, known)
+            broadcast = await self._api.one("liveBroadcasts", known, part=_PARTS)
         else:
             broadcast = await self._broadcast(order, stream or {})
         if broadcast is not None:
@@ -104,7 +104,7 @@ class YouTubeLive:
             "cdn": {"ingestionType": "rtmp", "resolution": "variable", "frameRate": "variable"},
             "contentDetails": {"isReusable": True},  # others are in no list
         }
-        return await self._api.call("POST", "liveStreams", {"part": "id,snippet,cdn,contentDetails,status"}, body=body)
+        return await self._api.call("POST", "liveStreams", query={"part": "id,snippet,cdn,contentDetails,status"}, body=body)
 
     async def _new_broadcast(self, order: PublicationOrder) -> Mapping[str, Any]:
         body = {
@@ -112,7 +112,7 @@ class YouTubeLive:
             "status": {"privacyStatus": PRIVATE, "selfDeclaredMadeForKids": order.options.get("yt_madeForKids") is True},
             "contentDetails": {"monitorStream": {"enableMonitorStream": True}, "enableAutoStart": False, "enableAutoStop": False},
         }
-        return await self._api.call("POST", "liveBroadcasts", {"part": _PARTS}, body=body)
+        return await self._api.call("POST", "liveBroadcasts", query={"part": _PARTS}, body=body)
 
     async def _named(self, order: PublicationOrder, broadcast: Mapping[str, Any]) -> None:
         """It gets its own words, and is shown to those who may see it."""
@@ -122,10 +122,10 @@ class YouTubeLive:
             "snippet": {**words(order), "scheduledStartTime": start},
             "status": {"privacyStatus": privacy(order)},
         }
-        await self._api.call("PUT", "liveBroadcasts", {"part": "id,snippet,status"}, body=body)
+        await self._api.call("PUT", "liveBroadcasts", query={"part": "id,snippet,status"}, body=body)
 
     async def _known(self, details: Details) -> Mapping[str, Any]:
-        broadcast = await self._api.one("liveBroadcasts", _PARTS, str(details.get(BROADCAST)))
+        broadcast = await self._api.one("liveBroadcasts", str(details.get(BROADCAST)), part=_PARTS)
         if broadcast is None:
             raise TargetFailed("publication", "YouTube does not have the broadcast: it may have been deleted there.")
         return broadcast
@@ -133,7 +133,7 @@ class YouTubeLive:
     async def _turn(self, broadcast: Mapping[str, Any], status: str) -> None:
         query = {"part": "id,status", "id": identifier(broadcast), "broadcastStatus": status}
         try:
-            await self._api.call("POST", "liveBroadcasts/transition", query)
+            await self._api.call("POST", "liveBroadcasts/transition", query=query)
         except YouTubeRefused as failed:
             if "redundantTransition" not in failed.reasons:
                 raise

@@ -9,12 +9,12 @@ from functools import partial
 from re import compile as regex
 from typing import Any, Final
 
-from workers.adapters.targets.documents import ServiceAddresses, document, same_origin
+from workers.adapters.targets.documents import document, same_origin
 from workers.adapters.targets.parts import pieces
 from workers.adapters.targets.sealed import sealed, unsealed
 from workers.adapters.targets.youtube_api import YouTubeApi, refused
 from workers.ports import Reply
-from workers.target_ports import TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.target_ports import ServiceAddresses, TargetFailed, UploadProgress, UploadSource, UploadState
 
 GRANULE: Final = 256 * 1024
 """The size of each part but the last is a multiple of it."""
