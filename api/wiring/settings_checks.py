@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from api.wiring.settings import Settings
-
-PREFIX = "MEDIALEDGER_"
+PREFIX: Final = "MEDIALEDGER_"
 
 
 class SettingsError(Exception):
@@ -19,14 +16,14 @@ def variable_name(field: str) -> str:
     return PREFIX + field.upper()
 
 
-def check_bucket(settings: Settings) -> None:
+def check_bucket(settings: Any) -> None:
     if (settings.s3_access_key is None) != (settings.s3_secret_key is None):
         missing = "s3_access_key" if settings.s3_access_key is None else "s3_secret_key"
         present = "s3_secret_key" if settings.s3_access_key is None else "s3_access_key"
         raise SettingsError(f"{variable_name(missing)} must be set together with {variable_name(present)}")
 
 
-def check_kafka(settings: Settings) -> None:
+def check_kafka(settings: Any) -> None:
     """What goes together comes together: a client that misses half of it would fail at its first connection only."""
     sasl = settings.kafka_security_protocol.startswith("SASL_")
     for field in ("kafka_sasl_mechanism", "kafka_username", "kafka_password"):
