@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 from multidict import MultiDictProxy
 
 PAGE, TOKEN = "4711", "marked-page-token-5b2e"
@@ -46,7 +46,7 @@ class FacebookServer:
         self.sessions: dict[str, Session] = {}
         self.videos: dict[str, dict[str, Any]] = {}
         self.live: dict[str, dict[str, Any]] = {}
-        self.injected: list[tuple[str, tuple[int, ...]]] = []
+        self.injected: list[tuple[str, tuple[int, int, int]]] = []
         self.seen: list[str] = []
         """Paths with their queries, as a proxy would log them."""
         self.lost: int | None = None
@@ -60,9 +60,8 @@ class FacebookServer:
         app.router.add_route("*", "/graph/v1.0/{node}", self._guarded(self._node))
         return app
 
-    def inject(self, path: str, *numbers: int) -> None:
-        """Status, code and subcode."""
-        self.injected.append((path, numbers))
+    def inject(self, path: str, status: int, code: int, subcode: int) -> None:
+        self.injected.append((path, (status, code, subcode)))
 
     @property
     def contents(self) -> dict[str, bytes]:
@@ -90,7 +89,8 @@ class FacebookServer:
         for one in self.injected:
             if request.path.endswith(one[0]):
                 self.injected.remove(one)
-                raise Refusal(*one[1])
+                status, code, subcode = one[1]
+                raise Refusal(status, code, subcode)
         if request.method != "GET" and not self.permissions >= PERMISSIONS:
             raise Refusal(403, 200)
 
@@ -122,7 +122,7 @@ class FacebookServer:
         try:
             reader = await request.multipart()
             while (part := await reader.next()) is not None:
-                assert hasattr(part, "read")
+                assert isinstance(part, BodyPartReader)
                 read = bytes(await part.read())
                 if part.name == "video_file_chunk":
                     chunk = read

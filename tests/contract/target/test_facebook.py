@@ -72,7 +72,7 @@ async def test_an_activation_says_what_is_wrong(stage: Stage, changed: dict[str,
 
 @pytest.mark.parametrize(("refusal", "kind"), REFUSALS.items(), ids=str)
 async def test_each_refusal_says_whose_fault_it_is(
-    stage: Stage, server: FacebookServer, refusal: tuple[int, ...], kind: str, tmp_path: Path
+    stage: Stage, server: FacebookServer, refusal: tuple[int, int, int], kind: str, tmp_path: Path
 ) -> None:
     server.inject("/videos", *refusal)
     assert (await failure(uploaded(stage.target(), source(tmp_path, 1000), order(), Memory()))).kind == kind

@@ -1,4 +1,4 @@
-"""The targets that the product has, by the numbers of their kinds."""
+"""The targets that the product has and those that other packages bring, by the numbers of their kinds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.live_only import CustomTarget, WithoutUpload
+from workers.kernel.plugins import loaded
+from workers.plugin_ports import TARGETS, TargetPlugin
 from workers.target_ports import PublishingTarget, TargetSettings
 
-_NONE: Final = "Nothing here can publish to this kind of target: choose a destination of another kind."
+_NONE: Final = (
+    "Nothing here can publish to {name}: choose another target, or install a package that brings it in the group {group}."
+)
+_OWN: Final = tuple(one.name.lower() for one in Target if one not in (Target.TWITTER, Target.MPX))
 
 
 class KnownTargets:
@@ -48,4 +53,15 @@ class KnownTargets:
                 return HttpUploadTarget(config, client=self._client())
             case Target.FILESYSTEM:
                 return FilesystemTarget(config, root=self._settings.filesystem_root)
-        return WithoutUpload(_NONE)
+        return self._plugged(target, config)
+
+    def _plugged(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
+        """By another package. What that raises is the destination's fault: nothing of the configuration is in the sentence."""
+        name = Target(target).name if target in tuple(Target) else str(target)
+        plugin: TargetPlugin | None = loaded(TARGETS, taken=_OWN).get(name.lower())
+        if plugin is None:
+            return WithoutUpload(_NONE.format(name=name, group=TARGETS))
+        try:
+            return plugin(config, client=self._client())
+        except Exception as fault:  # a package of others may raise anything
+            return WithoutUpload(f"The package that brings {name} fails with {type(fault).__name__}: ask who wrote it.")
