@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 
 from api.wiring.settings import Settings
 from domain.destination.targets import Target
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.step_account import program_account
 from workers.adapters.targets.known import KnownTargets
 from workers.target_ports import ServiceAddresses, TargetSettings
 
 
 def publishing_targets(settings: Settings) -> KnownTargets:
-    return KnownTargets(lambda: GuardedClient(settings.outbound_allow), settings=target_settings(settings))
+    account = partial(program_account, Path(sys.executable))
+    return KnownTargets(lambda: GuardedClient(settings.outbound_allow), settings=target_settings(settings), account=account)
 
 
 def target_settings(settings: Settings) -> TargetSettings:

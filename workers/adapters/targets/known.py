@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pwd import struct_passwd
 from typing import Any, Final
 
 from domain.destination.targets import Target
@@ -21,11 +22,19 @@ _OWN: Final = tuple(one.name.lower() for one in Target if one not in (Target.TWI
 
 
 class KnownTargets:
-    """The port `Targets`. `client` makes a guarded client, which the target closes."""
+    """The port `Targets`. `client` makes a guarded client, which the target closes. `account` gives that of uploads, where this
+    process has another."""
 
-    def __init__(self, client: Callable[[], GuardedClient], *, settings: TargetSettings = TargetSettings()) -> None:  # noqa: B008 (frozen)
+    def __init__(
+        self,
+        client: Callable[[], GuardedClient],
+        *,
+        settings: TargetSettings | None = None,
+        account: Callable[[], struct_passwd | None] | None = None,
+    ) -> None:
         self._client = client
-        self._settings = settings
+        self._settings = settings or TargetSettings()
+        self._account = account
 
     def __call__(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
         match target:
@@ -52,8 +61,16 @@ class KnownTargets:
             case Target.HTTP:
                 return HttpUploadTarget(config, client=self._client())
             case Target.FILESYSTEM:
-                return FilesystemTarget(config, root=self._settings.filesystem_root)
+                return self._directory(config)
         return self._plugged(target, config)
+
+    def _directory(self, config: Mapping[str, Any]) -> PublishingTarget:
+        root = self._settings.filesystem_root
+        if self._account is None:
+            return FilesystemTarget(config, root=root)
+        from workers.adapters.targets.filesystem_trial import OthersFilesystemTarget
+
+        return OthersFilesystemTarget(config, root=root, account=self._account)
 
     def _plugged(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
         """By another package. What that raises is the destination's fault: nothing of the configuration is in the sentence."""
