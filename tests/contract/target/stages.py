@@ -17,7 +17,7 @@ from aiohttp import web
 
 from tests.contract.target.facebook_server import PAGE, FacebookServer
 from tests.contract.target.facebook_server import TOKEN as PAGE_TOKEN
-from tests.contract.target.memory import MemoryStore, MemoryTarget
+from tests.contract.target.memory import MemoryTarget
 from tests.contract.target.wire import Wire
 from tests.contract.target.youtube_server import CLIENT, CLIENT_SECRET, REFRESH, YouTubeServer
 from tests.s3 import KEY, SECRET, client, new_bucket
@@ -103,12 +103,13 @@ async def uploaded(target: PublishingTarget, file: UploadSource, wanted: Publica
 
 
 def in_memory() -> Stage:
-    store, part = MemoryStore(), 64 * KIB
+    part = 64 * KIB
+    twin = MemoryTarget(part=part)
     return Stage(
-        lambda: MemoryTarget(store, part=part),
-        lambda: store.files,
-        lambda: len(store.unfinished),
-        lambda: store.sent,
+        lambda: twin,
+        lambda: twin.files,
+        lambda: len(twin.unfinished),
+        lambda: twin.sent,
         part,
         3 * part + 5,
     )
