@@ -128,7 +128,7 @@ class FacebookServer:
                     chunk = read
                 else:
                     fields[str(part.name)] = read.decode()
-        except (ValueError, AssertionError):
+        except (ValueError, AssertionError, ConnectionError):
             raise Refusal(400, 100) from None
         session = self.sessions.get(fields.get("upload_session_id", ""))
         if fields.get("upload_phase") != "transfer" or chunk is None or "start_offset" not in fields:
