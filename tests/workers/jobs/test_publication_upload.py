@@ -32,6 +32,7 @@ from workers.adapters.targets.sftp import PART
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.publication_uploads import PublicationUploads
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.workflows.publication_upload import Rate
 from workers.kernel.forked import ForkServer
 from workers.target_ports import OpenedDestination, PublicationOrder, ServiceAddresses, TargetFailed
 
@@ -208,3 +209,11 @@ async def test_a_later_run_goes_on_where_a_killed_one_ended(
         with pytest.raises(UploadTaken):
             await states.take(publication, job=17, run=1)
     await hosts.stop()
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    rate = Rate()
+    assert [rate.after(0, at=0.0), rate.after(100_000, at=0.1)] == ["", ""]
+    assert rate.after(2_000_000, at=1.0) == ", 2.0 MB/s"
+    assert [rate.after(second * 10_000_000, at=float(second)) for second in range(2, 12)][-1] == ", 10.0 MB/s"
+    assert [rate.after(50_000_000, at=12.0), rate.after(51_000_000, at=13.0)] == ["", ", 1.0 MB/s"]

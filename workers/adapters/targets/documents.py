@@ -50,6 +50,12 @@ def entries(holder: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
+def has(holder: Mapping[str, Any], name: str, text: str) -> bool:
+    """Whether the list of this name has this text."""
+    found = holder.get(name)
+    return isinstance(found, list) and text in found
+
+
 def identifier(holder: Mapping[str, Any], name: str = "id") -> str:
     """An id that the service gave. Raises `TargetFailed` where it could be more than a word in an address."""
     value = holder.get(name)

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import SECONDS
-from workers.adapters.targets.documents import identifier, member
+from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.facebook_api import FacebookApi
 from workers.adapters.targets.facebook_upload import PART, PhasedUpload, uploaded
 from workers.live_ports import LiveIngest
@@ -171,7 +171,7 @@ class FacebookTarget:
     async def _labelled(self, order: PublicationOrder) -> list[str]:
         """The videos of this publication among the newest ones."""
         found = await self._graph.newest(f"{self._page}/videos", "id,custom_labels")
-        return [identifier(one) for one in found if _mark(order) in (one.get("custom_labels") or ())]
+        return [identifier(one) for one in found if has(one, "custom_labels", _mark(order))]
 
 
 def _mark(order: PublicationOrder) -> str:

@@ -11,7 +11,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.access_tokens import AccessTokens
 from workers.adapters.targets.answers import SECONDS
-from workers.adapters.targets.documents import identifier, member
+from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.youtube_api import FULL_SCOPE, YouTubeApi
 from workers.adapters.targets.youtube_live import BROADCAST, YouTubeLive, shown
 from workers.adapters.targets.youtube_upload import PART, ResumableUpload
@@ -165,7 +165,7 @@ class YouTubeTarget:
             for start in range(0, len(keys), 50):
                 wanted = {"part": "snippet", "id": ",".join(keys[start : start + 50])}
                 for video in await self._api.listed("videos", wanted, pages=1):
-                    if tag(order) in (member(video, "snippet").get("tags") or ()):
+                    if has(member(video, "snippet"), "tags", tag(order)):
                         return identifier(video)
         return ""
 

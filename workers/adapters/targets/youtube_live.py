@@ -38,7 +38,7 @@ class YouTubeLive:
         broadcast = await self._broadcast(order, stream) or await self._new_broadcast(order)
         if _life(broadcast) in _OVER:
             raise TargetFailed("publication", "The broadcast on YouTube has ended: create the publication again.")
-        if member(broadcast, "contentDetails").get("boundStreamId") != stream["id"]:
+        if member(broadcast, "contentDetails").get("boundStreamId") != identifier(stream):
             bound = {"part": "id", "id": identifier(broadcast), "streamId": identifier(stream)}
             await self._api.call("POST", "liveBroadcasts/bind", query=bound)
         if member(broadcast, "snippet").get("description") == tag(order):
