@@ -28,7 +28,7 @@ from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.playout_ports import ITEM_LIMITS, ItemLimits
 from workers.ports import BucketAddress, DownloadLimits, Outbound
-from workers.target_ports import OpenDestination, Targets
+from workers.target_ports import OpenDestination, Targets, TargetSettings
 
 if TYPE_CHECKING:
     from workers.kernel.forked import ForkServer
@@ -100,10 +100,10 @@ class WorkerContext:
     open_destination: Callable[[WorkerContext], OpenDestination]
     """Opens the destinations of publications for the jobs that upload."""
     media_bucket: BucketAddress | None = None
-    filesystem_root: Path | None = None
-    """Below which files may be published to this machine; None: nowhere."""
     playout_limits: ItemLimits = ITEM_LIMITS
     """Of the files that are fetched for playouts."""
+    target_settings: TargetSettings = field(default_factory=TargetSettings)
+    """What the operator sets for destinations."""
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
     checkpoints: CheckpointPlaces = field(default_factory=CheckpointPlaces)

@@ -1,9 +1,7 @@
-"""The settings of Kafka: what they say together. `settings` are those of the product, which import this module."""
+"""The settings of Kafka, as its clients take them. `settings` are those of the product, which import this module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from workers.adapters.kafka.connection import KafkaConnection
@@ -26,20 +24,3 @@ def connection(settings: Any) -> KafkaConnection | None:
         min_in_sync_replicas=settings.kafka_min_in_sync_replicas,
     )
 
-
-def fault(settings: Any, name: Callable[[str], str]) -> str | None:
-    """What goes together comes together: a client that misses half of it would fail at its first connection only. `name` gives that
-    of a variable."""
-    protocol = settings.kafka_security_protocol
-    sasl, tls = protocol.startswith("SASL_"), protocol.endswith("SSL")
-    for field in ("kafka_sasl_mechanism", "kafka_username", "kafka_password"):
-        if (getattr(settings, field) is not None) != sasl:
-            needed = "be set for" if sasl else "stay empty without"
-            return f"{name(field)} must {needed} {name('kafka_security_protocol')}=SASL_…"
-    for field in ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file"):
-        path: Path | None = getattr(settings, field)
-        if path is not None and not tls:
-            return f"{name(field)} must stay empty without {name('kafka_security_protocol')}=SSL or SASL_SSL"
-        if path is not None and not path.is_file():
-            return f"{name(field)} must be a file; there is none at {path}"
-    return None

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 
 from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
+from api.wiring.settings_checks import PREFIX, SettingsError, check_bucket, check_kafka, variable_name
 from api.wiring.settings_listing import Listed, Variable, shown
 from projections.kernel.database import PoolLimits
 from projections.kernel.sizes import MIB
@@ -25,17 +26,14 @@ from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.checkpoint_ports import CheckpointPlaces
-from workers.ports import BucketAddress
+from workers.ports import BucketAddress, DownloadLimits
+from workers.target_ports import ServiceAddresses
 
-PREFIX = "MEDIALEDGER_"
 _HOME = "./.medialedger"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_SERVICES = ServiceAddresses()
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-class SettingsError(Exception):
-    """One line that names the variable and says what belongs there."""
 
 
 def _in_home(name: str) -> Callable[[dict[str, Any]], Path]:
@@ -146,6 +144,18 @@ class Settings(BaseSettings):
         default_factory=_in_home("work"), description="where steps of jobs work on this machine when media are in S3"
     )
     filesystem_root: Annotated[Path | None, stripped(parsers.path)] = Field(None, description="root of FILESYSTEM destinations")
+    youtube_url: Annotated[str, stripped(parsers.service_url)] = Field(
+        _SERVICES.youtube, description="address of the YouTube Data API, for YOUTUBE destinations"
+    )
+    youtube_token_url: Annotated[str, stripped(parsers.service_url)] = Field(
+        _SERVICES.youtube_token, description="where YOUTUBE destinations get their access tokens"
+    )
+    facebook_url: Annotated[str, stripped(parsers.service_url)] = Field(
+        _SERVICES.facebook, description="address of Facebook's Graph API with its version, for FACEBOOK destinations"
+    )
+    facebook_video_url: Annotated[str, stripped(parsers.service_url)] = Field(
+        _SERVICES.facebook_video, description="where FACEBOOK destinations are sent films, with the version"
+    )
     s3_endpoint: Annotated[str | None, stripped(parsers.public_url)] = Field(
         None, description="address of the S3 server that has the media; empty: Amazon's of the region"
     )
@@ -279,10 +289,9 @@ class Settings(BaseSettings):
             settings = cls(**source())
         except ValidationError as refusal:
             first = refusal.errors(include_url=False, include_input=False)[0]
-            raise SettingsError(f"{_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
-        if fault := kafka_settings.fault(settings, _name):
-            raise SettingsError(fault)
-        settings._check_bucket()
+            raise SettingsError(f"{variable_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
+        check_kafka(settings)
+        check_bucket(settings)
         known = {variable.name for variable in VARIABLES}
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
         return settings
@@ -314,12 +323,6 @@ class Settings(BaseSettings):
     def media_directory(self) -> Path:
         """Where steps work: the media root, unless that is a bucket."""
         return self.media_root if isinstance(self.media_root, Path) else self.media_work
-
-    def _check_bucket(self) -> None:
-        if (self.s3_access_key is None) != (self.s3_secret_key is None):
-            missing = "s3_access_key" if self.s3_access_key is None else "s3_secret_key"
-            present = "s3_secret_key" if self.s3_access_key is None else "s3_access_key"
-            raise SettingsError(f"{_name(missing)} must be set together with {_name(present)}")
 
     def complete(self) -> Settings:
         """For a product that is complete by itself: it serves media, and has an origin, unless that is said to be off."""
@@ -376,13 +379,9 @@ class Settings(BaseSettings):
     __str__ = __repr__
 
 
-def _name(field: str) -> str:
-    return PREFIX + field.upper()
-
-
 def _variable(field: str, info: FieldInfo) -> Variable:
     default = _COMPUTED.get(field) or shown(field, info.default)
-    return Variable(_name(field), field, info.description or "", default)
+    return Variable(variable_name(field), field, info.description or "", default)
 
 
 _COMPUTED = {

@@ -22,6 +22,7 @@ from workers.kernel.confinement import Confinement
 from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.ports import DEFAULT_LIMITS, DownloadLimits
+from workers.target_ports import TargetSettings
 
 NO_ANSWERS: Final[Mapping[str, Answer]] = MappingProxyType({})
 
@@ -38,7 +39,7 @@ class StepProcessPool:
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
         origin: str | None = None,
-        filesystem_root: Path | None = None,
+        targets: TargetSettings | None = None,
         downloads: DownloadLimits = DEFAULT_LIMITS,
         inputs: Inputs | None = None,
         lease_seconds: float = 30.0,
@@ -58,7 +59,7 @@ class StepProcessPool:
                 media_root=media_root,
                 allow=allow,
                 origin=origin,
-                filesystem_root=filesystem_root,
+                targets=targets or TargetSettings(),
                 downloads=downloads,
                 fetches=inputs is not None,
                 lease_seconds=lease_seconds,

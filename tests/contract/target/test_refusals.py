@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import resource
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from pwd import getpwnam
 from typing import Any, cast
 
 import asyncssh
 import pytest
+from aiohttp import web
 
 from tests.contract.target.stages import (
     HOST_KEY,
@@ -22,17 +27,22 @@ from tests.contract.target.stages import (
     in_directory,
     in_ssh,
     order,
+    serving,
     source,
     uploaded,
 )
 from tests.workers.outbound.host import Host, Script, hangs, says
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.system_account import grant_traversal
+from workers.adapters.targets.facebook import FacebookTarget
 from workers.adapters.targets.filesystem import FilesystemTarget
+from workers.adapters.targets.filesystem_trial import OthersFilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.known import KnownTargets
 from workers.adapters.targets.live_only import CustomTarget
 from workers.adapters.targets.s3 import S3Target
-from workers.target_ports import PublishingTarget, TargetFailed
+from workers.adapters.targets.youtube import YouTubeTarget
+from workers.target_ports import PublishingTarget, ServiceAddresses, TargetFailed
 
 SECRET = "marked-secret-5d1e"
 SIZE = 300_000
@@ -88,7 +98,29 @@ def in_s3(host: Host, **changed: Any) -> PublishingTarget:
     return S3Target(config | changed, client=guarded(), seconds=0.5)
 
 
+def on_youtube(host: Host, client: GuardedClient | None = None) -> YouTubeTarget:
+    config = {"yt_clientId": "id", "yt_clientSecret": SECRET, "yt_refreshToken": SECRET}
+    addresses = ServiceAddresses(youtube=host.url, youtube_token=f"{host.url}/token")
+    return YouTubeTarget(config, client=client or guarded(), addresses=addresses, seconds=0.5)
+
+
+def on_facebook(host: Host, client: GuardedClient | None = None) -> FacebookTarget:
+    addresses = ServiceAddresses(facebook=host.url, facebook_video=host.url)
+    config = {"fb_resourceId": "1", "fb_accessToken": SECRET}
+    return FacebookTarget(config, client=client or guarded(), addresses=addresses, seconds=0.5)
+
+
 KINDS = {"http": on_http, "s3": in_s3}
+SERVICES: dict[str, Callable[..., YouTubeTarget | FacebookTarget]] = {"youtube": on_youtube, "facebook": on_facebook}
+WRONG_TYPES: tuple[Any, ...] = (
+    [],
+    "text",
+    {"items": {}, "data": {}, "id": {"a": 1}},
+    {"items": [5, None, {"id": "../.."}], "id": "../../me", "status": 7, "data": [{"id": "a/b", "custom_labels": 5}], "tags": 5},
+    {"items": [{"id": "x" * 10**5, "snippet": [], "status": "live"}], "upload_session_id": 5, "start_offset": -1},
+    {"id": "x1", "upload_session_id": "a", "video_id": "b", "start_offset": "9" * 99, "end_offset": []},
+    {"id": "x1", "secure_stream_url": "file:///etc/passwd", "cdn": {"ingestionInfo": {"streamName": 5}}, "items": []},
+)
 
 
 async def failures(target: PublishingTarget, folder: Path) -> list[TargetFailed]:
@@ -148,6 +180,64 @@ async def test_a_target_without_an_end_is_given_up(kind: str, script: Script, tm
             async with asyncio.timeout(30):
                 await uploaded(target, source(tmp_path, SIZE), order(), Memory())
         await target.close()
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+async def test_a_service_without_an_end_is_given_up_and_its_redirects_are_not_followed(kind: str, tmp_path: Path) -> None:
+    for script in (hangs, drips, endless):
+        async with Host(script) as host:
+            async with asyncio.timeout(30):
+                assert {one.kind for one in await failures(SERVICES[kind](host), tmp_path)} <= {"retry", "destination"}
+    async with Host(says(answer(200))) as inside:
+        async with Host(says(answer(307, f"location: {inside.url}/"))) as host:
+            assert {one.kind for one in await failures(SERVICES[kind](host), tmp_path)} == {"destination"}
+        assert [one.kind for one in await failures(SERVICES[kind](inside, GuardedClient()), tmp_path)] == ["destination"] * 2
+        assert inside.connections == 0
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+@pytest.mark.parametrize("told", range(len(WRONG_TYPES) + 1))
+async def test_answers_of_wrong_types_are_failures_like_others(kind: str, told: int, tmp_path: Path) -> None:
+    token = {"access_token": "t", "expires_in": "soon"}
+    chosen = WRONG_TYPES[told] if told < len(WRONG_TYPES) else None
+    text = json.dumps({**token, **chosen} if isinstance(chosen, dict) else chosen) if told < len(WRONG_TYPES) else "[" * 100_000
+    details = dict.fromkeys(("yt_videoId", "yt_broadcastId", "yt_streamId", "fb_videoId", "fb_liveVideoId"), "x1")
+    async with Host(says(answer(200, body=text.encode()))) as host:
+        target, wanted = SERVICES[kind](host), order()
+        calls = [target.query, target.publish, target.unpublish, target.update, target.delete, target.go_live, target.close_live]
+        for act in (
+            *(target.check(), uploaded(target, source(tmp_path, SIZE), wanted, Memory()), target.open_live(wanted, None)),
+            *(call(wanted, details) for call in calls),
+            target.delete(wanted, None),
+        ):
+            with suppress(TargetFailed):
+                await act
+        await target.close()
+    assert not any(".." in head.splitlines()[0] or len(head) > 2_000 for head in host.heads)
+
+
+async def test_a_list_of_parts_without_an_end_is_not_read(tmp_path: Path) -> None:
+    pages = 0
+
+    async def list_parts(request: web.Request) -> web.Response:
+        nonlocal pages
+        if request.method != "GET":
+            return web.Response(status=404 if request.method == "HEAD" else 500)
+        pages += 1
+        parts = "".join(f"<Part><PartNumber>{pages * 1000 + one}</PartNumber><Size>5</Size></Part>" for one in range(1000))
+        more = f"<IsTruncated>true</IsTruncated><NextPartNumberMarker>{pages * 1000 + 1000}</NextPartNumberMarker>"
+        return web.Response(text=f"<ListPartsResult>{parts}{more}</ListPartsResult>", content_type="application/xml")
+
+    app, file, wanted, memory = web.Application(), source(tmp_path, SIZE), order(), Memory()
+    app.router.add_route("*", "/{rest:.*}", list_parts)
+    memory.state = {"upload": "u", "key": f"film-{wanted.id}.mp4", "part": 100_000, "sha256": file.sha256}
+    async with serving(app) as port:
+        config = {"endpoint": f"http://127.0.0.1:{port}", "bucket": "b", "accessKeyId": "k", "secretAccessKey": SECRET}
+        target = S3Target(config, client=guarded())
+        with pytest.raises(TargetFailed):
+            await uploaded(target, file, wanted, memory)
+        await target.close()
+    assert pages == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -372,8 +462,32 @@ async def test_what_does_not_speak_the_protocol_of_the_stream_says_so() -> None:
     assert "begin with rtmp" in await custom("file:///etc/passwd")
 
 
-@pytest.mark.parametrize("target", [0, 1, 2, 3, 4, 9])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
+def test_a_directory_is_tried_as_the_account_that_uploads(tmp_path: Path) -> None:
+    for name, mode in (("closed", 0o700), ("open", 0o777), (".", 0o755)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name).chmod(mode)
+    nobody = getpwnam("nobody")
+    grant_traversal(nobody, tmp_path / "open" / "any", Path(sys.executable), Path(os.path.realpath(sys.executable)))
+    found: dict[str | None, str] = {}
+    for path in ("open", "closed", "missing", "..", None):
+        target = OthersFilesystemTarget({"path": path}, root=tmp_path, account=lambda: nobody)
+        try:
+            asyncio.run(target.check())
+            found[path] = ""
+        except TargetFailed as failed:
+            found[path] = f"{failed.kind}: {failed}"
+    assert found["open"] == ""
+    assert "may not be written" in found["closed"]
+    assert found["closed"].endswith("It was tried as nobody, which uploads.")
+    assert "not there" in found["missing"]
+    assert [found[path].split(":")[0] for path in ("..", None)] == ["destination", "destination"]
+    assert list((tmp_path / "open").iterdir()) == []
+    asyncio.run(FilesystemTarget({"path": "closed"}, root=tmp_path).check())
+
+
+@pytest.mark.parametrize("target", [1, 3, 4, 9])
 async def test_what_takes_no_files_says_so(target: int, tmp_path: Path) -> None:
     made = KnownTargets(guarded)(target, {})
     found = await failures(made, tmp_path)
-    assert (found[1].kind, made.capabilities) == ("destination", frozenset())
+    assert (found[1].kind, "upload" in made.capabilities) == ("destination", False)

@@ -38,7 +38,7 @@ from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.outcomes.owner_commands import OwnerCommand
 from workers.ports import BucketAddress, DownloadLimits
-from workers.target_ports import OpenDestination
+from workers.target_ports import OpenDestination, ServiceAddresses, TargetSettings
 from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
@@ -143,10 +143,12 @@ async def process(
     media_bucket: BucketAddress | None = None,
     opens: OpenDestination | None = None,
     filesystem_root: Path | None = None,
+    services: ServiceAddresses | None = None,
 ) -> AsyncIterator[Core]:
     """The parts of one process of the product, without its web server."""
     inner = core(conninfo, role=role, clock=system_clock)
     outbound = GuardedClient(outbound_allow)
+    settings = TargetSettings(filesystem_root, services or ServiceAddresses())
     context = WorkerContext(
         database=inner.database,
         log_watcher=inner.log_watcher,
@@ -180,8 +182,8 @@ async def process(
         version="0",
         media_bucket=media_bucket,
         open_destination=open_destination if opens is None else lambda _: opens,
-        targets=KnownTargets(lambda: GuardedClient(outbound_allow), filesystem_root=filesystem_root),
-        filesystem_root=filesystem_root,
+        targets=KnownTargets(lambda: GuardedClient(outbound_allow), settings=settings),
+        target_settings=settings,
     )
     with plugins():
         context = replace(context, step_server=_step_server(tuple(sys.path)))

@@ -21,7 +21,9 @@ from projections.job.queue import Run
 from projections.job.upload_states import UploadStates, UploadTaken
 from projections.kernel.database import Database
 from projections.log.reader import read
-from tests.contract.target.stages import PASSWORD, TOKEN, Stage, in_bucket, in_ssh, on_web
+from tests.contract.target.facebook_server import TOKEN as PAGE_TOKEN
+from tests.contract.target.stages import PASSWORD, TOKEN, Stage, in_bucket, in_ssh, on_facebook, on_web, on_youtube
+from tests.contract.target.youtube_server import CLIENT_SECRET, REFRESH
 from tests.s3 import SECRET
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.workers.jobs.engine import Engine, once, process
@@ -30,14 +32,16 @@ from workers.adapters.targets.sftp import PART
 from workers.jobs.protocol import Failed, Finished
 from workers.jobs.publication_uploads import PublicationUploads
 from workers.jobs.step_process_pool import StepProcessPool
+from workers.jobs.workflows.publication_upload import Rate
 from workers.kernel.forked import ForkServer
-from workers.target_ports import OpenedDestination, PublicationOrder, TargetFailed
+from workers.target_ports import OpenedDestination, PublicationOrder, ServiceAddresses, TargetFailed
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 FILM = bytes(range(256)) * 2_000
 UPLOAD = "publication_upload"
 Migrated = tuple[str, str | None]
-SECRETS = (PASSWORD, TOKEN, SECRET, "marked-option-44aa")
+SECRETS = (PASSWORD, TOKEN, SECRET, "marked-option-44aa", CLIENT_SECRET, REFRESH, PAGE_TOKEN, "marked-access", "upload_id")
+"""Also the tokens and the sessions of uploads that YouTube gives."""
 
 
 @dataclass
@@ -67,6 +71,8 @@ class Product:
     published: Path
     owner: str
     """Of the tables."""
+    services: Mapping[int, Stage]
+    """YouTube and Facebook, by the numbers of their targets."""
 
 
 @pytest.fixture
@@ -76,12 +82,15 @@ async def product(database_url: str, migrated: Migrated, tmp_path: Path) -> Asyn
         folder.mkdir(parents=True)
     (media / "match" / "match.mp4").write_bytes(FILM)
     (published / "out").chmod(0o777)  # for the account of steps
-    async with process(
-        database_url, migrated[1], media_root=media, outbound_allow=LOOPBACK, opens=destinations, filesystem_root=published
-    ) as inner:
+    async with AsyncExitStack() as stack:
+        services = {2: await stack.enter_async_context(on_youtube()), 0: await stack.enter_async_context(on_facebook())}
+        youtube, facebook = (f"http://127.0.0.1:{stage.wire.port}" for stage in services.values() if stage.wire is not None)
+        addresses = ServiceAddresses(youtube, f"{youtube}/token", f"{facebook}/graph/v1.0", f"{facebook}/video/v1.0")
+        given: dict[str, Any] = {"media_root": media, "opens": destinations, "filesystem_root": published, "services": addresses}
+        inner = await stack.enter_async_context(process(database_url, migrated[1], outbound_allow=LOOPBACK, **given))
         engine = Engine(inner, JobNumbers(inner.database))
         await engine.set("retry_limit", 0)
-        yield Product(engine, destinations, media, published, database_url)
+        yield Product(engine, destinations, media, published, database_url, services)
 
 
 async def uploaded(product: Product, publication: UUID) -> JobOutcome:
@@ -125,6 +134,7 @@ async def test_a_film_is_uploaded_everywhere_and_no_secret_is_kept(
 ) -> None:
     async with AsyncExitStack() as stack:
         stages = {
+            **product.services,
             5: await stack.enter_async_context(in_bucket(moto_endpoint)),
             6: await stack.enter_async_context(in_ssh(tmp_path / "ssh")),
             7: await stack.enter_async_context(on_web()),
@@ -136,7 +146,7 @@ async def test_a_film_is_uploaded_everywhere_and_no_secret_is_kept(
         watched = await watching + arguments()
         for told in ends:
             assert told.metadata["details"]["sha256"] == told.metadata["sha256"] == sha256(FILM).hexdigest()
-        assert [list(stage.files().values()) for stage in stages.values()] == [[FILM]] * 3
+        assert [list(stage.files().values()) for stage in stages.values()] == [[FILM]] * 5
         assert [path.read_bytes() for path in (product.published / "out").iterdir()] == [FILM]
         for stage in stages.values():
             for target in stage.opened:
@@ -199,3 +209,11 @@ async def test_a_later_run_goes_on_where_a_killed_one_ended(
         with pytest.raises(UploadTaken):
             await states.take(publication, job=17, run=1)
     await hosts.stop()
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    rate = Rate()
+    assert [rate.after(0, at=0.0), rate.after(100_000, at=0.1)] == ["", ""]
+    assert rate.after(2_000_000, at=1.0) == ", 2.0 MB/s"
+    assert [rate.after(second * 10_000_000, at=float(second)) for second in range(2, 12)][-1] == ", 10.0 MB/s"
+    assert [rate.after(50_000_000, at=12.0), rate.after(51_000_000, at=13.0)] == ["", ", 1.0 MB/s"]

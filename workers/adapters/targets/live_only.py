@@ -15,8 +15,11 @@ from workers.adapters.encoders.rtmp import Publication
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import reached
+from workers.live_ports import LIVE, LiveIngest
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
+_STREAMS: Final = ("rtmp", "rtmps", "srt")
+_ADDRESS: Final = ("cstm_streamUrl", "cstm_streamName")
 _PORTS: Final = {"rtmp": 1935, "rtmps": 443, "http": 80, "https": 443}
 SECONDS: Final = 5.0
 _ASKED: Final = 3
@@ -74,7 +77,10 @@ class WithoutUpload:
 
 
 class CustomTarget(WithoutUpload):
-    """Its configuration: `cstm_streamUrl`, of RTMP, RTMPS or SRT, and `cstm_streamName`."""
+    """Its configuration: `cstm_streamUrl`, of RTMP, RTMPS or SRT, and `cstm_streamName`. A publication may have its own ones. The
+    receiver takes what comes: nothing is made there before a stream, and nothing is left after it."""
+
+    capabilities: frozenset[str] = frozenset({LIVE})
 
     def __init__(self, config: Mapping[str, Any], *, client: GuardedClient, seconds: float = SECONDS) -> None:
         super().__init__(
@@ -95,6 +101,20 @@ class CustomTarget(WithoutUpload):
                 await self._greet_srt(parts, port)
             else:
                 await self._greet(parts, port)
+
+    async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
+        config = {**self._config, **{name: order.options[name] for name in _ADDRESS if order.options.get(name)}}
+        url, name = (named.text(config, member) for member in _ADDRESS)
+        parts = _parsed(url)
+        if parts.scheme not in _STREAMS:
+            raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp://, rtmps:// or srt://.")
+        return LiveIngest(url, name, {"ingestionDetails": [_shown(parts)]})
+
+    async def go_live(self, order: PublicationOrder, details: Details) -> Details:
+        return details
+
+    async def close_live(self, order: PublicationOrder, details: Details) -> None:
+        """It is over when nothing is sent any more."""
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
         """A stream that is over leaves nothing."""
@@ -145,6 +165,18 @@ def _parsed(url: str) -> SplitResult:
     if not parts.hostname or parts.scheme not in (*_PORTS, "srt"):
         raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp://, rtmps:// or srt:// and name a host.")
     return parts
+
+
+def _shown(parts: SplitResult) -> Mapping[str, Any]:
+    """Without the name of the stream, which is its key, and without a query, which may hold a passphrase."""
+    port = f":{parts.port}" if parts.port else ""
+    return {
+        "rtmpServerUrl": f"{parts.scheme}://{_authority(parts)}{port}{parts.path}",
+        "rtmpStreamName": None,
+        "rtmpApplicationName": parts.path.strip("/") or None,
+        "isPrimary": True,
+        "isSsl": parts.scheme == "rtmps",
+    }
 
 
 def _authority(parts: SplitResult) -> str:

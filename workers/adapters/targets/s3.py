@@ -30,7 +30,6 @@ from workers.target_ports import Details, PublicationOrder, TargetFailed, Upload
 PART: Final = 16 * 1024 * 1024
 _MOST_PARTS: Final = 10_000
 _LARGEST: Final = 5 * 1024**4
-_PAGES: Final = 10_000
 _MD5: Final = regex(r"[0-9a-f]{32}")
 _KEYS: Final = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem"})
 _BUSY: Final = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "OperationAborted"})
@@ -134,17 +133,18 @@ class S3Target(FileTarget):
         if upload is None:
             return None, {}
         done: dict[int, Mapping[str, str]] = {}
-        asked = {"uploadId": upload.id}
-        for _ in range(_PAGES):
+        asked, last = {"uploadId": upload.id}, count(source, upload.part)
+        while True:
             reply = await self._s3.request("GET", key, query=asked)
             if reply.status == 404 and error_code(reply) != "NoSuchBucket":
                 return None, {}
             _must(reply)
-            done |= {int(one["PartNumber"]): one for one in entries(reply, "Part") if one.get("PartNumber", "").isdigit()}
-            following = (texts(reply, "NextPartNumberMarker") or [""])[0]
-            if texts(reply, "IsTruncated") != ["true"] or not following.isdigit() or following == asked.get("part-number-marker"):
+            numbered = {_number(one.get("PartNumber", "")): one for one in entries(reply, "Part")}
+            done |= {number: one for number, one in numbered.items() if 0 < number <= last}
+            following = _number((texts(reply, "NextPartNumberMarker") or [""])[0])
+            if texts(reply, "IsTruncated") != ["true"] or not _number(asked.get("part-number-marker", "0")) < following < last:
                 break
-            asked["part-number-marker"] = following
+            asked["part-number-marker"] = str(following)
         return upload, done
 
     async def _send_parts(
@@ -279,6 +279,11 @@ class _Upload:
             case {"upload": str(upload), "key": str(kept), "part": int(part), "sha256": str(sha256)}:
                 return cls(key, upload, part) if (kept, sha256) == (key, source.sha256) and part > 0 else None
         return None
+
+
+def _number(text: str) -> int:
+    """Of a part; 0 where it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
 def _must(reply: Reply, *, upload: bool = False) -> None:

@@ -6,6 +6,7 @@ says whose fault it is."""
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -37,6 +38,8 @@ _PIECE: Final = 4 * 1024 * 1024
 _STUCK: Final = 3
 """Tries in a row that get no further."""
 _LONGEST_PAUSE: Final = 60.0
+_RATE_SECONDS: Final = 5.0
+_SHORTEST: Final = 0.5
 _OPENED: Final = TypeAdapter(OpenedDestination)
 _CAUSES: Final[Mapping[TargetFault, str]] = {
     "retry": "publication",
@@ -70,6 +73,23 @@ def upload(context: StepContext[PublicationUpload]) -> StepResult:
     )
 
 
+class Rate:
+    """How fast an upload is, over its last seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def after(self, sent: int, *, at: float) -> str:
+        """In words; empty as long as it cannot be told. What is sent again after a fault begins it anew."""
+        if self._seen and sent < self._seen[-1][1]:
+            self._seen.clear()
+        self._seen.append((at, sent))
+        while at - self._seen[0][0] > _RATE_SECONDS and len(self._seen) > 2:
+            self._seen.popleft()
+        (since, before) = self._seen[0]
+        return f", {(sent - before) / (at - since) / 1e6:.1f} MB/s" if at - since >= _SHORTEST else ""
+
+
 class _Upload:
     """The tries of one run."""
 
@@ -78,6 +98,7 @@ class _Upload:
         self._order = opened.order
         self._target = target
         self._furthest = 0
+        self._rate = Rate()
 
     async def run(self, source: UploadSource, state: UploadState | None) -> Details:
         stuck, self._state = 0, state
@@ -105,7 +126,8 @@ class _Upload:
 
     def _progress(self, progress: UploadProgress) -> None:
         self._furthest = max(self._furthest, progress.sent)
-        self._context.progress(progress.sent / max(progress.total, 1), f"{progress.sent} of {progress.total} bytes")
+        rate = self._rate.after(progress.sent, at=monotonic())
+        self._context.progress(progress.sent / max(progress.total, 1), f"{progress.sent} of {progress.total} bytes{rate}")
 
 
 def _opened(context: StepContext[PublicationUpload]) -> tuple[OpenedDestination, UploadState | None]:

@@ -1,0 +1,63 @@
+"""The live face of a CUSTOM target: the address that its destination or its publication gives, shown without the key."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.target.stages import guarded
+from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.live_only import CustomTarget
+from workers.live_ports import LiveIngest, live_face
+from workers.target_ports import PublicationOrder, TargetFailed
+
+KEY = "marked-key-41aa"
+ADDRESSES = {
+    "rtmp://host.example/live": ("rtmp://host.example/live", "live", False),
+    "rtmps://host.example:8443/app/a?token=marked": ("rtmps://host.example:8443/app/a", "app/a", True),
+    "srt://[2001:db8::1]:9000?passphrase=marked-pass": ("srt://[2001:db8::1]:9000", None, False),
+}
+
+
+async def opened(config: dict[str, Any], **options: Any) -> LiveIngest:
+    target = CustomTarget(config, client=guarded())
+    try:
+        return await live_face(target).open_live(PublicationOrder(uuid4(), "event", options=options), None)
+    finally:
+        await target.close()
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+async def test_the_address_of_the_destination_is_pushed_to(url: str) -> None:
+    ingest = await opened({"cstm_streamUrl": url, "cstm_streamName": KEY})
+    assert (ingest.url, ingest.stream_name) == (url, KEY)
+    [shown] = ingest.details["ingestionDetails"]
+    assert (shown["rtmpServerUrl"], shown["rtmpApplicationName"], shown["isSsl"]) == ADDRESSES[url]
+    assert shown["rtmpStreamName"] is None
+    assert "marked" not in repr((ingest, ingest.details))
+
+
+async def test_a_publication_may_have_an_address_of_its_own() -> None:
+    own = {"cstm_streamUrl": "srt://other.example:9000", "cstm_streamName": "own"}
+    ingest = await opened({"cstm_streamUrl": "rtmp://host.example/live", "cstm_streamName": KEY}, **own)
+    assert (ingest.url, ingest.stream_name) == (own["cstm_streamUrl"], own["cstm_streamName"])
+
+
+@pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://host.example/live", "rtmp://", "rtmp://host:99999/live"])
+async def test_what_is_no_address_of_a_stream_is_the_destinations_fault(url: str) -> None:
+    with pytest.raises(TargetFailed) as caught:
+        await opened({"cstm_streamUrl": url, "cstm_streamName": KEY})
+    assert caught.value.kind == "destination"
+    assert KEY not in str(caught.value)
+
+
+async def test_a_stream_needs_its_name() -> None:
+    with pytest.raises(TargetFailed, match="cstm_streamName"):
+        await opened({"cstm_streamUrl": "rtmp://host.example/live"})
+
+
+def test_targets_of_files_take_no_streams() -> None:
+    with pytest.raises(TargetFailed, match="no live streams"):
+        live_face(KnownTargets(guarded)(8, {}))
