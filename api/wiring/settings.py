@@ -26,7 +26,7 @@ from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.checkpoint_ports import CheckpointPlaces
-from workers.ports import BucketAddress, DownloadLimits
+from workers.ports import BucketAddress
 from workers.target_ports import ServiceAddresses
 
 _HOME = "./.medialedger"
