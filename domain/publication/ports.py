@@ -34,6 +34,10 @@ class TargetCall(StrEnum):
     UNPUBLISH = "unpublish"
     UPDATE = "update"
     DELETE = "delete"
+    OPEN = "open"
+    """Of a live stream: have the target make what takes it."""
+    CLOSE = "close"
+    """Tell the target that the live stream has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from projections.kernel.where import where
 
 _COLUMNS: Final[LiteralString] = (
     "SELECT p.id, p.version, p.kind, p.content_id, p.destination_id, p.target, p.transaction_id, p.client, p.state, p.reason, "
-    "p.job, p.details, p.published, p.withdrawn, p.content, p.date_created, p.date_started, p.date_completed, coalesce(d.name, '') "
+    "p.job, p.details, p.published, p.withdrawn, p.content, p.date_created, p.date_started, p.date_completed, "
+    "coalesce(d.name, ''), p.audio_input_id, p.run, p.arrived, p.open, p.creations "
 )
 _FROM: Final[LiteralString] = (
     "FROM publication_view p JOIN record_view d ON d.kind = 'destination' AND d.id = p.destination_id::text AND NOT d.deleted "
@@ -134,7 +135,7 @@ def _conditions(wanted: PublicationFilter) -> tuple[str, dict[str, Any]]:
 
 def _row(found: Sequence[Any]) -> PublicationRow:
     key, version, kind, content_id, destination, target, transaction, client, state, *rest = found
-    reason, job, details, published, withdrawn, text, created, started, completed, name = rest
+    reason, job, details, published, withdrawn, text, created, started, completed, *more = rest
     return PublicationRow(
         key,
         version,
@@ -154,5 +155,5 @@ def _row(found: Sequence[Any]) -> PublicationRow:
         created,
         started,
         completed,
-        name,
+        *more,
     )

@@ -28,6 +28,11 @@ _COLUMNS = (
     Column("date_created", "timestamptz"),
     Column("date_started", "timestamptz"),
     Column("date_completed", "timestamptz"),
+    Column("audio_input_id", "text"),
+    Column("run", "bigint"),
+    Column("arrived", "boolean"),
+    Column("open", "boolean"),
+    Column("creations", "integer"),
 )
 
 
@@ -51,12 +56,17 @@ def row(publication: Publication) -> tuple[Any, ...]:
         publication.created_on,
         publication.started,
         publication.completed,
+        publication.audio_input_id,
+        publication.run,
+        publication.arrived,
+        publication.open,
+        publication.creations,
     )
 
 
 PUBLICATION_VIEW = View(
     name="publication_view",
-    version=1,
+    version=2,
     kinds=(Publication.KIND,),
     columns=_COLUMNS,
     row=row,
@@ -66,5 +76,6 @@ PUBLICATION_VIEW = View(
         "content": "{table} (content_id, kind, date_created, id) WHERE NOT withdrawn",
         "destination": "{table} (destination_id, id) WHERE NOT withdrawn",
         "transaction": "{table} (transaction_id) WHERE NOT withdrawn",
+        "pushed": "{table} (id) WHERE kind = 1 AND state = 2 AND NOT withdrawn",
     },
 )

@@ -14,10 +14,14 @@ from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
+from domain.publication.live_handlers import LivePublicationHandlers
+from domain.publication.sources import ChannelSources
+from domain.publication.stored_texts import PublicationTexts
 from domain.webhook.naming import CallbackNaming
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 from projections.media_event.queries import EventQueries
+from projections.publication.pushes import PushesSeen
 from projections.publication.queries import PublicationQueries
 from projections.publication.view import PUBLICATION_VIEW
 from projections.records.history import RecordHistory
@@ -35,9 +39,9 @@ if TYPE_CHECKING:
 
 
 def _routes() -> Sequence[Router]:
-    from api.media.publication import media, vod
+    from api.media.publication import live, media, vod
 
-    return (media.routes, media.plural, vod.routes)
+    return (live.routes, media.routes, media.plural, vod.routes)
 
 
 def _services(services: Services) -> Providers:
@@ -61,7 +65,34 @@ def _services(services: Services) -> Providers:
             contents=get(TargetContents),
             clock=around.clock,
         ),
+        PushesSeen: lambda: PushesSeen(get(Database), clock=around.clock),
+        LivePublicationHandlers: lambda: live_publication_handlers(
+            get(Database),
+            get(CommandExecutor),
+            records=get(RecordQueries),
+            vault=get(Vault),
+            contents=get(TargetContents),
+            clock=around.clock,
+        ),
     }
+
+
+def live_publication_handlers(
+    database: Database, executor: CommandExecutor, *, records: RecordQueries, vault: Vault, contents: TargetContents, clock: Clock
+) -> LivePublicationHandlers:
+    return LivePublicationHandlers(
+        executor,
+        PublicationQueries(database),
+        records=records,
+        events=EventQueries(database),
+        sources=ChannelSources(records),
+        texts=_texts(records, vault, clock),
+        contents=contents,
+    )
+
+
+def _texts(records: RecordQueries, vault: Vault, clock: Clock) -> PublicationTexts:
+    return PublicationTexts(CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret), vault)
 
 
 def publication_handlers(
@@ -81,8 +112,7 @@ def publication_handlers(
         records=records,
         events=events,
         jobs=jobs,
-        callbacks=CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret),
-        vault=vault,
+        texts=_texts(records, vault, clock),
         contents=contents,
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from domain.destination.targets import Target
+from workers.live_ports import LIVE, LiveIngest
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 S3 = {"endpoint": "https://s3.example", "bucket": "films", "accessKeyId": "AK", "secretAccessKey": "sk-marked"}
@@ -73,6 +74,36 @@ class MemoryTarget:
 
     async def close(self) -> None:
         self.calls.append("close")
+
+
+class MemoryLiveTarget(MemoryTarget):
+    """A target that takes live streams, by the ids that it knows them by. `ingest` is where they are pushed to."""
+
+    capabilities = frozenset({LIVE, "query", "publish", "unpublish", "delete"})
+
+    def __init__(self, ingest: str = "rtmp://127.0.0.1:9/live") -> None:
+        super().__init__()
+        self.ingest = ingest
+        self.live: dict[str, str] = {}
+        """What became of each: opened, live or closed."""
+
+    async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
+        await self._asked("open")
+        self.live.setdefault(str(order.id), "opened")
+        return LiveIngest(self.ingest, f"key-marked-{order.id}", {"broadcast": str(order.id), "title": order.title})
+
+    async def go_live(self, order: PublicationOrder, details: Details) -> Details:
+        await self._asked("go_live")
+        self.live[str(order.id)] = "live"
+        return {**details, "status": "live"}
+
+    async def close_live(self, order: PublicationOrder, details: Details) -> None:
+        await self._asked("close_live")
+        self.live[str(order.id)] = "closed"
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        await super().delete(order, details)
+        self.live.pop(str(order.id), None)
 
 
 async def add_destination(http: httpx.AsyncClient, name: str = "Archive", *, active: bool = False, **fields: Any) -> str:

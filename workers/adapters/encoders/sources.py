@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from domain.configuration.encoder_settings import EncodeSettings
+from domain.media_event.audio_inputs import listed_inputs
 from domain.media_event.values import AudioInput
 from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
 from workers.adapters.encoders.fetched import Fetched
@@ -71,7 +72,7 @@ class Sources:
 
     async def open(self, settings: EncodeSettings, *, program: Path, confinement: Confinement) -> OpenSource:
         """Raises `EncoderFailed`."""
-        configured = _configured(settings)
+        configured = listed_inputs(settings.audio_inputs)
         match settings.source.type:
             case "file":
                 return await self._film(settings, configured, program=program, confinement=confinement)
@@ -166,15 +167,6 @@ def _rate(stream: Mapping[str, Any]) -> float | None:
         rate = int(above) / int(below or 1)
         return rate if 1 <= rate <= 240 else None
     return None
-
-
-def _configured(settings: EncodeSettings) -> list[AudioInput]:
-    """Audio inputs as the channel lists them."""
-    found = []
-    for place, one in enumerate(settings.audio_inputs):
-        index = place if one.index is None else one.index
-        found.append(AudioInput(id=one.id or str(place), name=one.name or "", index=index, language=one.language or ""))
-    return found
 
 
 def _opened(root: Path, name: str) -> int:
