@@ -135,7 +135,8 @@ class Publication(StreamedPublication):
         self._must_exist()
         if running_job != self.running_job:
             raise PlanOutdated(self.KIND, self.key)
-        self._trigger(events.Withdrawn, at=at, hard=hard, target_left=hard and (running_job is not None or self.open))
+        left = hard and (running_job is not None or self.open)
+        self._trigger(events.Withdrawn, at=at, hard=hard, target_left=left, **({"open": True} if self.open else {}))
 
     def clear_target(self, *, at: datetime) -> None:
         if self.target_left:

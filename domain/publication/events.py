@@ -71,12 +71,14 @@ class Amended(DomainEvent):
 
 
 class Withdrawn(DomainEvent):
-    """It is not shown any more. `target_left`: what is at the target, or may still come there, is yet to be removed."""
+    """It is not shown any more. `target_left`: what is at the target, or may still come there, is yet to be removed; `open`: the
+    target is yet to be told that the live stream has ended."""
 
     TOPIC: ClassVar[str] = "publication.withdrawn"
 
     hard: bool
     target_left: bool = False
+    open: bool = False
 
 
 class TargetCleared(DomainEvent):

@@ -19,6 +19,7 @@ from domain.media_event.ports import EventLookup
 from domain.media_event.row import EventRow
 from domain.publication.aggregate import Publication
 from domain.publication.commands import (
+    ClearTarget,
     CloseTarget,
     FailPublicationStart,
     RecreatePublication,
@@ -38,7 +39,6 @@ from domain.publication.values import MOST_AT_ONCE, PublicationKind, Publication
 from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
 
-MOST_OF_EVENT: Final = 500
 _NO_SOURCE: Final = "the Event is not on the air, or its channel has no HLS address: there is no stream to publish"
 _FILES_ONLY: Final = frozenset({Target.S3, Target.SFTP, Target.HTTP, Target.FILESYSTEM})
 _NOT_LIVE: Final = "the target takes files only"
@@ -188,7 +188,7 @@ class LivePublicationHandlers:
         return await self._of_event(event_id, PublicationState.Scheduled)
 
     async def stop_running(self, event_id: UUID, *, reason: str, invocation: Invocation) -> int:
-        """Those of the Event that are pushed: all in one append. Returns how many."""
+        """One batch of those of the Event that are pushed. Returns how many there were."""
         entries = await self._of_event(event_id, PublicationState.InProgress)
 
         async def plan() -> Plan:
@@ -199,8 +199,8 @@ class LivePublicationHandlers:
         return len(entries)
 
     async def _of_event(self, event_id: UUID, state: PublicationState) -> Sequence[Entry]:
-        rows = await self._publications.of_content(str(event_id), kind=PublicationKind.LIVE, limit=MOST_OF_EVENT)
-        return [Entry(row.id, row.destination_id) for row in rows if row.state is state]
+        rows = await self._publications.of_content(str(event_id), kind=PublicationKind.LIVE, limit=MOST_AT_ONCE - 1, state=state)
+        return [Entry(row.id, row.destination_id) for row in rows]
 
     # --- what is at the target
 
@@ -253,6 +253,11 @@ class LivePublicationHandlers:
         if row.open and (row.withdrawn or row.state is not PublicationState.InProgress):
             fault = await self._closed(row, give_up=give_up)
             await self._executor.execute(CloseTarget(row.id, fault), invocation=invocation)
+
+    async def clear_target(self, publication: Publication, *, invocation: Invocation) -> None:
+        """Remove what a deleted one has left at its target. Raises `Unavailable` where it cannot."""
+        await self._remove(PublicationRow.of(publication))
+        await self._executor.execute(ClearTarget(UUID(publication.key)), invocation=invocation)
 
     async def _closed(self, row: PublicationRow, *, give_up: bool = False) -> str:
         """What went wrong with it, if that is for good."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from domain.publication.row import PublicationRow
-from domain.publication.values import PublicationKind
+from domain.publication.values import PublicationKind, PublicationState
 
 
 class PublicationLookup(Protocol):
@@ -19,7 +19,9 @@ class PublicationLookup(Protocol):
         """With a destination only if it is that of the publication."""
         ...
 
-    async def of_content(self, content_id: str, *, kind: PublicationKind, limit: int) -> Sequence[PublicationRow]:
+    async def of_content(
+        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None
+    ) -> Sequence[PublicationRow]:
         """The newest first; at most `limit` + 1, so that the caller knows whether there are more."""
         ...
 

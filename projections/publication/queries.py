@@ -74,9 +74,13 @@ class PublicationQueries:
             return None
         return row
 
-    async def of_content(self, content_id: str, *, kind: PublicationKind, limit: int) -> Sequence[PublicationRow]:
-        tail = "WHERE p.content_id = %s AND p.kind = %s AND NOT p.withdrawn ORDER BY p.date_created DESC, p.id DESC LIMIT %s"
-        return [_row(found) for found in await self._database.rows(_COLUMNS + _FROM + tail, (content_id, int(kind), limit + 1))]
+    async def of_content(
+        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None
+    ) -> Sequence[PublicationRow]:
+        condition = "p.content_id = %s AND p.kind = %s AND NOT p.withdrawn AND p.state = coalesce(%s::smallint, p.state)"
+        tail = f"WHERE {condition} ORDER BY p.date_created DESC, p.id DESC LIMIT %s"
+        given = (content_id, int(kind), None if state is None else int(state), limit + 1)
+        return [_row(found) for found in await self._database.rows(_COLUMNS + _FROM + tail, given)]
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:
         return [_row(found) for found in await self._database.rows(_COLUMNS + _OF_DESTINATION, (destination_id, limit))]

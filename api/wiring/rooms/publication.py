@@ -12,11 +12,15 @@ from domain.destination.handlers import DestinationHandlers
 from domain.job.handlers import JobHandlers
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
+from domain.kernel.ports import Invocation
+from domain.kernel.stream_name import StreamName
+from domain.media_event.aggregate import MediaEvent
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
 from domain.publication.live_handlers import LivePublicationHandlers
 from domain.publication.sources import ChannelSources
 from domain.publication.stored_texts import PublicationTexts
+from domain.records.kinds.destination import Destination
 from domain.webhook.naming import CallbackNaming
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
@@ -33,8 +37,12 @@ from workers.syndication.contents import TargetContents
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from projections.effects.orders import Order
+    from workers.kernel.order_worker import CarryOut
     from workers.outcomes.owner_commands import OwnerCommand
+    from workers.syndication.following import EventFollowing
     from workers.syndication.opening import UploadOpening
+    from workers.syndication.policy import Removals
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -143,6 +151,10 @@ def open_destination(context: WorkerContext) -> UploadOpening:
     return UploadOpening(publications, context.records, destinations=_destinations(context), vault=context.vault)
 
 
+def target_contents(context: WorkerContext) -> TargetContents:
+    return TargetContents(context.targets, context.records, destinations=_destinations(context), vault=context.vault)
+
+
 def _destinations(context: WorkerContext) -> DestinationHandlers:
     from workers.syndication.trial import TargetTrials
 
@@ -163,6 +175,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     from workers.kernel.consumer import Consumer
     from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
+    from workers.syndication.following import EventFollowing
     from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
 
     waker = Waker()
@@ -177,7 +190,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
         vault=context.vault,
         clock=context.clock,
     )
-    contents = TargetContents(context.targets, context.records, destinations=_destinations(context), vault=context.vault)
+    contents = target_contents(context)
     handlers = publication_handlers(
         context.database,
         context.executor,
@@ -187,8 +200,35 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
         contents=contents,
         clock=context.clock,
     )
-    removals = Removals(handlers, context.streams, clock=context.clock, lease=context.lease)
-    return [consumer, OrderWorker(Orders(context.database, CONSUMER), removals.carry_out, waker=waker)]
+    live = live_publication_handlers(
+        context.database,
+        context.executor,
+        records=context.records,
+        vault=context.vault,
+        contents=contents,
+        clock=context.clock,
+    )
+    removals = Removals(handlers, live, context.streams, clock=context.clock, lease=context.lease)
+    following = EventFollowing(live, context.streams, notes=context.logbook)
+    return [consumer, OrderWorker(Orders(context.database, CONSUMER), carrying_out(removals, following), waker=waker)]
+
+
+def carrying_out(removals: Removals, following: EventFollowing) -> CarryOut:
+    """What an order asks for, by the kind of what it names."""
+    from workers.syndication.following import GOING_LIVE, ON_AIR
+
+    by_kind: Mapping[str, CarryOut] = {
+        Destination.KIND: removals.of_destination,
+        Publication.KIND: removals.of_publication,
+        MediaEvent.KIND: following.end,
+        GOING_LIVE: following.begin,
+        ON_AIR: following.check,
+    }
+
+    async def carry_out(order: Order, invocation: Invocation) -> None:
+        await by_kind[StreamName.read(order.target).kind](order, invocation)
+
+    return carry_out
 
 
 PUBLICATION = Room(

@@ -20,6 +20,7 @@ from domain.media_event.audio_inputs import listed_inputs
 from domain.media_event.values import AudioInput
 from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
 from workers.adapters.encoders.fetched import Fetched
+from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.probe import probed
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
@@ -125,7 +126,7 @@ class Sources:
             found = await probed(program, confinement=confinement, given=head)
             arguments = (*REALTIME, *_WHITELIST, "-i", "pipe:0")
             return OpenSource(_input(arguments, found, configured), feed=fetched.feed, fetched=fetched)
-        except (OutboundRefused, OutboundFailed) as fault:
+        except (OutboundRefused, OutboundFailed, NotRead) as fault:
             await fetched.close()
             raise EncoderFailed(f"{_NAME}.url: {fault}") from None
         except EncoderFailed:
