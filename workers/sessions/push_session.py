@@ -77,7 +77,7 @@ class PushSession:
             failures = 1 if time.monotonic() - begun > self._patience.stable else failures + 1
             refusals += fault.fault == "target"
             if not self._arrived and (fault.hopeless or refusals >= self._patience.tries):
-                self._finish(Ended(str(fault), over=True))
+                self._finish(Ended(str(fault), hopeless=True))
                 return
             seconds = self._patience.after(failures)
             _log.warning("the push of %s: %s; trying again in %.0f s", self._name, fault, seconds)

@@ -72,6 +72,7 @@ def _pushes(context: WorkerContext) -> PushSessions:
         sources=ChannelSources(context.records),
         targets=OpenedLiveTargets(target_contents(context)),
         pusher=RtmpPusher(client, LiveStreams(client, Copying(installed(), program_account))),
+        notes=context.logbook,
     )
 
 

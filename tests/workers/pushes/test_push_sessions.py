@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ from projections.publication.queries import PublicationQueries
 from projections.records.queries import RecordQueries
 from projections.sessions.store import SessionStore
 from tests.contract.encoder.ffmpeg_stage import LOCAL
+from tests.domain.memory import MemoryNotes
 from tests.projections.feeding import configured, do, event, record
 from tests.workers.jobs.engine import once
 from tests.workers.pushes.live_origin import LiveOrigin, live_origin
@@ -72,6 +74,7 @@ class Stage:
     pushes: list[Push] = field(default_factory=list)
     running: int = 0
     most: int = 0
+    notes: MemoryNotes = field(default_factory=MemoryNotes)
 
     async def push(self, push: Push, record: PushRecord) -> None:
         """A pusher in memory: sends until it is stopped."""
@@ -193,6 +196,7 @@ async def member(
         sources=ChannelSources(RecordQueries(database, RECORDS)),
         targets=StagedTargets(stage),
         pusher=pusher or stage,
+        notes=stage.notes,
         patience=FAST,
     )
     leases = ShardLeases(database, PUSHES, shards=SHARDS, member=uuid4(), host=name, lease=LEASE, reads_log=False)
@@ -265,6 +269,7 @@ async def test_a_target_that_never_takes_it_fails_it_and_nothing_is_tried_again(
         failed = await become(inner, key, lambda root: root.state is not PublicationState.InProgress)
         assert (failed.state, failed.reason, failed.open) == (PublicationState.FailedPublication, reason, True)
         await until(lambda: not one.worker.sessions, seconds=SECONDS)
+        assert reason in str(vars(stage.notes))
         await do(inner, RecreatePublication(key, ""))
         await do(inner, StartPublication(key, {}))
         await until(lambda: stage.running, seconds=SECONDS)
@@ -305,8 +310,10 @@ async def test_a_dead_worker_is_replaced_and_two_never_send_at_once(
             off_air = receiver.sent[silent][0] - receiver.sent[silent - 1][0]
             assert off_air < LEASE + LEASE / 3 + 20, "a lease and the next look; the rest is a busy machine"
             await do(inner, StopPublication(key))
+            stopped = time.monotonic()
             await until(lambda: not two.worker.sessions, seconds=SECONDS)
             await asyncio.sleep(0.1)  # what was on the way
+            assert receiver.sent[-1][0] - stopped < 3 + 5, "three seconds; the rest is a busy machine"
             count = len(receiver.sent)
             await asyncio.sleep(0.5)
             assert len(receiver.sent) == count, "nothing after the stop"
