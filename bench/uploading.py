@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
-from workers.target_ports import PublicationOrder, UploadSource
+from workers.target_ports import PublicationOrder, TargetSettings, UploadSource
 
 
 def _memory() -> float:
@@ -30,7 +30,8 @@ async def _upload(order: Mapping[str, Any]) -> Mapping[str, float]:
         """Nothing goes on after this."""
 
     targets = KnownTargets(
-        lambda: GuardedClient([ip_network("127.0.0.0/8")]), filesystem_root=Path(order["root"]) if "root" in order else None
+        lambda: GuardedClient([ip_network("127.0.0.0/8")]),
+        settings=TargetSettings(Path(order["root"]) if "root" in order else None),
     )
     target = targets(order["target"], order["config"])
     await target.check()

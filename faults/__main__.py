@@ -1,5 +1,5 @@
-"""`python -m faults [NAME…] [--quick] [--seed N]`: the fault matrices of deliveries, jobs, media, Events on the air and
-infrastructure, a machine that vanishes from the network, and the fuzzing of the key provider.
+"""`python -m faults [NAME…] [--quick] [--seed N]`: the fault matrices of deliveries, jobs, media, Events on the air,
+infrastructure and publications, a machine that vanishes from the network, and the fuzzing of the key provider.
 The exit code is 1 when an invariant was violated.
 
 It runs in a temporary folder, which stays only when an invariant was violated.
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from faults import floods, fuzz, hostile, jobs, media, network, on_air, pooler, provisioning
+from faults import floods, fuzz, hostile, jobs, media, network, on_air, pooler, provisioning, syndication
 from faults.findings import markdown
 from faults.matrix import Result, latency, played
 from faults.outages import OUTAGES
@@ -42,9 +42,8 @@ _COLUMNS = (
 
 
 def main() -> None:
-    others = tuple(
-        (module.NAME, module.MEANING) for module in (jobs, media, on_air, provisioning, network, pooler, floods, hostile, fuzz)
-    )
+    modules = (jobs, media, on_air, provisioning, syndication, network, pooler, floods, hostile, fuzz)
+    others = tuple((module.NAME, module.MEANING) for module in modules)
     meanings = "; ".join(f"{name} ({meaning})" for name, meaning in (*((one.name, one.meaning) for one in _ALL), *others))
     parser = argparse.ArgumentParser(
         prog="python -m faults",
@@ -88,6 +87,10 @@ def main() -> None:
         made = uvloop.run(_interruptible(provisioning.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
         print(f"\n{provisioning.table(made)}", flush=True)
         holds = all(result.holds for result in made) and (bool(made) or provisioning.NAME not in given.names) and holds
+    if syndication.NAME in names:
+        sent = uvloop.run(_interruptible(syndication.tried(folder, quick=given.quick, seed=seed, tell=_tell)))
+        print(f"\n{syndication.table(sent)}", flush=True)
+        holds = all(result.holds for result in sent) and holds
     if network.NAME in names:
         holds = _network(folder / network.NAME, must=network.NAME in given.names) and holds
     if pooler.NAME in names:

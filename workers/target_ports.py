@@ -98,6 +98,25 @@ class PublishingTarget(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceAddresses:
+    """Where the services are. Only the operator changes them."""
+
+    youtube: str = "https://www.googleapis.com"
+    youtube_token: str = "https://oauth2.googleapis.com/token"  # noqa: S105 (an address)
+    facebook: str = "https://graph.facebook.com/v23.0"
+    facebook_video: str = "https://graph-video.facebook.com/v23.0"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSettings:
+    """What the operator sets for targets."""
+
+    filesystem_root: Path | None = None
+    """Below which files may be published to this machine; None: nowhere."""
+    services: ServiceAddresses = ServiceAddresses()
+
+
 class Targets(Protocol):
     """Makes the target of a destination. `target` is the number of its kind, `config` has its secrets."""
 

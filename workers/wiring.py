@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -26,7 +26,7 @@ from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal
 from workers.ports import BucketAddress, DownloadLimits, Outbound
-from workers.target_ports import OpenDestination, Targets
+from workers.target_ports import OpenDestination, Targets, TargetSettings
 
 if TYPE_CHECKING:
     from workers.kernel.forked import ForkServer
@@ -98,8 +98,8 @@ class WorkerContext:
     open_destination: Callable[[WorkerContext], OpenDestination]
     """Opens the destinations of publications for the jobs that upload."""
     media_bucket: BucketAddress | None = None
-    filesystem_root: Path | None = None
-    """Below which files may be published to this machine; None: nowhere."""
+    target_settings: TargetSettings = field(default_factory=TargetSettings)
+    """What the operator sets for destinations."""
     terraform: Path | None = None
     """The program that provisions templates; None: found where programs usually are."""
     step_server: ForkServer | None = None

@@ -20,7 +20,8 @@ from api.cli.garbage import collect_seldom
 from api.cli.printable import printable_lines
 from api.kernel.log import JsonFormatter
 from api.kernel.version import product_version
-from api.wiring.settings import Settings, SettingsError
+from api.wiring.settings import Settings
+from api.wiring.settings_checks import SettingsError
 from api.wiring.startup import StartError
 from domain.kernel.errors import Unavailable
 from workers.adapters.embedded_postgres import EmbeddedPostgresError

@@ -80,6 +80,18 @@ def public_url(text: str) -> str | None:
     return text.rstrip("/") or None
 
 
+def service_url(text: str) -> str:
+    """Of a service whose addresses have a path."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if not good or parts.query or parts.fragment or "@" in text or not text.isprintable():
+        raise ValueError("http:// or https:// and a host, with a path if need be, without a user name or a query")
+    return text.rstrip("/")
+
+
 def bootstrap_servers(text: str) -> str | None:
     """host:port, several separated by commas; an IPv6 address in brackets."""
     servers = [part.strip() for part in text.split(",") if part.strip()]

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 
 from api.wiring.settings import Settings
 from domain.destination.targets import Target
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.step_account import program_account
 from workers.adapters.targets.known import KnownTargets
+from workers.target_ports import ServiceAddresses, TargetSettings
 
 
 def publishing_targets(settings: Settings) -> KnownTargets:
-    return KnownTargets(lambda: GuardedClient(settings.outbound_allow), filesystem_root=settings.filesystem_root)
+    account = partial(program_account, Path(sys.executable))
+    return KnownTargets(lambda: GuardedClient(settings.outbound_allow), settings=target_settings(settings), account=account)
+
+
+def target_settings(settings: Settings) -> TargetSettings:
+    """What the operator sets for targets."""
+    root = settings.filesystem_root
+    services = ServiceAddresses(
+        youtube=settings.youtube_url,
+        youtube_token=settings.youtube_token_url,
+        facebook=settings.facebook_url,
+        facebook_video=settings.facebook_video_url,
+    )
+    return TargetSettings(None if root is None else root.absolute(), services)
 
 
 def refused_targets(settings: Settings) -> Mapping[Target, str]:

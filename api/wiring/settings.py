@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 
 from api.wiring import parsers
 from api.wiring.parsers import Network, stripped, whole_number
+from api.wiring.settings_checks import PREFIX, SettingsError, check_bucket, check_kafka, variable_name
 from api.wiring.settings_listing import Listed, Variable, shown
 from projections.kernel.database import PoolLimits
 from projections.kernel.sizes import GIB, MIB
@@ -25,16 +26,13 @@ from projections.log.append import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.ports import BucketAddress, DownloadLimits
+from workers.target_ports import ServiceAddresses
 
-PREFIX = "MEDIALEDGER_"
 _HOME = "./.medialedger"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_SERVICES = ServiceAddresses()
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-class SettingsError(Exception):
-    """One line that names the variable and says what belongs there."""
 
 
 def _in_home(name: str) -> Callable[[dict[str, Any]], Path]:
@@ -145,6 +143,18 @@ class Settings(BaseSettings):
         default_factory=_in_home("work"), description="where steps of jobs work on this machine when media are in S3"
     )
     filesystem_root: Annotated[Path | None, stripped(parsers.path)] = Field(None, description="root of FILESYSTEM destinations")
+    youtube_url: Annotated[str, stripped(parsers.service_url)] = Field(
+        _SERVICES.youtube, description="address of the YouTube Data API, for YOUTUBE destinations"
+    )
+    youtube_token_url: Annotated[str, stripped(parsers.service_url)] = Field(
+        _SERVICES.youtube_token, description="where YOUTUBE destinations get their access tokens"
+    )
+    facebook_url: Annotated[str, stripped(parsers.service_url)] = Field(
+        _SERVICES.facebook, description="address of Facebook's Graph API with its version, for FACEBOOK destinations"
+    )
+    facebook_video_url: Annotated[str, stripped(parsers.service_url)] = Field(
+        _SERVICES.facebook_video, description="where FACEBOOK destinations are sent films, with the version"
+    )
     s3_endpoint: Annotated[str | None, stripped(parsers.public_url)] = Field(
         None, description="address of the S3 server that has the media; empty: Amazon's of the region"
     )
@@ -257,9 +267,9 @@ class Settings(BaseSettings):
             settings = cls(**source())
         except ValidationError as refusal:
             first = refusal.errors(include_url=False, include_input=False)[0]
-            raise SettingsError(f"{_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
-        settings._check_kafka()
-        settings._check_bucket()
+            raise SettingsError(f"{variable_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
+        check_kafka(settings)
+        check_bucket(settings)
         known = {variable.name for variable in VARIABLES}
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
         return settings
@@ -282,12 +292,6 @@ class Settings(BaseSettings):
     def media_directory(self) -> Path:
         """Where steps work: the media root, unless that is a bucket."""
         return self.media_root if isinstance(self.media_root, Path) else self.media_work
-
-    def _check_bucket(self) -> None:
-        if (self.s3_access_key is None) != (self.s3_secret_key is None):
-            missing = "s3_access_key" if self.s3_access_key is None else "s3_secret_key"
-            present = "s3_secret_key" if self.s3_access_key is None else "s3_access_key"
-            raise SettingsError(f"{_name(missing)} must be set together with {_name(present)}")
 
     def complete(self) -> Settings:
         """For a product that is complete by itself: it serves media, and has an origin, unless that is said to be off."""
@@ -319,21 +323,6 @@ class Settings(BaseSettings):
             replication_factor=self.kafka_replication_factor,
             min_in_sync_replicas=self.kafka_min_in_sync_replicas,
         )
-
-    def _check_kafka(self) -> None:
-        """What goes together comes together: a client that misses half of it would fail at its first connection only."""
-        sasl = self.kafka_security_protocol.startswith("SASL_")
-        for field in ("kafka_sasl_mechanism", "kafka_username", "kafka_password"):
-            if (getattr(self, field) is not None) != sasl:
-                needed = "be set for" if sasl else "stay empty without"
-                raise SettingsError(f"{_name(field)} must {needed} {_name('kafka_security_protocol')}=SASL_…")
-        tls = self.kafka_security_protocol.endswith("SSL")
-        for field in ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file"):
-            path: Path | None = getattr(self, field)
-            if path is not None and not tls:
-                raise SettingsError(f"{_name(field)} must stay empty without {_name('kafka_security_protocol')}=SSL or SASL_SSL")
-            if path is not None and not path.is_file():
-                raise SettingsError(f"{_name(field)} must be a file; there is none at {path}")
 
     @property
     def database_limits(self) -> PoolLimits:
@@ -381,13 +370,9 @@ class Settings(BaseSettings):
     __str__ = __repr__
 
 
-def _name(field: str) -> str:
-    return PREFIX + field.upper()
-
-
 def _variable(field: str, info: FieldInfo) -> Variable:
     default = _COMPUTED.get(field) or shown(field, info.default)
-    return Variable(_name(field), field, info.description or "", default)
+    return Variable(variable_name(field), field, info.description or "", default)
 
 
 _COMPUTED = {

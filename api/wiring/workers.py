@@ -11,7 +11,7 @@ from api.kernel.version import product_version
 from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, followups, notified, owners, removals
 from api.wiring.core import Core, core, prepare
 from api.wiring.origin import ingest_headers, own_origin
-from api.wiring.publishing_targets import publishing_targets
+from api.wiring.publishing_targets import publishing_targets, target_settings
 from api.wiring.rooms.publication import open_destination
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -94,7 +94,7 @@ def process_workers(
         version=product_version(),
         open_destination=open_destination,
         targets=publishing_targets(settings),
-        filesystem_root=settings.filesystem_root,
+        target_settings=target_settings(settings),
         media_bucket=settings.media_bucket,
         terraform=settings.terraform,
     )

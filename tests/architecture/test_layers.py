@@ -19,7 +19,7 @@ def test_the_import_contracts_hold() -> None:
 
 def test_the_contracts_are_about_every_package_of_the_product() -> None:
     options = read_configuration(str(ROOT / "pyproject.toml"))
-    assert options["session_options"]["root_packages"] == ["domain", "projections", "workers", "api"]
+    assert options["session_options"]["root_packages"] == ["domain", "projections", "workers", "api", "medialedger"]
     layers = [contract for contract in options["contracts_options"] if contract["type"] == "layers"]
     assert [each["layers"] for each in layers if "containers" not in each] == [["api", "workers", "projections", "domain"]]
     inside = [each for each in layers if "containers" in each]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from api.wiring.settings import VARIABLES, Settings, SettingsError
+from api.wiring.settings import VARIABLES, Settings
+from api.wiring.settings_checks import SettingsError
 from api.wiring.settings_listing import MASK
 from workers.ports import BucketAddress
 

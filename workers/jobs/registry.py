@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Final, cast
 
 from pydantic import ValidationError
@@ -29,6 +29,7 @@ from workers.jobs.workflows.probe_media import PROBE_MEDIA
 from workers.jobs.workflows.publication_upload import PUBLICATION_UPLOAD
 from workers.jobs.workflows.vod.ingest import VOD_INGEST
 from workers.jobs.workflows.vod.package import VOD_PACKAGE
+from workers.kernel.plugins import plugins
 
 GROUP: Final = "medialedger.workflows"
 
@@ -132,7 +133,7 @@ def builtin() -> Registry:
 def installed() -> Registry:
     """The built-in workflows and those of other packages. Cached, since it reads the metadata of every installed distribution."""
     registry = builtin()
-    registry.extend(sorted(entry_points(group=GROUP), key=lambda plugin: (plugin.name, plugin.value)))
+    registry.extend(plugins(GROUP))
     return registry
 
 

@@ -20,6 +20,7 @@ from workers.kernel.confinement import Confinement
 from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.ports import DEFAULT_LIMITS, DownloadLimits
+from workers.target_ports import TargetSettings
 
 NO_ANSWERS: Final[Mapping[str, Answer]] = MappingProxyType({})
 
@@ -36,7 +37,7 @@ class StepProcessPool:
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
         origin: str | None = None,
-        filesystem_root: Path | None = None,
+        targets: TargetSettings | None = None,
         downloads: DownloadLimits = DEFAULT_LIMITS,
         inputs: Inputs | None = None,
         lease_seconds: float = 30.0,
@@ -56,7 +57,7 @@ class StepProcessPool:
                 media_root=media_root,
                 allow=allow,
                 origin=origin,
-                filesystem_root=filesystem_root,
+                targets=targets or TargetSettings(),
                 downloads=downloads,
                 fetches=inputs is not None,
                 lease_seconds=lease_seconds,

@@ -32,6 +32,7 @@ from workers.kernel.forked import Forked, ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.shortage import SHORTAGES
 from workers.ports import DownloadLimits
+from workers.target_ports import TargetSettings
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ OPEN_NETWORK: Final = "steps have the network, also where they do not need it: t
 _BEATS: Final = 6
 """Messages to each process within the time after which it takes the worker for dead."""
 _DRAIN: Final = 1.0
+_TARGETS: Final = TypeAdapter(TargetSettings)
 _FINISHED: Final = TypeAdapter(Finished)
 _FAILED: Final = TypeAdapter(Failed)
 _ALIVE: Final = {"kind": "alive"}
@@ -60,7 +62,7 @@ class ProcessPool:
         media_root: Path,
         allow: Sequence[IPv4Network | IPv6Network],
         origin: str | None = None,
-        filesystem_root: Path | None = None,
+        targets: TargetSettings,
         downloads: DownloadLimits,
         fetches: bool,
         lease_seconds: float,
@@ -78,7 +80,7 @@ class ProcessPool:
             "media_root": str(media_root.absolute()),
             "allow": [str(network) for network in allow],
             "origin": origin,
-            "filesystem_root": None if filesystem_root is None else str(filesystem_root.absolute()),
+            "targets": _TARGETS.dump_python(targets, mode="json"),
             "downloads": asdict(downloads),
             "fetches": fetches,
             "lease_seconds": lease_seconds,

@@ -256,7 +256,7 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
             media_root=context.media_root,
             allow=context.outbound_allow,
             origin=context.own_origin,
-            filesystem_root=context.filesystem_root,
+            targets=context.target_settings,
             downloads=context.downloads,
             inputs=step_inputs(context, shared),
             lease_seconds=context.lease,

@@ -13,8 +13,9 @@ from api.wiring.services import services
 from domain.destination.targets import Target
 from domain.kernel.encryption import SecretCipher
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, topics
-from tests.api.media.publishing import S3, MemoryTarget, add_destination
+from tests.api.media.publishing import S3, add_destination
 from tests.conftest import introduce
+from tests.contract.target.memory import MemoryTarget
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 from workers.target_ports import TargetFailed

@@ -15,8 +15,9 @@ from domain.kernel.encryption import SecretCipher
 from domain.media_event.commands import RecordAudioInputs
 from domain.media_event.values import AudioInput
 from tests.api.asking import UNKNOWN, add, assert_problem, last, topics
-from tests.api.media.publishing import MemoryLiveTarget, add_destination
+from tests.api.media.publishing import add_destination
 from tests.conftest import HandClock
+from tests.contract.target.memory import MemoryLiveTarget
 from tests.projections.feeding import do
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
@@ -299,7 +300,7 @@ async def test_lists_have_live_ones_only(http: httpx.AsyncClient, clock: HandClo
     assert_problem(await http.delete(f"/api/vodpublications/{one['id']}", params=query), 404)
     assert_problem(await http.get(f"{LIVE}/", params={"orderBy": "Bogus"}), 400)
     await put(http, "start", one_of(one))
-    target.kept[one["id"]] = {"viewers": 3}
+    target.told[one["id"]] = {"viewers": 3}
     asked = await http.get(f"{LIVE}/{one['id']}", params={**query, "queryTarget": "true"})
     assert asked.json()["details"] == {"viewers": 3}
     target.fault = TargetFailed("retry", "busy")

@@ -30,9 +30,10 @@ from projections.records.queries import RecordQueries
 from projections.vault.signing_secrets import new_signing_secret
 from projections.vault.vault import Vault
 from tests.api.asking import UNKNOWN, add, assert_problem, fields_of, last, topics
-from tests.api.media.publishing import MemoryTarget, add_destination
+from tests.api.media.publishing import add_destination
 from tests.api.media.test_vod import put_file
 from tests.conftest import HandClock
+from tests.contract.target.memory import MemoryTarget
 from tests.domain.asset.memory_assets import AssetWorkflows
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
@@ -242,7 +243,7 @@ async def test_details_are_asked_of_the_target_and_null_where_it_does_not_answer
 ) -> None:
     (made,) = await create(http, await add_destination(http, active=True))
     await ended(inner, made["id"], metadata={"details": {"etag": "x"}})
-    target.kept[made["id"]] = {"views": 7}
+    target.told[made["id"]] = {"views": 7}
     assert (await shown(http, made, queryTarget="true"))["details"] == {"views": 7}
     assert (await http.get(f"{VOD}/", params={"queryTarget": "1"})).json()["results"][0]["details"] == {"views": 7}
     target.fault = TargetFailed("retry", "busy")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.target.stages import Stage, in_bucket, in_directory, in_memory, in_ssh, on_web, source
+from tests.contract.target.stages import Stage, in_bucket, in_directory, in_memory, in_ssh, on_facebook, on_web, on_youtube, source
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.s3 import versity_endpoint as versity_endpoint
 from workers.target_ports import UploadSource
 
 
-@pytest.fixture(params=["memory", "directory", "moto", "versitygw", "sftp", "http"])
+@pytest.fixture(params=["memory", "directory", "moto", "versitygw", "sftp", "http", "youtube", "facebook"])
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
     async with AsyncExitStack() as stack:
         match request.param:
@@ -28,6 +28,10 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
                 made = await stack.enter_async_context(in_bucket(request.getfixturevalue("versity_endpoint")))
             case "sftp":
                 made = await stack.enter_async_context(in_ssh(tmp_path / "root"))
+            case "youtube":
+                made = await stack.enter_async_context(on_youtube())
+            case "facebook":
+                made = await stack.enter_async_context(on_facebook())
             case _:
                 made = await stack.enter_async_context(on_web())
         yield made

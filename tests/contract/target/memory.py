@@ -1,34 +1,44 @@
-"""The twin of a target: keeps files in memory, in parts."""
+"""The twin of a target: keeps films in memory, in parts, and hears of what is shown and hidden."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
-from workers.adapters.targets.files import FileTarget
+from domain.destination.targets import Target
 from workers.adapters.targets.named import file_name
+from workers.live_ports import LIVE, LiveIngest
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
+PART = 65_536
 
-class MemoryStore:
-    """What is there after the targets are closed. `sent` counts all bytes that were sent."""
 
-    def __init__(self) -> None:
+class MemoryTarget:
+    """Also the port `Targets`: it is the target of every destination. `part` is how many bytes of a film are sent before that is
+    saved; `fault` is what every call fails with."""
+
+    capabilities = frozenset({"upload", "resume", "query", "publish", "unpublish", "update", "delete"})
+
+    def __init__(self, *, part: int = PART) -> None:
+        self._part = part
+        self.fault: TargetFailed | None = None
+        self.before: Callable[[], Awaitable[None]] | None = None
+        """What happens while it is asked."""
+        self.opened: list[tuple[Target, dict[str, Any]]] = []
+        self.calls: list[str] = []
         self.files: dict[str, bytes] = {}
         self.unfinished: dict[str, bytes] = {}
+        self.told: dict[str, dict[str, Any]] = {}
+        """What it says of publications besides, by their ids."""
         self.sent = 0
-        self.refusal: TargetFailed | None = None
+        """All bytes, also those that were sent twice."""
 
-
-class MemoryTarget(FileTarget):
-    """`part` is how many bytes of a file are sent before that is saved."""
-
-    def __init__(self, store: MemoryStore, *, part: int) -> None:
-        self._store = store
-        self._part = part
+    def __call__(self, target: int, config: Mapping[str, Any]) -> MemoryTarget:
+        self.opened.append((Target(target), dict(config)))
+        return self
 
     async def check(self) -> None:
-        if self._store.refusal is not None:
-            raise self._store.refusal
+        await self._asked("check")
 
     async def upload(
         self,
@@ -39,30 +49,80 @@ class MemoryTarget(FileTarget):
         save: Callable[[UploadState], Awaitable[None]],
         progress: Callable[[UploadProgress], None],
     ) -> Details:
-        await self.check()
+        await self._asked("upload")
         name, content = file_name(order), source.path.read_bytes()
         details = {"link": name, "size": source.size, "sha256": source.sha256}
         known = state is not None and state.get("sha256") == source.sha256
-        if known and self._store.files.get(name) == content:
+        if known and self.files.get(name) == content:
             return details
-        there = self._store.unfinished.get(name, b"") if known else b""
+        there = self.unfinished.get(name, b"") if known else b""
         while len(there) < source.size:
             piece = content[len(there) : len(there) + self._part]
             there += piece
-            self._store.sent += len(piece)
-            self._store.unfinished[name] = there
+            self.sent += len(piece)
+            self.unfinished[name] = there
             await save({"sha256": source.sha256, "at": len(there)})
             progress(UploadProgress(len(there), source.size))
-        self._store.files[name] = self._store.unfinished.pop(name)
+        self.files[name] = self.unfinished.pop(name)
         return details
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
-        found = self._store.files.get(file_name(order))
-        return None if found is None else {**details, "size": len(found)}
+        await self._asked("query")
+        found, told = self.files.get(file_name(order)), self.told.get(str(order.id))
+        size = {} if found is None else {**details, "size": len(found)}
+        return {**size, **(told or {})} or None
+
+    async def publish(self, order: PublicationOrder, details: Details) -> None:
+        await self._asked("publish")
+
+    async def unpublish(self, order: PublicationOrder, details: Details) -> None:
+        await self._asked("unpublish")
+
+    async def update(self, order: PublicationOrder, details: Details) -> None:
+        await self._asked("update")
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
-        self._store.files.pop(file_name(order), None)
-        self._store.unfinished.pop(file_name(order), None)
+        await self._asked("delete")
+        for kept in (self.files, self.unfinished):
+            kept.pop(file_name(order), None)
+        self.told.pop(str(order.id), None)
 
     async def close(self) -> None:
-        return None
+        self.calls.append("close")
+
+    async def _asked(self, call: str) -> None:
+        self.calls.append(call)
+        if self.before is not None:
+            await self.before()
+        if self.fault is not None:
+            raise self.fault
+
+
+class MemoryLiveTarget(MemoryTarget):
+    """A target that takes live streams, by the ids that it knows them by. `ingest` is where they are pushed to."""
+
+    capabilities = frozenset({LIVE, "query", "publish", "unpublish", "delete"})
+
+    def __init__(self, ingest: str = "rtmp://127.0.0.1:9/live") -> None:
+        super().__init__()
+        self.ingest = ingest
+        self.live: dict[str, str] = {}
+        """What became of each: opened, live or closed."""
+
+    async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
+        await self._asked("open")
+        self.live.setdefault(str(order.id), "opened")
+        return LiveIngest(self.ingest, f"key-marked-{order.id}", {"broadcast": str(order.id), "title": order.title})
+
+    async def go_live(self, order: PublicationOrder, details: Details) -> Details:
+        await self._asked("go_live")
+        self.live[str(order.id)] = "live"
+        return {**details, "status": "live"}
+
+    async def close_live(self, order: PublicationOrder, details: Details) -> None:
+        await self._asked("close_live")
+        self.live[str(order.id)] = "closed"
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        await super().delete(order, details)
+        self.live.pop(str(order.id), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from ipaddress import ip_network
@@ -15,15 +15,20 @@ from uuid import UUID, uuid4
 import asyncssh
 from aiohttp import web
 
-from tests.contract.target.memory import MemoryStore, MemoryTarget
+from tests.contract.target.facebook_server import PAGE, FacebookServer
+from tests.contract.target.facebook_server import TOKEN as PAGE_TOKEN
+from tests.contract.target.memory import MemoryTarget
 from tests.contract.target.wire import Wire
+from tests.contract.target.youtube_server import CLIENT, CLIENT_SECRET, REFRESH, YouTubeServer
 from tests.s3 import KEY, SECRET, client, new_bucket
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.facebook import FacebookTarget
 from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.s3 import S3Target
 from workers.adapters.targets.sftp import SftpTarget
-from workers.target_ports import PublicationOrder, PublishingTarget, UploadProgress, UploadSource, UploadState
+from workers.adapters.targets.youtube import YouTubeTarget
+from workers.target_ports import PublicationOrder, PublishingTarget, ServiceAddresses, UploadProgress, UploadSource, UploadState
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -51,6 +56,8 @@ class Stage:
     place: str = ""
     """The member of the configuration that names a place which may be missing."""
     wire: Wire | None = None
+    by_name: bool = True
+    """Whether the name of a file is made of the ids of its content and its publication."""
     opened: list[PublishingTarget] = field(default_factory=list)
 
     def target(self, **changed: Any) -> PublishingTarget:
@@ -96,12 +103,13 @@ async def uploaded(target: PublishingTarget, file: UploadSource, wanted: Publica
 
 
 def in_memory() -> Stage:
-    store, part = MemoryStore(), 64 * KIB
+    part = 64 * KIB
+    twin = MemoryTarget(part=part)
     return Stage(
-        lambda: MemoryTarget(store, part=part),
-        lambda: store.files,
-        lambda: len(store.unfinished),
-        lambda: store.sent,
+        lambda: twin,
+        lambda: twin.files,
+        lambda: len(twin.unfinished),
+        lambda: twin.sent,
         part,
         3 * part + 5,
     )
@@ -197,6 +205,69 @@ async def in_ssh(root: Path, *, factory: Any = None) -> AsyncIterator[Stage]:
 
 
 @asynccontextmanager
+async def serving(app: web.Application) -> AsyncIterator[int]:
+    """The port of a server of this application."""
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def on_youtube(server: YouTubeServer | None = None) -> AsyncIterator[Stage]:
+    served, part = server or YouTubeServer(), 256 * KIB
+    config = {"yt_clientId": CLIENT, "yt_clientSecret": CLIENT_SECRET, "yt_refreshToken": REFRESH}
+    async with serving(served.app()) as port, Wire(port) as wire:
+        at = f"http://127.0.0.1:{wire.port}"
+        addresses = ServiceAddresses(youtube=at, youtube_token=f"{at}/token")
+
+        def make(**changed: Any) -> PublishingTarget:
+            seconds = changed.pop("seconds", 30.0)
+            return YouTubeTarget(config | changed, client=guarded(), addresses=addresses, part=part, seconds=seconds)
+
+        def files() -> dict[str, bytes]:
+            return {f"{key} {served.videos[key]['snippet']['tags']}": content for key, content in served.contents.items()}
+
+        yield Stage(
+            *(make, files, lambda: 0, lambda: wire.sent),  # a session that is not finished is nothing, and ends by itself
+            part=part,
+            size=3 * part + 5,
+            secrets=(CLIENT_SECRET, REFRESH, "marked-access", "upload_id"),
+            wire=wire,
+            by_name=False,
+        )
+
+
+@asynccontextmanager
+async def on_facebook(server: FacebookServer | None = None) -> AsyncIterator[Stage]:
+    part = 256 * KIB
+    served = server or FacebookServer(chunk=part)
+    config = {"fb_resourceId": PAGE, "fb_accessToken": PAGE_TOKEN}
+    async with serving(served.app()) as port, Wire(port) as wire:
+        at = f"http://127.0.0.1:{wire.port}"
+        addresses = ServiceAddresses(facebook=f"{at}/graph/v1.0", facebook_video=f"{at}/video/v1.0")
+
+        def make(**changed: Any) -> PublishingTarget:
+            seconds = changed.pop("seconds", 30.0)
+            return FacebookTarget(config | changed, client=guarded(), addresses=addresses, part=part, seconds=seconds)
+
+        def files() -> dict[str, bytes]:
+            return {f"{key} {served.videos[key]['custom_labels']}": content for key, content in served.contents.items()}
+
+        yield Stage(
+            *(make, files, lambda: 0, lambda: wire.sent),  # a session that is not finished is nothing, and ends by itself
+            part=part,
+            size=3 * part + 5,
+            secrets=(PAGE_TOKEN,),
+            wire=wire,
+            by_name=False,
+        )
+
+
+@asynccontextmanager
 async def on_web() -> AsyncIterator[Stage]:
     """A server that keeps what it gets whole, and wants a token."""
     kept: dict[str, bytes] = {}
@@ -217,14 +288,7 @@ async def on_web() -> AsyncIterator[Stage]:
 
     app = web.Application(client_max_size=64 * MIB)
     app.router.add_route("*", "/out/{name}", handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(runner.cleanup)
-        wire = await stack.enter_async_context(Wire(port))
+    async with serving(app) as port, Wire(port) as wire:
 
         def make(**changed: Any) -> PublishingTarget:
             seconds = changed.pop("seconds", 30.0)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pwd import getpwnam
 from typing import Any, cast
 
 import asyncssh
@@ -27,7 +30,9 @@ from tests.contract.target.stages import (
 )
 from tests.workers.outbound.host import Host, Script, hangs, says
 from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.system_account import grant_traversal
 from workers.adapters.targets.filesystem import FilesystemTarget
+from workers.adapters.targets.filesystem_trial import OthersFilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.known import KnownTargets
 from workers.adapters.targets.live_only import CustomTarget
@@ -372,7 +377,31 @@ async def test_what_does_not_speak_the_protocol_of_the_stream_says_so() -> None:
     assert "begin with rtmp" in await custom("file:///etc/passwd")
 
 
-@pytest.mark.parametrize("target", [0, 1, 2, 3, 4, 9])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
+def test_a_directory_is_tried_as_the_account_that_uploads(tmp_path: Path) -> None:
+    for name, mode in (("closed", 0o700), ("open", 0o777), (".", 0o755)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name).chmod(mode)
+    nobody = getpwnam("nobody")
+    grant_traversal(nobody, tmp_path / "open" / "any", Path(sys.executable), Path(os.path.realpath(sys.executable)))
+    found: dict[str | None, str] = {}
+    for path in ("open", "closed", "missing", "..", None):
+        target = OthersFilesystemTarget({"path": path}, root=tmp_path, account=lambda: nobody)
+        try:
+            asyncio.run(target.check())
+            found[path] = ""
+        except TargetFailed as failed:
+            found[path] = f"{failed.kind}: {failed}"
+    assert found["open"] == ""
+    assert "may not be written" in found["closed"]
+    assert found["closed"].endswith("It was tried as nobody, which uploads.")
+    assert "not there" in found["missing"]
+    assert [found[path].split(":")[0] for path in ("..", None)] == ["destination", "destination"]
+    assert list((tmp_path / "open").iterdir()) == []
+    asyncio.run(FilesystemTarget({"path": "closed"}, root=tmp_path).check())
+
+
+@pytest.mark.parametrize("target", [1, 3, 4, 9])
 async def test_what_takes_no_files_says_so(target: int, tmp_path: Path) -> None:
     made = KnownTargets(guarded)(target, {})
     found = await failures(made, tmp_path)

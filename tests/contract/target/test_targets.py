@@ -33,7 +33,8 @@ async def test_a_file_is_uploaded_whole(stage: Stage, file: UploadSource) -> Non
     details = await uploaded(stage.target(), file, wanted, memory)
     assert list(stage.files().values()) == [file.path.read_bytes()]
     assert (details["size"], details["sha256"], stage.left()) == (file.size, file.sha256, 0)
-    assert str(wanted.id) in details["link"]
+    assert details["link"]
+    assert not stage.by_name or str(wanted.id) in details["link"]
     assert memory.progress[-1].sent == file.size
     assert not any(secret in repr((details, memory.state)) for secret in stage.secrets)
 
@@ -131,6 +132,8 @@ async def test_a_content_id_that_is_no_name_is_refused(stage: Stage, file: Uploa
 
 async def test_files_are_only_there_or_not(stage: Stage) -> None:
     target = stage.target()
+    if "publish" in target.capabilities:
+        return
     for act in (target.publish, target.unpublish, target.update):
         with pytest.raises(TargetFailed) as caught:
             await act(order(), {})

@@ -17,6 +17,8 @@ class Wire:
         self._open = asyncio.Event()
         self._open.set()
         self.sent = 0
+        self.rate: float | None = None
+        """Bytes a second towards the server; None: as fast as it goes."""
         self.port = 0
 
     async def __aenter__(self) -> Wire:
@@ -37,6 +39,10 @@ class Wire:
     def swallow(self) -> None:
         """From now on nothing passes, and nothing is closed."""
         self._open.clear()
+
+    def carry(self) -> None:
+        """After `swallow`: what waited passes."""
+        self._open.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._carry(reader, writer))
@@ -65,6 +71,7 @@ class Wire:
                     self._left -= len(chunk)
                 if counts:
                     self.sent += len(chunk)
+                    await asyncio.sleep(len(chunk) / self.rate if self.rate else 0)
                 drain.write(chunk)
                 await drain.drain()
                 if counts and self._left == 0:

@@ -23,6 +23,7 @@ from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
+from workers.target_ports import TargetSettings
 
 ROLES = (*ENGINE, "outcomes", "assets")
 
@@ -101,7 +102,7 @@ async def production(
 ) -> AsyncIterator[Production]:
     """`key` is that of the client of an earlier production on the same log. Files may be published below `filesystem_root`."""
     outbound, files = GuardedClient(outbound_allow), MediaDirectory(root)
-    targets = KnownTargets(lambda: GuardedClient(outbound_allow), filesystem_root=filesystem_root)
+    targets = KnownTargets(lambda: GuardedClient(outbound_allow), settings=TargetSettings(filesystem_root))
     engine = process(conninfo, role, media_root=root, roles=roles, outbound_allow=outbound_allow, filesystem_root=filesystem_root)
     async with engine as inner:
         known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=files, targets=targets)

@@ -38,7 +38,7 @@ from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.outcomes.owner_commands import OwnerCommand
 from workers.ports import BucketAddress, DownloadLimits
-from workers.target_ports import OpenDestination
+from workers.target_ports import OpenDestination, TargetSettings
 from workers.wiring import WorkerContext, Workers
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
@@ -180,8 +180,8 @@ async def process(
         version="0",
         media_bucket=media_bucket,
         open_destination=open_destination if opens is None else lambda _: opens,
-        targets=KnownTargets(lambda: GuardedClient(outbound_allow), filesystem_root=filesystem_root),
-        filesystem_root=filesystem_root,
+        targets=KnownTargets(lambda: GuardedClient(outbound_allow), settings=TargetSettings(filesystem_root)),
+        target_settings=TargetSettings(filesystem_root),
     )
     with plugins():
         context = replace(context, step_server=_step_server(tuple(sys.path)))

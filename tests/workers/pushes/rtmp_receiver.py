@@ -94,7 +94,7 @@ class RtmpReceiver:
             elif kind == DATA:
                 said = decoded(body)[-1]
                 assert isinstance(said, dict)
-                taken.described, taken.session = dict(said), int(said["session"])  # type: ignore[call-overload]
+                taken.described, taken.session = dict(said), int(said["session"])
             elif kind in (AUDIO, VIDEO):
                 taken.tags.append((kind, at, body))
                 self.sent.append((time.monotonic(), taken.key, taken.session))
@@ -142,7 +142,7 @@ class _Times:
                 times.last = int.from_bytes(data[:3])
             return data
 
-        reader.readexactly = readexactly  # type: ignore[method-assign]
+        reader.readexactly = readexactly  # type: ignore[assignment, method-assign]
 
         async def message() -> tuple[int, bytes, int]:
             kind, body = await chunks.message()

@@ -20,8 +20,8 @@ from domain.records.kinds.channel import Channel
 from domain.records.kinds.destination import Destination
 from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.api.asking import topics
-from tests.api.media.publishing import MemoryLiveTarget
 from tests.conftest import HandClock
+from tests.contract.target.memory import MemoryLiveTarget
 from tests.domain.memory import MemoryNotes
 from tests.projections.feeding import configured, do, event, record
 from tests.workers.syndication.test_orders import carried_out, fed, left

@@ -1,4 +1,4 @@
-"""The encoders that the product knows, by the `type` of a channel's encoder."""
+"""The encoders that the product and other packages bring, by the `type` of a channel's encoder."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from workers.adapters.encoders.sources import Sources
 from workers.adapters.ffmpeg import installed
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_account
+from workers.kernel.plugins import loaded
+from workers.plugin_ports import ENCODERS, EncoderPlugin
 from workers.ports import Encoder
 
 
@@ -28,7 +30,9 @@ def encoders(
 ) -> Mapping[str, Encoder]:
     """`media_root`: None where media are in a bucket. `devices`: whether encoders may read cameras and sound cards. `headers` are
     those of a request to a publishing point, by its URL and the session."""
+    others: Mapping[str, EncoderPlugin] = loaded(ENCODERS, taken=(FFMPEG, HTTP))
     return {
+        **{name: plugin(client=client) for name, plugin in others.items()},
         FFMPEG: FfmpegEncoder(installed(), client, Sources(media_root, client, devices), clock, headers, account),
         HTTP: HttpEncoder(client, clock, headers),
     }

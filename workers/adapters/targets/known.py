@@ -1,9 +1,9 @@
-"""The targets that the product has, by the numbers of their kinds."""
+"""The targets that the product has and those that other packages bring, by the numbers of their kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from pwd import struct_passwd
 from typing import Any, Final
 
 from domain.destination.targets import Target
@@ -11,20 +11,43 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.live_only import CustomTarget, WithoutUpload
-from workers.target_ports import PublishingTarget
+from workers.kernel.plugins import loaded
+from workers.plugin_ports import TARGETS, TargetPlugin
+from workers.target_ports import PublishingTarget, TargetSettings
 
-_NONE: Final = "Nothing here can publish to this kind of target: choose a destination of another kind."
+_NONE: Final = (
+    "Nothing here can publish to {name}: choose another target, or install a package that brings it in the group {group}."
+)
+_OWN: Final = tuple(one.name.lower() for one in Target if one not in (Target.TWITTER, Target.MPX))
 
 
 class KnownTargets:
-    """The port `Targets`. `client` makes a guarded client, which the target closes."""
+    """The port `Targets`. `client` makes a guarded client, which the target closes. `account` gives that of uploads, where this
+    process has another."""
 
-    def __init__(self, client: Callable[[], GuardedClient], *, filesystem_root: Path | None = None) -> None:
+    def __init__(
+        self,
+        client: Callable[[], GuardedClient],
+        *,
+        settings: TargetSettings | None = None,
+        account: Callable[[], struct_passwd | None] | None = None,
+    ) -> None:
         self._client = client
-        self._root = filesystem_root
+        self._settings = settings or TargetSettings()
+        self._account = account
 
     def __call__(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
         match target:
+            case Target.FACEBOOK:
+                from workers.adapters.targets.facebook import (
+                    FacebookTarget,  # imported where it is used: most steps publish nothing
+                )
+
+                return FacebookTarget(config, client=self._client(), addresses=self._settings.services)
+            case Target.YOUTUBE:
+                from workers.adapters.targets.youtube import YouTubeTarget
+
+                return YouTubeTarget(config, client=self._client(), addresses=self._settings.services)
             case Target.CUSTOM:
                 return CustomTarget(config, client=self._client())
             case Target.S3:
@@ -38,5 +61,24 @@ class KnownTargets:
             case Target.HTTP:
                 return HttpUploadTarget(config, client=self._client())
             case Target.FILESYSTEM:
-                return FilesystemTarget(config, root=self._root)
-        return WithoutUpload(_NONE)
+                return self._directory(config)
+        return self._plugged(target, config)
+
+    def _directory(self, config: Mapping[str, Any]) -> PublishingTarget:
+        root = self._settings.filesystem_root
+        if self._account is None:
+            return FilesystemTarget(config, root=root)
+        from workers.adapters.targets.filesystem_trial import OthersFilesystemTarget
+
+        return OthersFilesystemTarget(config, root=root, account=self._account)
+
+    def _plugged(self, target: int, config: Mapping[str, Any]) -> PublishingTarget:
+        """By another package. What that raises is the destination's fault: nothing of the configuration is in the sentence."""
+        name = Target(target).name if target in tuple(Target) else str(target)
+        plugin: TargetPlugin | None = loaded(TARGETS, taken=_OWN).get(name.lower())
+        if plugin is None:
+            return WithoutUpload(_NONE.format(name=name, group=TARGETS))
+        try:
+            return plugin(config, client=self._client())
+        except Exception as fault:  # a package of others may raise anything
+            return WithoutUpload(f"The package that brings {name} fails with {type(fault).__name__}: ask who wrote it.")

@@ -30,12 +30,13 @@ from workers.jobs.protocol import Failed, Finished, Protection, StepOrder
 from workers.jobs.registry import Registry
 from workers.kernel.confinement import allow_processor_time
 from workers.ports import Download, DownloadLimits
-from workers.target_ports import PublishingTarget
+from workers.target_ports import PublishingTarget, TargetSettings
 
 LONGEST_REASON: Final = 2_000
 _INTERRUPTED: Final = "The step was asked to end."
 _ORDER: Final = TypeAdapter(StepOrder)
 _PROTECTION: Final = TypeAdapter[Protection | None](Protection | None)
+_TARGETS: Final = TypeAdapter(TargetSettings)
 _LOOK: Final = 0.2
 _PR_SET_CHILD_SUBREAPER: Final = 36  # prctl(2)
 _CHANNEL: Final = "channel"
@@ -143,6 +144,7 @@ class StepHost:
 
 def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEnvironment:
     allow = [ip_network(network) for network in settings["allow"]]
+    targets = _TARGETS.validate_python(settings["targets"])
 
     def client() -> Download:
         from workers.adapters.outbound_http import GuardedClient  # most steps have no network, and it takes a third of the start
@@ -153,8 +155,7 @@ def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEn
         from workers.adapters.outbound_http import GuardedClient
         from workers.adapters.targets.known import KnownTargets
 
-        root = settings["filesystem_root"]
-        return KnownTargets(lambda: GuardedClient(allow), filesystem_root=Path(root) if root else None)(target, config)
+        return KnownTargets(lambda: GuardedClient(allow), settings=targets)(target, config)
 
     limits = DownloadLimits(**settings["downloads"])
     return StepEnvironment(Path(settings["media_root"]), client, find, limits, fetch, origin=settings["origin"], target=target_of)

@@ -1,0 +1,41 @@
+"""What of the settings goes together, and the names of their variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+PREFIX: Final = "MEDIALEDGER_"
+
+
+class SettingsError(Exception):
+    """One line that names the variable and says what belongs there."""
+
+
+def variable_name(field: str) -> str:
+    return PREFIX + field.upper()
+
+
+def check_bucket(settings: Any) -> None:
+    if (settings.s3_access_key is None) != (settings.s3_secret_key is None):
+        missing = "s3_access_key" if settings.s3_access_key is None else "s3_secret_key"
+        present = "s3_secret_key" if settings.s3_access_key is None else "s3_access_key"
+        raise SettingsError(f"{variable_name(missing)} must be set together with {variable_name(present)}")
+
+
+def check_kafka(settings: Any) -> None:
+    """What goes together comes together: a client that misses half of it would fail at its first connection only."""
+    sasl = settings.kafka_security_protocol.startswith("SASL_")
+    for field in ("kafka_sasl_mechanism", "kafka_username", "kafka_password"):
+        if (getattr(settings, field) is not None) != sasl:
+            needed = "be set for" if sasl else "stay empty without"
+            raise SettingsError(f"{variable_name(field)} must {needed} {variable_name('kafka_security_protocol')}=SASL_…")
+    tls = settings.kafka_security_protocol.endswith("SSL")
+    for field in ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file"):
+        path: Path | None = getattr(settings, field)
+        if path is not None and not tls:
+            raise SettingsError(
+                f"{variable_name(field)} must stay empty without {variable_name('kafka_security_protocol')}=SSL or SASL_SSL"
+            )
+        if path is not None and not path.is_file():
+            raise SettingsError(f"{variable_name(field)} must be a file; there is none at {path}")

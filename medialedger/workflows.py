@@ -1,0 +1,20 @@
+"""Workflows of jobs: entry points of the group `medialedger.workflows`."""
+
+from domain.job.values import Severity
+from workers.jobs.context import StepCancelled, StepContext, StepFailed, StepResult
+from workers.jobs.media_paths import RelativePath, Segment
+from workers.jobs.workflow import JobParameters, Step, WebUrl, Workflow
+
+__all__ = [
+    "JobParameters",
+    "RelativePath",
+    "Segment",
+    "Severity",
+    "Step",
+    "StepCancelled",
+    "StepContext",
+    "StepFailed",
+    "StepResult",
+    "WebUrl",
+    "Workflow",
+]

@@ -1,0 +1,213 @@
+"""Facebook as a target: films and live videos of a page.
+
+A film has the id of its publication among its labels, which nobody else sees; a live video has it as its title until it is shown.
+So what a call has made whose answer was lost is found again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from json import dumps
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets import named
+from workers.adapters.targets.answers import SECONDS
+from workers.adapters.targets.documents import identifier, member
+from workers.adapters.targets.facebook_api import FacebookApi
+from workers.adapters.targets.facebook_upload import PART, PhasedUpload, uploaded
+from workers.live_ports import LiveIngest
+from workers.target_ports import (
+    Details,
+    PublicationOrder,
+    ServiceAddresses,
+    TargetFailed,
+    UploadProgress,
+    UploadSource,
+    UploadState,
+)
+
+_VIDEO: Final = "fb_videoId"
+_LIVE: Final = "fb_liveVideoId"
+_TITLE: Final = 254
+_DESCRIPTION: Final = 60_000
+_OVER: Final = ("VOD", "LIVE_STOPPED", "PROCESSING", "SCHEDULED_EXPIRED", "SCHEDULED_CANCELED")
+_LIVE_FIELDS: Final = "id,title,status,secure_stream_url"
+
+
+class FacebookTarget:
+    """Its configuration: `fb_resourceId`, the id of a page, and `fb_accessToken`."""
+
+    capabilities: frozenset[str] = frozenset({"upload", "resume", "query", "publish", "unpublish", "update", "delete", "live"})
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        client: GuardedClient,
+        addresses: ServiceAddresses,
+        part: int = PART,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._config = config
+        self._client = client
+        self._part = part
+        self._graph = FacebookApi(config, client=client, base=addresses.facebook, seconds=seconds)
+        self._videos = FacebookApi(config, client=client, base=addresses.facebook_video, seconds=seconds)
+
+    async def check(self) -> None:
+        """Asks who the token is of, and for the page."""
+        page = self._page
+        await self._graph.get("me", {"fields": "id"})
+        if await self._graph.found(page, {"fields": "id"}) is None:
+            raise TargetFailed(
+                "destination", "The access token does not reach the page: check fb_resourceId, and take a token of that page."
+            )
+
+    async def upload(
+        self,
+        source: UploadSource,
+        order: PublicationOrder,
+        *,
+        state: UploadState | None,
+        save: Callable[[UploadState], Awaitable[None]],
+        progress: Callable[[UploadProgress], None],
+    ) -> Details:
+        named.content_id(order)
+        made = await self._finished(source, state)
+        if made is None:
+            run = PhasedUpload(
+                *(self._videos, source),
+                graph=self._graph,
+                path=f"{self._page}/videos",
+                part=self._part,
+                save=save,
+                progress=progress,
+            )
+            labels = {"custom_labels": dumps([_mark(order)])}
+            made = await run.run({**_words(order), **labels, "published": "true"}, state)
+            await save({"made": made, "sha256": source.sha256})
+        progress(UploadProgress(source.size, source.size))
+        return {_VIDEO: made, **_shown(made), "size": source.size, "sha256": source.sha256}
+
+    async def query(self, order: PublicationOrder, details: Details) -> Details | None:
+        if _LIVE in details:
+            live = await self._graph.found(identifier(details, _LIVE), {"fields": "id,status"})
+            return None if live is None else {**details, "fb_status": live.get("status")}
+        found = await self._graph.found(identifier(details, _VIDEO), {"fields": "id,status,published,length"})
+        if found is None:
+            return None
+        status = member(found, "status").get("video_status")
+        told = {"fb_status": status, "fb_published": found.get("published"), "fb_length": found.get("length")}
+        return {**details, **told, "isUnavailable": status in ("error", "expired")}
+
+    async def publish(self, order: PublicationOrder, details: Details) -> None:
+        await self._graph.post(_known(details), {"published": "true"})
+
+    async def unpublish(self, order: PublicationOrder, details: Details) -> None:
+        await self._graph.post(_known(details), {"published": "false"})
+
+    async def update(self, order: PublicationOrder, details: Details) -> None:
+        words = _words(order)
+        named_so = words if _LIVE in details else {"name": words["title"], "description": words["description"]}
+        await self._graph.post(_known(details), named_so)
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        named.content_id(order)
+        if details:
+            await self._graph.remove(_known(details))
+            return
+        live = await self._opened(order)
+        for key in ([identifier(live)] if live is not None else []) + await self._labelled(order):
+            await self._graph.remove(key)
+
+    async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
+        known = (details or {}).get(_LIVE)
+        if known is not None:
+            found = await self._graph.found(identifier(details or {}, _LIVE), {"fields": _LIVE_FIELDS})
+        else:
+            found = await self._opened(order) or await self._new_live(order)
+        if found is None or found.get("status") in _OVER:
+            raise TargetFailed("publication", "The live video on Facebook has ended: create the publication again.")
+        return _ingest(found)
+
+    async def go_live(self, order: PublicationOrder, details: Details) -> Details:
+        await self._graph.post(identifier(details, _LIVE), {"status": "LIVE_NOW", **_words(order)})
+        return details
+
+    async def close_live(self, order: PublicationOrder, details: Details) -> None:
+        key = identifier(details, _LIVE)
+        found = await self._graph.found(key, {"fields": "id,status"})
+        if found is None or found.get("status") in _OVER:
+            return
+        if found.get("status") == "UNPUBLISHED":
+            await self._graph.remove(key)  # it was never shown: nothing of it was recorded
+        else:
+            await self._graph.post(key, {"end_live_video": "true"})
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    @property
+    def _page(self) -> str:
+        return quote(named.text(self._config, "fb_resourceId"), safe="")
+
+    async def _finished(self, source: UploadSource, state: UploadState | None) -> str | None:
+        """The video of an earlier run that had it all."""
+        match state:
+            case {"made": str(key), "sha256": source.sha256} if await uploaded(self._graph, key):
+                return key
+        return None
+
+    async def _new_live(self, order: PublicationOrder) -> Mapping[str, Any]:
+        """It is not shown before the stream is there."""
+        return await self._graph.post(f"{self._page}/live_videos", {"status": "UNPUBLISHED", "title": _mark(order)})
+
+    async def _opened(self, order: PublicationOrder) -> Mapping[str, Any] | None:
+        """The live video of this publication that was not shown yet."""
+        found = await self._graph.newest(f"{self._page}/live_videos", _LIVE_FIELDS)
+        return next((one for one in found if one.get("title") == _mark(order)), None)
+
+    async def _labelled(self, order: PublicationOrder) -> list[str]:
+        """The videos of this publication among the newest ones."""
+        found = await self._graph.newest(f"{self._page}/videos", "id,custom_labels")
+        return [identifier(one) for one in found if _mark(order) in (one.get("custom_labels") or ())]
+
+
+def _mark(order: PublicationOrder) -> str:
+    """By which what belongs to a publication is found."""
+    return f"medialedger-{order.id}"
+
+
+def _words(order: PublicationOrder) -> dict[str, str]:
+    return {"title": (order.title or order.content_id)[:_TITLE], "description": order.description[:_DESCRIPTION]}
+
+
+def _known(details: Details) -> str:
+    return identifier(details, _LIVE if _LIVE in details else _VIDEO)
+
+
+def _shown(video: str) -> Details:
+    link = f"https://www.facebook.com/watch/?v={video}"
+    address = f"https://www.facebook.com/plugins/video.php?href={quote(link, safe='')}"
+    return {"link": link, "embedHtml": f'<iframe src="{address}" allowfullscreen></iframe>', "isUnavailable": False}
+
+
+def _ingest(live: Mapping[str, Any]) -> LiveIngest:
+    """The last part of the address is the key of the stream."""
+    url = live.get("secure_stream_url")
+    parts = urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme != "rtmps" or not parts.hostname or "/" not in parts.path.strip("/"):
+        raise TargetFailed("retry", "Facebook names no address for the stream.")
+    folder, _, name = parts.path.rpartition("/")
+    address = f"rtmps://{parts.netloc}{folder}"
+    place = {
+        "rtmpServerUrl": address,
+        "rtmpStreamName": None,
+        "rtmpApplicationName": folder.strip("/"),
+        "isPrimary": True,
+        "isSsl": True,
+    }
+    key = identifier(live)
+    details = {_LIVE: key, "link": f"https://www.facebook.com/{key}", "isUnavailable": False, "ingestionDetails": [place]}
+    return LiveIngest(address, f"{name}?{parts.query}" if parts.query else name, details)

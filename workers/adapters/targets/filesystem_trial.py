@@ -1,0 +1,74 @@
+"""The trial of a directory by the account that uploads: root may write anywhere, and steps are not run by root."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from pwd import struct_passwd
+from typing import Any, Final
+
+from workers.adapters.targets.filesystem import FilesystemTarget
+from workers.kernel.confinement import environment
+from workers.target_ports import TargetFailed
+
+SECONDS: Final = 20.0
+_MODULE: Final = "workers.adapters.targets.filesystem_trial"
+
+
+class OthersFilesystemTarget(FilesystemTarget):
+    """A directory that another account than this process's uploads to. `account`: None where it is this process's own."""
+
+    def __init__(self, config: Mapping[str, Any], *, root: Path | None, account: Callable[[], struct_passwd | None]) -> None:
+        super().__init__(config, root=root)
+        self._asked = json.dumps({"root": None if root is None else str(root), "path": config.get("path")})
+        self._account = account
+
+    async def check(self) -> None:
+        account = await asyncio.to_thread(self._account)
+        if account is None:
+            return await super().check()
+        try:
+            ran = await asyncio.to_thread(_run, account, self._asked)
+            told = json.loads(ran.stdout)
+        except subprocess.TimeoutExpired:
+            raise TargetFailed("retry", "The file system of the destination does not answer.") from None
+        except (OSError, ValueError, subprocess.SubprocessError):
+            raise TargetFailed("destination", f"The account {account.pw_name} cannot try the directory: see its rights.") from None
+        if told:
+            raise TargetFailed(told["kind"], f"{told['sentence']} It was tried as {account.pw_name}, which uploads.")
+        return None
+
+
+def _run(account: struct_passwd, asked: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - this product's own module
+        [sys.executable, "-m", _MODULE],
+        input=asked,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS,
+        cwd="/",
+        env=environment(),
+        user=account.pw_uid,
+        group=account.pw_gid,
+        extra_groups=os.getgrouplist(account.pw_name, account.pw_gid),
+    )
+
+
+async def _answer(asked: str) -> str:
+    given = json.loads(asked)
+    root = None if given["root"] is None else Path(given["root"])
+    try:
+        await FilesystemTarget({"path": given["path"]}, root=root).check()
+    except TargetFailed as failed:
+        return json.dumps({"kind": failed.kind, "sentence": str(failed)})
+    return "{}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(asyncio.run(_answer(sys.stdin.read())))

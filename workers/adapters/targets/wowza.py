@@ -1,0 +1,127 @@
+"""Stream targets of a Wowza Streaming Engine, over its REST interface: the server pushes a stream that it has to another one.
+
+The name of an entry is the id of the publication, so a start that is repeated changes the entry that is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+from uuid import UUID
+
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets.digest_login import Login
+from workers.adapters.targets.documents import MOST, document
+from workers.live_ports import StreamTarget, StreamTargetsUnavailable
+from workers.ports import OutboundFailed, OutboundRefused, Reply
+from workers.target_ports import TargetFailed
+
+SECONDS: Final = 10.0
+_SERVER: Final = "_defaultServer_"
+_VHOST: Final = "_defaultVHost_"
+_JSON: Final = "application/json; charset=utf-8"
+_HEADERS: Final = {"Accept": _JSON, "Content-Type": _JSON}
+_PORTS: Final = {"rtmp": 1935, "rtmps": 443}
+_SHOWN: Final = ("enabled", "sessionStatus", "profile", "host", "port", "application", "sourceStreamName")
+_REFUSED: Final = (400, 405, 409, 415, 422)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingServer:
+    """`url` is that of its REST interface, such as `http://host:8087`."""
+
+    url: str
+    application: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+class WowzaStreamTargets:
+    """The port `StreamTargets`."""
+
+    def __init__(self, server: StreamingServer, *, client: GuardedClient, seconds: float = SECONDS) -> None:
+        self._server = server
+        self._client = client
+        self._seconds = seconds
+        self._login = Login(server.user, server.password)
+
+    async def start(self, entry: StreamTarget) -> None:
+        body, path = _entry(entry), str(entry.name)
+        reply = await self._asked("POST", path, body=body)
+        if reply.status == 409:
+            reply = await self._asked("PUT", path, body=body)
+        _must(reply)
+        _must(await self._asked("PUT", f"{path}/actions/enable"))
+
+    async def stop(self, name: UUID) -> None:
+        for method, path in (("PUT", f"{name}/actions/disable"), ("DELETE", str(name))):
+            reply = await self._asked(method, path)
+            if reply.status != 404:
+                _must(reply)
+
+    async def statistics(self, name: UUID) -> Mapping[str, Any]:
+        reply = await self._asked("GET", str(name))
+        if reply.status == 404:
+            return {}
+        _must(reply)
+        try:
+            found = document(reply)
+        except TargetFailed as failed:
+            raise StreamTargetsUnavailable(str(failed)) from None
+        return {name: found[name] for name in _SHOWN if isinstance(found.get(name), str | int | bool)}
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _asked(self, method: str, path: str, *, body: Mapping[str, Any] | None = None) -> Reply:
+        """Once more where the server wants another login."""
+        application = quote(self._server.application, safe="")
+        url = f"{self._server.url}/v2/servers/{_SERVER}/vhosts/{_VHOST}/applications/{application}/pushpublish/mapentries/{path}"
+        text = b"" if body is None else json.dumps(body).encode()
+        for attempt in range(2):
+            headers = {**_HEADERS, **self._login.header(method, url)}
+            try:
+                reply = await self._client.request(method, url, headers=headers, body=text, seconds=self._seconds, most=MOST)
+            except (OutboundFailed, OutboundRefused) as failed:
+                raise StreamTargetsUnavailable(f"The streaming server does not answer: {failed}") from None
+            if reply.status != 401 or attempt or not self._login.challenged(reply.headers.get("www-authenticate", "")):
+                break
+        return reply
+
+
+def _entry(entry: StreamTarget) -> Mapping[str, Any]:
+    parts = urlsplit(entry.ingest.url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise TargetFailed("publication", "The streaming server pushes RTMP and RTMPS only: choose another destination.")
+    secure = {"sendSSL": True} if parts.scheme == "rtmps" else {}
+    return {
+        "serverName": _SERVER,
+        "sourceStreamName": entry.source,
+        "entryName": str(entry.name),
+        "profile": "rtmp",
+        "host": parts.hostname,
+        "port": parts.port or _PORTS[parts.scheme],
+        "application": parts.path.strip("/"),
+        "streamName": entry.ingest.stream_name,
+        "userName": "",
+        "password": "",
+        "enabled": True,
+        **secure,
+    }
+
+
+def _must(reply: Reply) -> None:
+    if 200 <= reply.status < 300:
+        return
+    match reply.status:
+        case 401 | 403:
+            said = "The streaming server refuses the login: check its user and password."
+        case 404:
+            said = "The streaming server has no such application, or its module for stream targets is not enabled."
+        case status if status in _REFUSED:
+            raise TargetFailed("publication", f"The streaming server refuses the stream target with status {status}.")
+        case status:
+            said = f"The streaming server answers with status {status}."
+    raise StreamTargetsUnavailable(said)

@@ -1,0 +1,176 @@
+"""YouTube as a target: films by resumable upload, and live broadcasts.
+
+A film carries the id of its publication among its tags, so that one whose upload ended unheard is found and deleted too."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.targets import named
+from workers.adapters.targets.access_tokens import AccessTokens
+from workers.adapters.targets.answers import SECONDS
+from workers.adapters.targets.documents import identifier, member
+from workers.adapters.targets.youtube_api import FULL_SCOPE, YouTubeApi
+from workers.adapters.targets.youtube_live import BROADCAST, YouTubeLive, shown
+from workers.adapters.targets.youtube_upload import PART, ResumableUpload
+from workers.adapters.targets.youtube_words import PRIVATE, PUBLIC, privacy, snippet, tag
+from workers.live_ports import LiveIngest
+from workers.target_ports import (
+    Details,
+    PublicationOrder,
+    ServiceAddresses,
+    TargetFailed,
+    UploadProgress,
+    UploadSource,
+    UploadState,
+)
+
+_SCOPES: Final = frozenset({FULL_SCOPE, f"{FULL_SCOPE}.force-ssl"})
+_VIDEO: Final = "yt_videoId"
+_NEWEST: Final = 4
+"""Pages of 50 uploads in which a film is looked for whose id is not known."""
+_STATUS: Final = ("privacyStatus", "embeddable", "license", "publicStatsViewable", "publishAt", "selfDeclaredMadeForKids")
+"""What can be written of a status; what is left out of a request would be reset."""
+_SNIPPET: Final = ("title", "description", "tags", "categoryId", "defaultLanguage")
+
+
+class YouTubeTarget:
+    """Its configuration: `yt_clientId`, `yt_clientSecret` and `yt_refreshToken`."""
+
+    capabilities: frozenset[str] = frozenset({"upload", "resume", "query", "publish", "unpublish", "update", "delete", "live"})
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        client: GuardedClient,
+        addresses: ServiceAddresses,
+        part: int = PART,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._config = config
+        self._client = client
+        self._addresses = addresses
+        self._part = part
+        self._tokens = AccessTokens(config, client=client, url=addresses.youtube_token, seconds=seconds)
+        self._api = YouTubeApi(self._tokens, client=client, addresses=addresses, seconds=seconds)
+        self._live = YouTubeLive(self._api)
+
+    async def check(self) -> None:
+        """Gets a token, and asks for the channel with it."""
+        await self._tokens.current()
+        if self._tokens.scopes and not self._tokens.scopes & _SCOPES:
+            raise TargetFailed(
+                "destination", f"The authorization of the YouTube channel lacks a scope: authorize it again with {FULL_SCOPE}."
+            )
+        if not await self._channels():
+            raise TargetFailed("destination", "The Google account has no YouTube channel: make one.")
+
+    async def upload(
+        self,
+        source: UploadSource,
+        order: PublicationOrder,
+        *,
+        state: UploadState | None,
+        save: Callable[[UploadState], Awaitable[None]],
+        progress: Callable[[UploadProgress], None],
+    ) -> Details:
+        named.content_id(order)
+        made = await self._finished(source, state)
+        if made is None:
+            run = ResumableUpload(
+                *(self._api, source),
+                addresses=self._addresses,
+                secret=named.text(self._config, "yt_refreshToken"),
+                part=self._part,
+                save=save,
+                progress=progress,
+            )
+            status = {"privacyStatus": privacy(order), "selfDeclaredMadeForKids": order.options.get("yt_madeForKids") is True}
+            made = identifier(await run.run({"snippet": {**snippet(order), "tags": [tag(order)]}, "status": status}, state))
+            await save({"video": made, "sha256": source.sha256})
+        progress(UploadProgress(source.size, source.size))
+        return {_VIDEO: made, **shown(made), "size": source.size, "sha256": source.sha256}
+
+    async def query(self, order: PublicationOrder, details: Details) -> Details | None:
+        key = _key(details)
+        found = await self._api.one("videos", key, part="snippet,status,fileDetails") if key else None
+        if found is None:
+            return None
+        status, size = member(found, "status"), member(found, "fileDetails").get("fileSize")
+        more = {"size": int(size)} if isinstance(size, str) and size.isdigit() else {}
+        told = {"yt_uploadStatus": status.get("uploadStatus"), "yt_privacyStatus": status.get("privacyStatus")}
+        refused = status.get("uploadStatus") in ("rejected", "failed", "deleted")
+        return {**details, **told, **more, "isUnavailable": refused}
+
+    async def publish(self, order: PublicationOrder, details: Details) -> None:
+        chosen = privacy(order)
+        await self._change(details, "status", _STATUS, {"privacyStatus": PUBLIC if chosen == PRIVATE else chosen})
+
+    async def unpublish(self, order: PublicationOrder, details: Details) -> None:
+        await self._change(details, "status", _STATUS, {"privacyStatus": PRIVATE})
+
+    async def update(self, order: PublicationOrder, details: Details) -> None:
+        await self._change(details, "snippet", _SNIPPET, snippet(order))
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        named.content_id(order)
+        key = _key(details or {})
+        if not details or BROADCAST in details:
+            await self._live.remove(order, details)
+        if not key:
+            key = await self._uploaded(order)
+        if key and BROADCAST not in (details or {}):
+            await self._api.remove("videos", key)
+
+    async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
+        return await self._live.open(order)
+
+    async def go_live(self, order: PublicationOrder, details: Details) -> Details:
+        return await self._live.go(details)
+
+    async def close_live(self, order: PublicationOrder, details: Details) -> None:
+        await self._live.close(details)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _change(self, details: Details, part: str, kept: tuple[str, ...], changed: Mapping[str, Any]) -> None:
+        """Write one part of a video: all of it, for what is left out would be reset."""
+        key = _key(details)
+        found = await self._api.one("videos", key, part=part) if key else None
+        if found is None:
+            raise TargetFailed("publication", "YouTube does not have the video: it may have been deleted there.")
+        before = {name: value for name, value in member(found, part).items() if name in kept}
+        await self._api.call("PUT", "videos", query={"part": part}, body={"id": key, part: {**before, **changed}})
+
+    async def _finished(self, source: UploadSource, state: UploadState | None) -> str | None:
+        """The video of an earlier run that had it all."""
+        match state:
+            case {"video": str(key), "sha256": source.sha256} if await self._api.one("videos", key, part="id"):
+                return key
+        return None
+
+    async def _channels(self) -> Any:
+        return await self._api.listed("channels", {"part": "contentDetails", "mine": "true"}, pages=1)
+
+    async def _uploaded(self, order: PublicationOrder) -> str:
+        """The video with the tag of this publication among the newest ones of the channel; empty where there is none."""
+        for channel in await self._channels():
+            uploads = member(channel, "contentDetails", "relatedPlaylists").get("uploads")
+            items = await self._api.mine("playlistItems", {"part": "contentDetails", "playlistId": str(uploads)}, pages=_NEWEST)
+            keys = [identifier(member(item, "contentDetails"), "videoId") for item in items]
+            for start in range(0, len(keys), 50):
+                wanted = {"part": "snippet", "id": ",".join(keys[start : start + 50])}
+                for video in await self._api.listed("videos", wanted, pages=1):
+                    if tag(order) in (member(video, "snippet").get("tags") or ()):
+                        return identifier(video)
+        return ""
+
+
+def _key(details: Details) -> str:
+    """Of a film, or of a broadcast, which is a video too."""
+    key = details.get(_VIDEO) or details.get(BROADCAST)
+    return key if isinstance(key, str) else ""
