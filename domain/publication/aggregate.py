@@ -210,6 +210,7 @@ class Publication(StreamedPublication):
             **{name: getattr(self, name) for name in _PLAIN},
             **{name: int(getattr(self, name)) for name in ("kind", "target", "state")},
             **{name: str(getattr(self, name)) for name in ("destination_id", "transaction_id")},
+            "served_by": self.served_by and str(self.served_by),
             **{name: (moment := getattr(self, name)) and moment.isoformat() for name in ("started", "completed")},
             "text": self.text.model_dump(mode="json"),
         }
@@ -224,6 +225,7 @@ class Publication(StreamedPublication):
         self.started, self.completed = (
             moment and datetime.fromisoformat(moment) for moment in (details["started"], details["completed"])
         )
+        self.served_by = details["served_by"] and UUID(details["served_by"])
         self.text = PublicationText.model_validate(details["text"])
 
 

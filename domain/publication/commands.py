@@ -176,9 +176,10 @@ class StartPublication(_PublicationCommand):
     """`details` are what the target says of what it has made for the live stream."""
 
     details: dict[str, Any] | None
+    served_by: UUID | None = None
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.start(self.details, at=at)
+        root.start(self.details, served_by=self.served_by, at=at)
 
 
 @dataclass(frozen=True)

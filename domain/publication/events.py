@@ -88,11 +88,13 @@ class TargetCleared(DomainEvent):
 
 
 class Started(DomainEvent):
-    """The live stream is pushed to its target, from now on. `details` are what the target says of what it has made for it."""
+    """The live stream is pushed to its target, from now on. `details` are what the target says of what it has made for it.
+    `served_by` is the channel whose streaming server pushes it; None: the product does."""
 
     TOPIC: ClassVar[str] = "publication.started"
 
     details: dict[str, Any] | None = None
+    served_by: UUID | None = None
 
 
 class Arrived(DomainEvent):

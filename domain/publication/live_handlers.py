@@ -4,7 +4,7 @@ The target makes what takes the stream when a publication is started; the stream
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -30,7 +30,7 @@ from domain.publication.commands import (
     WithdrawPublication,
 )
 from domain.publication.handlers import FIELD, INACTIVE, each_once, transaction_of
-from domain.publication.ports import PublicationLookup, PublishedContents, TargetAnswer, TargetCall
+from domain.publication.ports import PublicationLookup, PublishedContents, StreamingServers, TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
 from domain.publication.sources import ChannelSources, LiveSource
 from domain.publication.stored_texts import PublicationTexts
@@ -76,6 +76,7 @@ class LivePublicationHandlers:
         sources: ChannelSources,
         texts: PublicationTexts,
         contents: PublishedContents,
+        servers: StreamingServers,
     ) -> None:
         self._executor = executor
         self._publications = publications
@@ -84,6 +85,7 @@ class LivePublicationHandlers:
         self._sources = sources
         self._texts = texts
         self._contents = contents
+        self._servers = servers
 
     # --- creating
 
@@ -169,14 +171,18 @@ class LivePublicationHandlers:
             return FailPublicationStart(row.id, PublicationState.FailedDestination, INACTIVE)
         if not (await self._sources.of(await self._event(UUID(row.content_id)))).urls:
             raise Refused(_NO_SOURCE)
-        answer = await self._contents.ask(TargetCall.OPEN, row)
+        served_by = await self._servers.channel_of(row)
+        if served_by is None:
+            answer = await self._contents.ask(TargetCall.OPEN, row)
+        else:
+            answer = await self._servers.start(row, served_by)
         if not answer.able:
             return FailPublicationStart(row.id, PublicationState.FailedPublication, "the target takes no live streams")
         if answer.fault is not None:
             if answer.passing:
                 raise Unavailable(f"the target of the publication: {answer.fault}")
             return FailPublicationStart(row.id, PublicationState.FailedPublication, answer.fault)
-        return StartPublication(row.id, dict(answer.details or {}))
+        return StartPublication(row.id, dict(answer.details or {}), served_by=served_by)
 
     async def stop(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
         """One that is not pushed stays as it is."""
@@ -254,13 +260,24 @@ class LivePublicationHandlers:
             fault = await self._closed(row, give_up=give_up)
             await self._executor.execute(CloseTarget(row.id, fault), invocation=invocation)
 
+    async def server_statistics(self, row: PublicationRow) -> Mapping[str, Any]:
+        """Raises `Unavailable` where the server does not answer."""
+        answer = await self._servers.statistics(row)
+        if answer.fault is not None:
+            raise Unavailable(f"the streaming server of the publication: {answer.fault}")
+        return {"server": dict(answer.details or {})}
+
     async def clear_target(self, publication: Publication, *, invocation: Invocation) -> None:
         """Remove what a deleted one has left at its target. Raises `Unavailable` where it cannot."""
         await self._remove(PublicationRow.of(publication))
         await self._executor.execute(ClearTarget(UUID(publication.key)), invocation=invocation)
 
     async def _closed(self, row: PublicationRow, *, give_up: bool = False) -> str:
-        """What went wrong with it, if that is for good."""
+        """What went wrong with it, if that is for good. A server that pushes is stopped first, whatever it takes."""
+        if row.served_by is not None:
+            stopped = await self._servers.stop(row)
+            if stopped.fault is not None and stopped.passing:
+                raise Unavailable(f"the streaming server of the publication: {stopped.fault}")
         answer = await self._contents.ask(TargetCall.CLOSE, row)
         if answer.fault is not None and answer.passing and not give_up:
             raise Unavailable(f"the target of the publication: {answer.fault}")

@@ -59,3 +59,23 @@ class PublishedContents(Protocol):
     async def ask(self, call: TargetCall, publication: PublicationRow) -> TargetAnswer:
         """Opens the destination with its secrets and makes one call. Ends within a bound; raises nothing of the target's."""
         ...
+
+
+class StreamingServers(Protocol):
+    """Streaming servers of channels, which push live publications themselves. Each call ends within a bound."""
+
+    async def channel_of(self, publication: PublicationRow) -> UUID | None:
+        """The channel of its Event, if that has such a server."""
+        ...
+
+    async def start(self, publication: PublicationRow, channel_id: UUID) -> TargetAnswer:
+        """Have the server of the channel push to what the target makes."""
+        ...
+
+    async def stop(self, publication: PublicationRow) -> TargetAnswer:
+        """One that does not push it is stopped."""
+        ...
+
+    async def statistics(self, publication: PublicationRow) -> TargetAnswer:
+        """What the server says, as the details of the answer."""
+        ...

@@ -41,6 +41,7 @@ class PublicationRow:
     arrived: bool = False
     open: bool = False
     creations: int = 0
+    served_by: UUID | None = None
 
     @classmethod
     def of(cls, root: Publication, *, destination_name: str = "") -> PublicationRow:
@@ -69,6 +70,7 @@ class PublicationRow:
             root.arrived,
             root.open,
             root.creations,
+            root.served_by,
         )
 
     @property

@@ -13,8 +13,9 @@ from domain.publication.values import PublicationKind, PublicationState
 
 
 class StreamedPublication(AggregateRoot):
-    """`run` is the version of the event that started the present push, 0 before the first one. `arrived`: the target had the stream
-    once. `open`: the target is yet to be told that it has ended. `creations` counts how often it began anew."""
+    """`run` is the version of the event that started the present push, 0 before the first one; `served_by` is the channel whose
+    streaming server does it, if one does. `arrived`: the target had the stream once. `open`: the target is yet to be told that it
+    has ended. `creations` counts how often it began anew."""
 
     kind: PublicationKind
     state: PublicationState
@@ -24,6 +25,7 @@ class StreamedPublication(AggregateRoot):
     def begin(self) -> None:
         self.audio_input_id: str | None = None
         self.run = 0
+        self.served_by: UUID | None = None
         self.arrived = False
         self.open = False
         self.creations = 0
@@ -34,14 +36,14 @@ class StreamedPublication(AggregateRoot):
 
     # --- decisions
 
-    def start(self, details: dict[str, Any] | None, *, at: datetime) -> None:
+    def start(self, details: dict[str, Any] | None, *, served_by: UUID | None = None, at: datetime) -> None:
         """One that is InProgress goes on. One that has ended is to be recreated first."""
         self._must_stream()
         if self.state is PublicationState.InProgress:
             return
         if self.state is not PublicationState.Scheduled:
             raise Refused(f"the publication is {self.state.name}; recreate it first")
-        self._trigger(events.Started, at=at, details=details)
+        self._trigger(events.Started, at=at, details=details, **({} if served_by is None else {"served_by": served_by}))
 
     def fail_start(self, state: PublicationState, reason: str, *, at: datetime) -> None:
         """What it was to be started at does not take it."""
@@ -95,7 +97,7 @@ class StreamedPublication(AggregateRoot):
     def _when_started(self, event: events.Started) -> None:
         self.state, self.reason, self.details = PublicationState.InProgress, "", event.details
         self.run, self.open, self.arrived = event.originator_version, True, False
-        self.started, self.completed = event.timestamp, None
+        self.started, self.completed, self.served_by = event.timestamp, None, event.served_by
 
     def _when_arrived(self, event: events.Arrived) -> None:
         self.arrived, self.details = True, event.details

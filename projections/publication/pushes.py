@@ -14,7 +14,8 @@ from projections.sessions.store import WantedQuery
 
 KIND: Final = "publication"
 WANTED: Final = WantedQuery(
-    KIND, "SELECT id::text, id::text, run FROM publication_view WHERE kind = 1 AND state = 2 AND NOT withdrawn"
+    KIND,
+    "SELECT id::text, id::text, run FROM publication_view WHERE kind = 1 AND state = 2 AND NOT withdrawn AND served_by IS NULL",
 )
 _SILENT: Final = timedelta(seconds=20)
 """After which nobody is taken to push: statistics come every two seconds, and a takeover takes less than ten."""

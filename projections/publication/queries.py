@@ -20,7 +20,7 @@ from projections.kernel.where import where
 _COLUMNS: Final[LiteralString] = (
     "SELECT p.id, p.version, p.kind, p.content_id, p.destination_id, p.target, p.transaction_id, p.client, p.state, p.reason, "
     "p.job, p.details, p.published, p.withdrawn, p.content, p.date_created, p.date_started, p.date_completed, "
-    "coalesce(d.name, ''), p.audio_input_id, p.run, p.arrived, p.open, p.creations "
+    "coalesce(d.name, ''), p.audio_input_id, p.run, p.arrived, p.open, p.creations, p.served_by "
 )
 _FROM: Final[LiteralString] = (
     "FROM publication_view p JOIN record_view d ON d.kind = 'destination' AND d.id = p.destination_id::text AND NOT d.deleted "

@@ -33,6 +33,7 @@ _COLUMNS = (
     Column("arrived", "boolean"),
     Column("open", "boolean"),
     Column("creations", "integer"),
+    Column("served_by", "uuid", wire_type="text"),
 )
 
 
@@ -61,6 +62,7 @@ def row(publication: Publication) -> tuple[Any, ...]:
         publication.arrived,
         publication.open,
         publication.creations,
+        None if publication.served_by is None else str(publication.served_by),
     )
 
 

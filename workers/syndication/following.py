@@ -7,15 +7,19 @@ from typing import Final
 from uuid import UUID
 
 from domain.kernel.errors import DomainError, NotFound, Unavailable
-from domain.kernel.ports import Invocation, ServiceNotes
+from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.kernel.stream_name import StreamName
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.values import LIVE, EventState
 from domain.publication.aggregate import Publication
+from domain.publication.commands import RecordArrival
 from domain.publication.live_handlers import Entry, LivePublicationHandlers
+from domain.publication.row import PublicationRow
 from domain.publication.values import PublicationState
 from projections.effects.orders import Order
 from projections.log.streams import Streams
+from workers.syndication.live_targets import OpenedLiveTargets
+from workers.target_ports import TargetFailed
 
 GOING_LIVE: Final = "going_live"
 ON_AIR: Final = "on_air"
@@ -33,7 +37,17 @@ def is_over(state: EventState) -> bool:
 class EventFollowing:
     """Carries out the orders about Events. Each decides by what the Event is now."""
 
-    def __init__(self, handlers: LivePublicationHandlers, streams: Streams, *, notes: ServiceNotes) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        handlers: LivePublicationHandlers,
+        streams: Streams,
+        *,
+        targets: OpenedLiveTargets,
+        notes: ServiceNotes,
+    ) -> None:
+        self._executor = executor
+        self._targets = targets
         self._handlers = handlers
         self._streams = streams
         self._notes = notes
@@ -59,10 +73,25 @@ class EventFollowing:
             raise Unavailable(next(filter(None, left)))
 
     async def check(self, order: Order, invocation: Invocation) -> None:
-        """Of a publication that was started: its Event may have ended at the same moment."""
+        """Of a publication that was started: its Event may have ended at the same moment. What a streaming server pushes is shown
+        by its target from here."""
         publication = await self._streams.load(Publication.stream(StreamName.read(order.target).key))
         if isinstance(publication, Publication) and publication.state is PublicationState.InProgress:
             await self._end(UUID(publication.content_id), invocation)
+            await self._show(publication, invocation)
+
+    async def _show(self, publication: Publication, invocation: Invocation) -> None:
+        row = PublicationRow.of(publication)
+        if row.served_by is None or row.arrived:
+            return
+        try:
+            details = await self._targets.show(row, row.details or {})
+        except TargetFailed as failure:
+            if failure.kind == "retry":
+                raise Unavailable(f"the target of the publication: {failure}") from None
+            details = row.details or {}
+        arrival = RecordArrival(row.id, run=row.run, details=dict(details))
+        await self._executor.execute(arrival, invocation=invocation)
 
     async def _start(self, event: UUID, entry: Entry, *, invocation: Invocation) -> str:
         """Why it is to be tried again; empty where it is not."""

@@ -165,10 +165,11 @@ async def get_live_publication_statistics(
     query: StreamQuery,
     publications: PublicationQueries,
     statistics: PushesSeen,
+    handlers: LivePublicationHandlers,
 ) -> Response:
     """How the stream of a publication arrives: what the session tells that pushes it, or pushed it last."""
     row = found(await publications.find(publication_id, destination_id=query.destination_id, kind=_LIVE), publication_id)
-    told = await statistics.of(row)
+    told = await handlers.server_statistics(row) if row.served_by else await statistics.of(row)
     if told is None:
         raise Unavailable("the push of the publication")
     return Response(200, PushStatistics.of(row, told))

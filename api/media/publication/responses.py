@@ -84,6 +84,7 @@ class PushStatistics(Wire):
     reconnects: int = Field(description="How often the connection to the target was lost and came back.")
     last_error: str | None = Field(description="What went wrong last; null: nothing.")
     time: Instant | None = Field(description="When this was told.")
+    server: dict[str, Any] | None = Field(description="What the streaming server says that pushes it; null: the product does.")
 
     @classmethod
     def of(cls, row: PublicationRow, told: Mapping[str, Any]) -> Self:
@@ -102,6 +103,7 @@ NOTHING_PUSHED: Final[Mapping[str, Any]] = {
     "reconnects": 0,
     "last_error": None,
     "time": None,
+    "server": None,
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
 from api.wiring.rooms.destination import destination_handlers
+from domain.configuration.pushing_server import PushingServer
 from domain.destination.handlers import DestinationHandlers
 from domain.job.handlers import JobHandlers
 from domain.kernel.clock import Clock
@@ -32,7 +33,10 @@ from projections.records.history import RecordHistory
 from projections.records.queries import RecordQueries
 from projections.vault.signing_secrets import new_signing_secret
 from projections.vault.vault import Vault
+from workers.live_ports import StreamTargets
+from workers.ports import Outbound
 from workers.syndication.contents import TargetContents
+from workers.syndication.served import ChannelServers
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
@@ -80,14 +84,29 @@ def _services(services: Services) -> Providers:
             records=get(RecordQueries),
             vault=get(Vault),
             contents=get(TargetContents),
+            outbound=around.outbound,
             clock=around.clock,
         ),
     }
 
 
 def live_publication_handlers(
-    database: Database, executor: CommandExecutor, *, records: RecordQueries, vault: Vault, contents: TargetContents, clock: Clock
+    database: Database,
+    executor: CommandExecutor,
+    *,
+    records: RecordQueries,
+    vault: Vault,
+    contents: TargetContents,
+    outbound: Outbound,
+    clock: Clock,
 ) -> LivePublicationHandlers:
+    def stream_targets(server: PushingServer) -> StreamTargets:
+        from workers.adapters.outbound_http import GuardedClient
+        from workers.adapters.targets.wowza import StreamingServer, WowzaStreamTargets
+
+        assert isinstance(outbound, GuardedClient), "streaming servers are reached through the guard"
+        return WowzaStreamTargets(StreamingServer(server.url, server.application, server.user, server.password), client=outbound)
+
     return LivePublicationHandlers(
         executor,
         PublicationQueries(database),
@@ -96,6 +115,7 @@ def live_publication_handlers(
         sources=ChannelSources(records),
         texts=_texts(records, vault, clock),
         contents=contents,
+        servers=ChannelServers(EventQueries(database), records, vault=vault, contents=contents, make=stream_targets),
     )
 
 
@@ -176,6 +196,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
     from workers.syndication.following import EventFollowing
+    from workers.syndication.live_targets import OpenedLiveTargets
     from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
 
     waker = Waker()
@@ -206,10 +227,12 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
         records=context.records,
         vault=context.vault,
         contents=contents,
+        outbound=context.outbound,
         clock=context.clock,
     )
     removals = Removals(handlers, live, context.streams, clock=context.clock, lease=context.lease)
-    following = EventFollowing(live, context.streams, notes=context.logbook)
+    targets = OpenedLiveTargets(contents)
+    following = EventFollowing(context.executor, live, context.streams, targets=targets, notes=context.logbook)
     return [consumer, OrderWorker(Orders(context.database, CONSUMER), carrying_out(removals, following), waker=waker)]
 
 

@@ -44,6 +44,7 @@ from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
 from workers.syndication.contents import TargetContents
 from workers.syndication.following import EventFollowing
+from workers.syndication.live_targets import OpenedLiveTargets
 from workers.syndication.opening import UploadOpening
 from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
 from workers.syndication.trial import TargetTrials
@@ -51,6 +52,7 @@ from workers.target_ports import TargetFailed
 
 DESTINATION = UUID(int=501)
 LEASE = 30.0
+OUTBOUND = GuardedClient()
 
 
 def published(number: int) -> SchedulePublication:
@@ -110,10 +112,11 @@ async def carried_out(inner: Core, target: MemoryTarget, *, notes: MemoryNotes |
         clock=inner.clock,
     )
     live = live_publication_handlers(
-        inner.database, inner.executor, records=records, vault=vault, contents=contents, clock=inner.clock
+        inner.database, inner.executor, records=records, vault=vault, contents=contents, outbound=OUTBOUND, clock=inner.clock
     )
     removals = Removals(handlers, live, inner.streams, clock=inner.clock, lease=LEASE)
-    following = EventFollowing(live, inner.streams, notes=notes or MemoryNotes())
+    targets = OpenedLiveTargets(contents)
+    following = EventFollowing(inner.executor, live, inner.streams, targets=targets, notes=notes or MemoryNotes())
     worker = OrderWorker(Orders(inner.database, CONSUMER), carrying_out(removals, following), waker=Waker())
     await inner.database.execute("UPDATE orders SET due_at = clock_timestamp()")
     while await worker.carry_out():
