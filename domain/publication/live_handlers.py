@@ -93,7 +93,7 @@ class LivePublicationHandlers:
         self, event_id: UUID, wanted: Sequence[NewStream], *, start: bool, invocation: Invocation
     ) -> Outcome[Publication]:
         """All or none. `start`: each is to be started then, so there must be a stream. The outcome has other aggregates too;
-        `places` in the result are those of the publications."""
+        `places` in the result are those of the publications, `start` is in it too."""
         if not 0 < len(wanted) <= MOST_AT_ONCE:
             raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
         sent = [parse_text(one.text, field=f"{FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
@@ -108,7 +108,7 @@ class LivePublicationHandlers:
             for key, one, text in zip(keys, wanted, sent, strict=True):
                 commands += await self._scheduling(key, one, text, event_id=event_id, invocation=invocation)
                 places.append(len(commands) - 1)
-            return Plan(each_once(commands, places), {"places": places})
+            return Plan(each_once(commands, places), {"places": places, "start": start})
 
         return await self._executor.execute(plan, invocation=invocation.at_any_version())
 

@@ -43,10 +43,10 @@ async def each(entries: Sequence[Entry], act: Callable[[Entry], Awaitable[str | 
 
 
 async def started_after(
-    made: Outcome[Publication], event_id: UUID, handlers: LivePublicationHandlers, /, *, invocation: Invocation
+    made: Outcome[Publication], handlers: LivePublicationHandlers, *, invocation: Invocation
 ) -> Outcome[Publication]:
     """The outcome of a creation, with the publications as their starts have left them. One that cannot be started now is Scheduled,
-    and says so."""
+    and says so. A repeated request starts what it did not start before, and answers what goes on as it is."""
     roots = {place: made.aggregates[place] for place in made.result["places"]}
     entries = {
         Entry(UUID(root.key), root.destination_id): place
@@ -57,8 +57,10 @@ async def started_after(
     plain = replace(invocation, if_match=None, idempotency=None)
 
     async def start(entry: Entry) -> None:
-        aggregates[entries[entry]] = (await handlers.start(event_id, entry, invocation=plain)).aggregate
+        place = entries[entry]
+        event_id = UUID(roots[place].content_id)
+        aggregates[place] = (await handlers.start(event_id, entry, invocation=plain)).aggregate
 
-    if entries and made.as_of is None:
+    if entries:
         await each(list(entries), start)
     return replace(made, aggregates=aggregates)

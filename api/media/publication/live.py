@@ -38,7 +38,12 @@ _LIVE = PublicationKind.LIVE
 _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing was changed"}
 
 
-async def streams_created(request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter) -> Response:
+async def streams_created(
+    request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter, handlers: LivePublicationHandlers
+) -> Response:
+    """What is to be started at once is started here: a repeated request starts what could not be started before."""
+    if outcome.result["start"]:
+        outcome = await started_after(outcome, handlers, invocation=request.invocation)
     roots = [outcome.aggregates[place] for place in outcome.result["places"]]
     return Response(200, await presenter.of_roots(LivePublication, roots, as_of=outcome.as_of))
 
@@ -51,9 +56,7 @@ async def stream_written(request: Request, outcome: Outcome[Publication], presen
 @routes.post("/", WRITE, response_model=list[LivePublication], absent=404, if_match=False, respond=streams_created)
 async def publish_event_live(request: Request, body: PublishLiveRequest, handlers: LivePublicationHandlers) -> Outcome[Publication]:
     """Make live publications of an Event: all of them, or none. With `startInstantly` each is started then."""
-    wanted, start = body.wanted(), body.start_instantly
-    made = await handlers.create(body.event_id, wanted, start=start, invocation=request.invocation)
-    return await started_after(made, body.event_id, handlers, invocation=request.invocation) if start else made
+    return await handlers.create(body.event_id, body.wanted(), start=body.start_instantly, invocation=request.invocation)
 
 
 @routes.put(

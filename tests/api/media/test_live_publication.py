@@ -184,6 +184,29 @@ async def test_started_at_once_all_are_in_progress_or_say_why_not(http: httpx.As
     assert [one["publicationState"] for one in await create(http, event, destination, start=True)] == [6]
 
 
+async def test_a_repeated_request_makes_nothing_twice_and_starts_what_was_not_started(
+    http: httpx.AsyncClient, inner: Core, target: MemoryLiveTarget
+) -> None:
+    event, destination = await live_event(http), await youtube(http)
+    body = {
+        "eventId": event,
+        "publications": [{"destinationId": destination, "publicationJson": "{}"}],
+        "startInstantly": True,
+    }
+
+    async def asked() -> tuple[str, int]:
+        answer = await http.post(f"{LIVE}/", json=body, headers={"Idempotency-Key": "k1"})
+        assert answer.status_code == 200, answer.text
+        (one,) = answer.json()
+        return one["id"], one["publicationState"]
+
+    target.fault = TargetFailed("retry", "busy")
+    key, first = await asked()
+    target.fault = None
+    assert (first, await asked(), await asked()) == (1, (key, 2), (key, 2))
+    assert await topics(inner, f"publication:{key}") == ["publication.scheduled", "publication.started"]
+
+
 async def test_a_start_fails_by_what_is_at_fault(http: httpx.AsyncClient, inner: Core, target: MemoryLiveTarget) -> None:
     event, destination = await live_event(http, on_air=False), await youtube(http)
     one, two, three = await create(http, event, destination, destination, await youtube(http))

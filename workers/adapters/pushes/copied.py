@@ -28,6 +28,8 @@ from workers.push_ports import PushFailed
 _BEGIN: Final = 20.0
 """Seconds within which the headers of all tracks come."""
 _MP4: Final = ("-f", "mp4", "-movflags", "+cmaf+delay_moov+frag_keyframe", "-frag_duration", "500000")
+_MOST_WAITING: Final = 240
+"""Fragments of a track, two minutes of media, that wait for a target that takes them slower than they are shown."""
 _AAC: Final = ("-bsf:a", "aac_adtstoasc")
 Put = Callable[[Queued], Awaitable[None]]
 
@@ -139,6 +141,8 @@ class Copy:
                     output.take(piece)
             except NotCmaf as fault:
                 self._why, self._over = f"{fault}.", True
+            if len(output.waiting) > _MOST_WAITING:
+                self._why, self._over = "its target takes it too slowly.", True
             self._more.set()
 
         return take
