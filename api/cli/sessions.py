@@ -1,4 +1,4 @@
-"""`medialedger sessions`: lists what runs until it is stopped, such as encoders, and takes an Event off the air."""
+"""`medialedger sessions`: lists what runs until it is stopped, as encoders and pushes do, and takes an Event off the air."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _table(rows: Sequence[SessionRow]) -> str:
 
 
 def _line(row: SessionRow) -> tuple[str, ...]:
-    sent = sum(one.get("bytes", 0) for one in _encoders(row))
+    sent = sum(one.get("bytes", 0) for one in (row.statistics or {}, *_encoders(row)))
     return (
         row.kind,
         row.key,

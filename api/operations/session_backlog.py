@@ -19,10 +19,19 @@ class SessionBacklog:
             ("kind",),
             registry=registry,
         )
+        self._pushes = Gauge(
+            "medialedger_pushes",
+            "Live publications in progress, by whether their targets take them",
+            ("connected",),
+            registry=registry,
+        )
 
     async def refresh(self) -> None:
         self._sessions.clear()
         self._silent.clear()
+        pushes = await self._read.pushes()
+        for connected in (True, False):
+            self._pushes.labels(str(connected).lower()).set(pushes.get(connected, 0))
         for kind, state, count, silent in await self._read.counts():
             self._sessions.labels(kind, state).set(count)
             if silent is not None:

@@ -51,6 +51,11 @@ class PublishingPoint(Section):
 class StreamingServerSpecific(Section):
     primary_publishing_point: PublishingPoint | None = None
     secondary_publishing_point: PublishingPoint | None = None
+    api_url: StrictStr | None = None
+    application: StrictStr | None = None
+    stream_name: StrictStr | None = None
+    user: StrictStr | None = None
+    password: WriteOnly = None
 
 
 class StreamingServer(Section):

@@ -7,42 +7,39 @@ from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
 from domain.destination.targets import Target
-from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, NO_SECRETS, AggregateRoot, Claim
+from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, NO_SECRETS, Claim
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
 from domain.kernel.named_callback import held_callback
 from domain.publication import events
+from domain.publication.streaming import StreamedPublication
 from domain.publication.values import RUNNING, PublicationKind, PublicationState, PublicationText
 
 _DESTINATION: Final = "destination"
 
 
-class Publication(AggregateRoot):
+class Publication(StreamedPublication):
     """`jobs` are all that may have published it, the last one is the present one; `followed` is the version of that which the
-    publication has followed. While it is running it links to its destination, which then cannot be deleted."""
+    publication has followed. While it is running, and until the target knows of the end of a live stream, it links to its
+    destination, which then cannot be deleted."""
 
     KIND: ClassVar[str] = "publication"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+    SNAPSHOT_VERSION: ClassVar[int] = 2
 
-    kind: PublicationKind
     content_id: str
-    destination_id: UUID
     target: Target
     transaction_id: UUID
     client: str
     text: PublicationText
-    state: PublicationState
 
     def begin(self) -> None:
+        super().begin()
         self.jobs: tuple[int, ...] = ()
         self.followed = 0
-        self.reason = ""
-        self.details: dict[str, Any] | None = None
         self.published = False
         self.withdrawn = False
         self.target_left = False
-        self.started: datetime | None = None
-        self.completed: datetime | None = None
 
     @property
     def job(self) -> int | None:
@@ -67,6 +64,7 @@ class Publication(AggregateRoot):
         transaction_id: UUID,
         client: str,
         text: PublicationText,
+        audio_input_id: str | None = None,
         at: datetime,
     ) -> Self:
         return cls._begin(
@@ -80,6 +78,7 @@ class Publication(AggregateRoot):
             transaction_id=transaction_id,
             client=client,
             text=text,
+            **({} if audio_input_id is None else {"audio_input_id": audio_input_id}),
         )
 
     def process(self, job: int, *, at: datetime) -> None:
@@ -131,11 +130,13 @@ class Publication(AggregateRoot):
             self._trigger(events.Amended, at=at, text=text)
 
     def withdraw(self, *, hard: bool, running_job: int | None, at: datetime) -> None:
-        """`running_job` is the job that is broken off in the same append. What it still brings to the target is removed later."""
+        """`running_job` is the job that is broken off in the same append. What it still brings to the target is removed later, and
+        so is a live stream whose end the target does not know yet."""
         self._must_exist()
         if running_job != self.running_job:
             raise PlanOutdated(self.KIND, self.key)
-        self._trigger(events.Withdrawn, at=at, hard=hard, target_left=hard and running_job is not None)
+        left = hard and (running_job is not None or self.open)
+        self._trigger(events.Withdrawn, at=at, hard=hard, target_left=left, **({"open": True} if self.open else {}))
 
     def clear_target(self, *, at: datetime) -> None:
         if self.target_left:
@@ -152,7 +153,7 @@ class Publication(AggregateRoot):
     # --- state
 
     def _when_scheduled(self, event: events.Scheduled) -> None:
-        for name in ("kind", "content_id", "destination_id", "target", "transaction_id", "client", "text"):
+        for name in _SCHEDULED:
             setattr(self, name, getattr(event, name))
         self.state = PublicationState.Processing if event.kind is PublicationKind.VOD else PublicationState.Scheduled
 
@@ -187,7 +188,7 @@ class Publication(AggregateRoot):
     # --- references
 
     def links(self) -> frozenset[str]:
-        holds = self.target_left if self.withdrawn else self.state in RUNNING
+        holds = self.open or (self.target_left if self.withdrawn else self.state in RUNNING)
         return frozenset({f"{_DESTINATION}:{self.destination_id}"}) if holds else NO_LINKS
 
     def claims(self) -> frozenset[Claim]:
@@ -197,7 +198,7 @@ class Publication(AggregateRoot):
         return frozenset(Claim(held_callback(callback.id), str(self.key), self.id) for callback in self.text.callbacks)
 
     def secrets(self) -> frozenset[UUID]:
-        if self.withdrawn and not self.target_left:
+        if self.withdrawn and not (self.target_left or self.open):
             return NO_SECRETS
         sealed = [callback.sealed_url for callback in self.text.callbacks if callback.sealed_url is not None]
         return frozenset(ref.reference for ref in (*self.text.secrets.values(), *sealed))
@@ -209,6 +210,7 @@ class Publication(AggregateRoot):
             **{name: getattr(self, name) for name in _PLAIN},
             **{name: int(getattr(self, name)) for name in ("kind", "target", "state")},
             **{name: str(getattr(self, name)) for name in ("destination_id", "transaction_id")},
+            "served_by": self.served_by and str(self.served_by),
             **{name: (moment := getattr(self, name)) and moment.isoformat() for name in ("started", "completed")},
             "text": self.text.model_dump(mode="json"),
         }
@@ -223,8 +225,11 @@ class Publication(AggregateRoot):
         self.started, self.completed = (
             moment and datetime.fromisoformat(moment) for moment in (details["started"], details["completed"])
         )
+        self.served_by = details["served_by"] and UUID(details["served_by"])
         self.text = PublicationText.model_validate(details["text"])
 
 
-_PLAIN: Final = ("content_id", "client", "jobs", "followed", "reason", "details", "published", "withdrawn", "target_left")
+_SCHEDULED: Final = ("kind", "content_id", "destination_id", "target", "transaction_id", "client", "text", "audio_input_id")
+_UPLOADED: Final = ("content_id", "client", "jobs", "followed", "reason", "details", "published", "withdrawn", "target_left")
+_PLAIN: Final = (*_UPLOADED, "audio_input_id", "run", "arrived", "open", "creations")
 events.Scheduled.AGGREGATE = Publication

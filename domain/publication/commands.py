@@ -35,6 +35,7 @@ class SchedulePublication(_PublicationCommand):
     transaction_id: UUID
     client: str
     text: PublicationText
+    audio_input_id: str | None = None
     job: int | None = None
     fault: tuple[PublicationState, str] | None = None
     sealed: Sequence[EncryptedSecret] = field(default=())
@@ -55,6 +56,7 @@ class SchedulePublication(_PublicationCommand):
             transaction_id=self.transaction_id,
             client=self.client,
             text=self.text,
+            audio_input_id=self.audio_input_id,
             at=at,
         )
         if self.job is not None:
@@ -167,3 +169,74 @@ class ClearTarget(_PublicationCommand):
 
     def act(self, root: Publication, *, at: datetime) -> None:
         root.clear_target(at=at)
+
+
+@dataclass(frozen=True)
+class StartPublication(_PublicationCommand):
+    """`details` are what the target says of what it has made for the live stream."""
+
+    details: dict[str, Any] | None
+    served_by: UUID | None = None
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.start(self.details, served_by=self.served_by, at=at)
+
+
+@dataclass(frozen=True)
+class FailPublicationStart(_PublicationCommand):
+    state: PublicationState
+    reason: str
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.fail_start(self.state, self.reason, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordArrival(_PublicationCommand):
+    """The push of this run has reached the target."""
+
+    run: int
+    details: dict[str, Any]
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.arrive(self.run, details=self.details, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailPush(_PublicationCommand):
+    """The push of this run is given up."""
+
+    run: int
+    state: PublicationState
+    reason: str
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.fail_push(self.run, state=self.state, reason=self.reason, at=at)
+
+
+@dataclass(frozen=True)
+class StopPublication(_PublicationCommand):
+    reason: str = ""
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.stop(self.reason, at=at)
+
+
+@dataclass(frozen=True)
+class RecreatePublication(_PublicationCommand):
+    """`closing`: the target was told of the end of the stream before it; what went wrong with that. None: it was not asked."""
+
+    closing: str | None = None
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.recreate(self.closing, at=at)
+
+
+@dataclass(frozen=True)
+class CloseTarget(_PublicationCommand):
+    """The target knows of the end of the live stream; with `fault` it does not, and this is given up."""
+
+    fault: str = ""
+
+    def act(self, root: Publication, *, at: datetime) -> None:
+        root.close_target(self.fault, at=at)

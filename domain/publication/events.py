@@ -11,7 +11,8 @@ from domain.publication.values import PublicationKind, PublicationState, Publica
 
 
 class Scheduled(FirstEvent):
-    """`transaction_id` is that of all publications of one request. `client` is told of the changes."""
+    """`transaction_id` is that of all publications of one request. `client` is told of the changes. `audio_input_id` is the sound
+    of a live stream; None: the first one."""
 
     TOPIC: ClassVar[str] = "publication.scheduled"
 
@@ -22,6 +23,7 @@ class Scheduled(FirstEvent):
     transaction_id: UUID
     client: str
     text: PublicationText
+    audio_input_id: str | None = None
 
 
 class Processed(DomainEvent):
@@ -71,18 +73,60 @@ class Amended(DomainEvent):
 
 
 class Withdrawn(DomainEvent):
-    """It is not shown any more. `target_left`: what is at the target, or may still come there, is yet to be removed."""
+    """It is not shown any more. `target_left`: what is at the target, or may still come there, is yet to be removed; `open`: the
+    target is yet to be told that the live stream has ended."""
 
     TOPIC: ClassVar[str] = "publication.withdrawn"
 
     hard: bool
     target_left: bool = False
+    open: bool = False
 
 
 class TargetCleared(DomainEvent):
     """After the withdrawal: nothing of it is at its target."""
 
     TOPIC: ClassVar[str] = "publication.target_cleared"
+
+
+class Started(DomainEvent):
+    """The live stream is pushed to its target, from now on. `details` are what the target says of what it has made for it.
+    `served_by` is the channel whose streaming server pushes it; None: the product does."""
+
+    TOPIC: ClassVar[str] = "publication.started"
+
+    details: dict[str, Any] | None = None
+    served_by: UUID | None = None
+
+
+class Arrived(DomainEvent):
+    """The target has the live stream: its first bytes were sent, and it is shown as far as the target does that."""
+
+    TOPIC: ClassVar[str] = "publication.arrived"
+
+    details: dict[str, Any]
+
+
+class Stopped(DomainEvent):
+    """The live stream is not pushed any more. `reason` is empty where a client stopped it."""
+
+    TOPIC: ClassVar[str] = "publication.stopped"
+
+    reason: str = ""
+
+
+class Recreated(DomainEvent):
+    """It begins anew: nothing is known of its target, which makes another one when the stream is started."""
+
+    TOPIC: ClassVar[str] = "publication.recreated"
+
+
+class TargetClosed(DomainEvent):
+    """The target knows that the live stream has ended. `fault`: it does not, and this was given up."""
+
+    TOPIC: ClassVar[str] = "publication.target_closed"
+
+    fault: str = ""
 
 
 EVENTS: tuple[type[DomainEvent], ...] = (
@@ -95,4 +139,9 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     Amended,
     Withdrawn,
     TargetCleared,
+    Started,
+    Arrived,
+    Stopped,
+    Recreated,
+    TargetClosed,
 )

@@ -19,8 +19,7 @@ from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.media_files import is_published_path
-from domain.kernel.named_callback import NamedCallback
-from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
 from domain.media_event.aggregate import MediaEvent
 from domain.media_event.ports import EventLookup
@@ -39,29 +38,27 @@ from domain.publication.commands import (
 )
 from domain.publication.ports import PublicationLookup, PublishedContents, TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.texts import SentText, TextSecrets, parse_text
+from domain.publication.stored_texts import PublicationTexts
+from domain.publication.texts import SentText, parse_text
 from domain.publication.values import (
     MOST_AT_ONCE,
     PublicationKind,
     PublicationState,
-    PublicationText,
 )
 from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
 from domain.records.row import RecordRow
-from domain.webhook.callback_url import CallbackUrl
-from domain.webhook.naming import CallbackNaming
 
 WORKFLOW: Final = "publication_upload"
 MOST_DELETED: Final = 500
 """Publications that one append withdraws."""
-_FIELD: Final = "publications"
+FIELD: Final = "publications"
 _FAULTS: Final = {
     "destination": PublicationState.FailedDestination,
     "media": PublicationState.FailedMediaAsset,
     "publication": PublicationState.FailedPublication,
 }
-_INACTIVE: Final = "the destination is not active"
+INACTIVE: Final = "the destination is not active"
 _CONTENT_ID: Final = "must be the name of a folder, without slashes"
 _LIVE_ONLY: Final = "the target takes live streams only"
 
@@ -87,8 +84,7 @@ class PublicationHandlers:
         records: RecordLookup,
         events: EventLookup,
         jobs: JobHandlers,
-        callbacks: CallbackNaming,
-        vault: Vault,
+        texts: PublicationTexts,
         contents: PublishedContents,
     ) -> None:
         self._executor = executor
@@ -96,8 +92,7 @@ class PublicationHandlers:
         self._records = records
         self._events = events
         self._jobs = jobs
-        self._callbacks = callbacks
-        self._vault = vault
+        self._texts = texts
         self._contents = contents
 
     async def publish_event(
@@ -115,13 +110,13 @@ class PublicationHandlers:
         """All or none, each with a job of its own. To a destination that is not active they fail at once. The outcome has other
         aggregates too; `places` in the result are those of the publications."""
         if not 0 < len(wanted) <= MOST_AT_ONCE:
-            raise Malformed.at(_FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
-        sent = [parse_text(one.text, field=f"{_FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
+            raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
+        sent = [parse_text(one.text, field=f"{FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
         for index, one in enumerate(wanted):
             if not _is_content_id(one.content_id):
-                raise Malformed.at(f"{_FIELD}[{index}].contentId", _CONTENT_ID)
+                raise Malformed.at(f"{FIELD}[{index}].contentId", _CONTENT_ID)
         keys = [new_id() for _ in wanted]
-        transaction = _transaction(invocation.cause.correlation_id)
+        transaction = transaction_of(invocation)
 
         async def plan() -> Plan:
             commands: list[Command[Any]] = []
@@ -129,7 +124,7 @@ class PublicationHandlers:
             for key, one, text in zip(keys, wanted, sent, strict=True):
                 commands += await self._scheduling(key, one, text, transaction=transaction, invocation=invocation)
                 places.append(len(commands) - 1)
-            return Plan(_each_once(commands, places), {"places": places})
+            return Plan(each_once(commands, places), {"places": places})
 
         return await self._executor.execute(plan, invocation=invocation.at_any_version())
 
@@ -141,9 +136,9 @@ class PublicationHandlers:
         if destination is None:
             raise NotFound(Destination.KIND, str(one.destination_id))
         client = one.client or invocation.cause.actor
-        text, sealed, named = await self._text(sent, None, key=key, client=client)
+        settled = await self._texts.settle(sent, None, key=key, client=client)
         fault = _fault(destination)
-        commands, job = list(named), None
+        commands, job = list(settled.named), None
         if fault is None:
             new = NewJob(
                 client=client,
@@ -161,52 +156,30 @@ class PublicationHandlers:
             target=destination.details.target,
             transaction_id=transaction,
             client=client,
-            text=text,
+            text=settled.text,
             job=job,
             fault=fault,
-            sealed=sealed,
+            sealed=settled.sealed,
         )
         return [*commands, schedule]
-
-    async def _text(
-        self, sent: SentText, stored: PublicationText | None, *, key: UUID, client: str
-    ) -> tuple[PublicationText, Sequence[Any], Sequence[Command[Any]]]:
-        """The text to store, its encrypted secrets, and the commands for its callbacks."""
-        held = TextSecrets(self._vault, Publication.stream(key))
-        addresses = self._callbacks.checked(client, sent.callback_urls)
-        before = {} if stored is None else {callback.id: callback for callback in stored.callbacks}
-        callbacks = tuple(
-            before.get(name) if not url.has_secret_part and name in before else _callback(name, url, held)
-            for name, url in addresses.items()
-        )
-        refs = held.of_options(sent.options, stored={} if stored is None else stored.secrets)
-        text = PublicationText(
-            title=sent.title,
-            description=sent.description,
-            options_json=sent.options.text,
-            secrets=refs,
-            callbacks=tuple(callback for callback in callbacks if callback is not None),
-        )
-        named = await self._callbacks.named(client, {name: url.shown for name, url in addresses.items()})
-        return text, tuple(held.encrypted), named
 
     async def amend(self, key: UUID, destination_id: UUID, *, text: str, invocation: Invocation) -> Outcome[Publication]:
         """Store another text; a completed publication is changed at its target, where that can be. What the target refuses fails
         the publication. Raises `Unavailable` where it cannot be reached, and nothing is changed then."""
         sent = parse_text(text, field="publicationJson")
         row = await self._known(key, destination_id)
-        settled, sealed, named = await self._text(sent, row.text, key=key, client=row.client)
+        settled = await self._texts.settle(sent, row.text, key=key, client=row.client)
         refusal = None
-        if row.state is PublicationState.Completed and settled != row.text:
-            shown = settled.model_copy(update={"secrets": row.text.secrets})  # a new one is not stored yet
+        if row.state is PublicationState.Completed and settled.text != row.text:
+            shown = settled.text.model_copy(update={"secrets": row.text.secrets})  # a new one is not stored yet
             answer = await self._contents.ask(TargetCall.UPDATE, replace(row, text=shown))
             if answer.able and answer.passing:
                 raise Unavailable(answer.fault or "the target")
             refusal = answer.fault if answer.able else None
-        command = AmendPublication(key, text=settled, still=row.text, refusal=refusal, sealed=sealed)
+        command = AmendPublication(key, text=settled.text, still=row.text, refusal=refusal, sealed=settled.sealed)
 
         async def plan() -> Plan:
-            return Plan((*named, command))
+            return Plan((*settled.named, command))
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -277,7 +250,7 @@ class PublicationHandlers:
 
     async def _known(self, key: UUID, destination_id: UUID | None) -> PublicationRow:
         row = await self._publications.find(key, destination_id=destination_id)
-        if row is None:
+        if row is None or row.kind is not PublicationKind.VOD:
             raise NotFound(Publication.KIND, str(key))
         return row
 
@@ -329,7 +302,7 @@ def withdrawal(row: PublicationRow, *, hard: bool) -> list[Command[Any]]:
 
 def _fault(destination: RecordRow) -> tuple[PublicationState, str] | None:
     if not destination.details.active:
-        return PublicationState.FailedDestination, _INACTIVE
+        return PublicationState.FailedDestination, INACTIVE
     if destination.details.target is Target.CUSTOM:
         return PublicationState.FailedPublication, _LIVE_ONLY
     return None
@@ -339,18 +312,15 @@ def _is_content_id(text: str) -> bool:
     return "/" not in text and "\\" not in text and is_published_path(text)
 
 
-def _callback(key: UUID, url: CallbackUrl, held: TextSecrets) -> NamedCallback:
-    return NamedCallback(id=key, url=url.shown, sealed_url=held.sealed(url.whole) if url.has_secret_part else None)
-
-
-def _transaction(correlation_id: str) -> UUID:
+def transaction_of(invocation: Invocation) -> UUID:
+    """What all publications of a request have in common: its own transaction, if that is a GUID."""
     try:
-        return UUID(correlation_id)
+        return UUID(invocation.cause.correlation_id)
     except ValueError:
         return new_id()
 
 
-def _each_once(commands: Sequence[Command[Any]], places: list[int]) -> list[Command[Any]]:
+def each_once(commands: Sequence[Command[Any]], places: list[int]) -> list[Command[Any]]:
     """Callbacks that several publications name are named once. `places` are moved along."""
     kept: list[Command[Any]] = []
     seen: set[tuple[type[Any], object]] = set()

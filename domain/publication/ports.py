@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from domain.publication.row import PublicationRow
-from domain.publication.values import PublicationKind
+from domain.publication.values import PublicationKind, PublicationState
 
 
 class PublicationLookup(Protocol):
@@ -19,7 +19,9 @@ class PublicationLookup(Protocol):
         """With a destination only if it is that of the publication."""
         ...
 
-    async def of_content(self, content_id: str, *, kind: PublicationKind, limit: int) -> Sequence[PublicationRow]:
+    async def of_content(
+        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None
+    ) -> Sequence[PublicationRow]:
         """The newest first; at most `limit` + 1, so that the caller knows whether there are more."""
         ...
 
@@ -34,6 +36,10 @@ class TargetCall(StrEnum):
     UNPUBLISH = "unpublish"
     UPDATE = "update"
     DELETE = "delete"
+    OPEN = "open"
+    """Of a live stream: have the target make what takes it."""
+    CLOSE = "close"
+    """Tell the target that the live stream has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +58,24 @@ class PublishedContents(Protocol):
 
     async def ask(self, call: TargetCall, publication: PublicationRow) -> TargetAnswer:
         """Opens the destination with its secrets and makes one call. Ends within a bound; raises nothing of the target's."""
+        ...
+
+
+class StreamingServers(Protocol):
+    """Streaming servers of channels, which push live publications themselves. Each call ends within a bound."""
+
+    async def channel_of(self, publication: PublicationRow) -> UUID | None:
+        """The channel of its Event, if that has such a server."""
+        ...
+
+    async def start(self, publication: PublicationRow, channel_id: UUID) -> TargetAnswer:
+        """Have the server of the channel push to what the target makes."""
+        ...
+
+    async def stop(self, publication: PublicationRow) -> TargetAnswer:
+        """One that does not push it is stopped."""
+        ...
+
+    async def statistics(self, publication: PublicationRow) -> TargetAnswer:
+        """What the server says, as the details of the answer."""
         ...

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from domain.destination.targets import Target
 from domain.publication.aggregate import Publication
@@ -36,6 +36,12 @@ class PublicationRow:
     date_started: datetime | None
     date_completed: datetime | None
     destination_name: str = ""
+    audio_input_id: str | None = None
+    run: int = 0
+    arrived: bool = False
+    open: bool = False
+    creations: int = 0
+    served_by: UUID | None = None
 
     @classmethod
     def of(cls, root: Publication, *, destination_name: str = "") -> PublicationRow:
@@ -59,7 +65,18 @@ class PublicationRow:
             root.started,
             root.completed,
             destination_name,
+            root.audio_input_id,
+            root.run,
+            root.arrived,
+            root.open,
+            root.creations,
+            root.served_by,
         )
+
+    @property
+    def name_at_target(self) -> UUID:
+        """What the target knows it by. One that was recreated is another one there."""
+        return self.id if not self.creations else uuid5(self.id, str(self.creations))
 
     @property
     def running_job(self) -> int | None:

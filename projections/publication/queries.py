@@ -19,7 +19,8 @@ from projections.kernel.where import where
 
 _COLUMNS: Final[LiteralString] = (
     "SELECT p.id, p.version, p.kind, p.content_id, p.destination_id, p.target, p.transaction_id, p.client, p.state, p.reason, "
-    "p.job, p.details, p.published, p.withdrawn, p.content, p.date_created, p.date_started, p.date_completed, coalesce(d.name, '') "
+    "p.job, p.details, p.published, p.withdrawn, p.content, p.date_created, p.date_started, p.date_completed, "
+    "coalesce(d.name, ''), p.audio_input_id, p.run, p.arrived, p.open, p.creations, p.served_by "
 )
 _FROM: Final[LiteralString] = (
     "FROM publication_view p JOIN record_view d ON d.kind = 'destination' AND d.id = p.destination_id::text AND NOT d.deleted "
@@ -73,9 +74,13 @@ class PublicationQueries:
             return None
         return row
 
-    async def of_content(self, content_id: str, *, kind: PublicationKind, limit: int) -> Sequence[PublicationRow]:
-        tail = "WHERE p.content_id = %s AND p.kind = %s AND NOT p.withdrawn ORDER BY p.date_created DESC, p.id DESC LIMIT %s"
-        return [_row(found) for found in await self._database.rows(_COLUMNS + _FROM + tail, (content_id, int(kind), limit + 1))]
+    async def of_content(
+        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None
+    ) -> Sequence[PublicationRow]:
+        condition = "p.content_id = %s AND p.kind = %s AND NOT p.withdrawn AND p.state = coalesce(%s::smallint, p.state)"
+        tail = f"WHERE {condition} ORDER BY p.date_created DESC, p.id DESC LIMIT %s"
+        given = (content_id, int(kind), None if state is None else int(state), limit + 1)
+        return [_row(found) for found in await self._database.rows(_COLUMNS + _FROM + tail, given)]
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:
         return [_row(found) for found in await self._database.rows(_COLUMNS + _OF_DESTINATION, (destination_id, limit))]
@@ -134,7 +139,7 @@ def _conditions(wanted: PublicationFilter) -> tuple[str, dict[str, Any]]:
 
 def _row(found: Sequence[Any]) -> PublicationRow:
     key, version, kind, content_id, destination, target, transaction, client, state, *rest = found
-    reason, job, details, published, withdrawn, text, created, started, completed, name = rest
+    reason, job, details, published, withdrawn, text, created, started, completed, *more = rest
     return PublicationRow(
         key,
         version,
@@ -154,5 +159,5 @@ def _row(found: Sequence[Any]) -> PublicationRow:
         created,
         started,
         completed,
-        name,
+        *more,
     )

@@ -28,6 +28,12 @@ _COLUMNS = (
     Column("date_created", "timestamptz"),
     Column("date_started", "timestamptz"),
     Column("date_completed", "timestamptz"),
+    Column("audio_input_id", "text"),
+    Column("run", "bigint"),
+    Column("arrived", "boolean"),
+    Column("open", "boolean"),
+    Column("creations", "integer"),
+    Column("served_by", "uuid", wire_type="text"),
 )
 
 
@@ -51,12 +57,18 @@ def row(publication: Publication) -> tuple[Any, ...]:
         publication.created_on,
         publication.started,
         publication.completed,
+        publication.audio_input_id,
+        publication.run,
+        publication.arrived,
+        publication.open,
+        publication.creations,
+        None if publication.served_by is None else str(publication.served_by),
     )
 
 
 PUBLICATION_VIEW = View(
     name="publication_view",
-    version=1,
+    version=2,
     kinds=(Publication.KIND,),
     columns=_COLUMNS,
     row=row,
@@ -66,5 +78,6 @@ PUBLICATION_VIEW = View(
         "content": "{table} (content_id, kind, date_created, id) WHERE NOT withdrawn",
         "destination": "{table} (destination_id, id) WHERE NOT withdrawn",
         "transaction": "{table} (transaction_id) WHERE NOT withdrawn",
+        "pushed": "{table} (id) WHERE kind = 1 AND state = 2 AND NOT withdrawn",
     },
 )

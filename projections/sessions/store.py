@@ -140,6 +140,10 @@ SELECT kind, state, count(*), CASE WHEN state = 'running'
     THEN extract(epoch FROM clock_timestamp() - min(greatest(statistics_at, started_at)))::float8 END
 FROM sessions GROUP BY kind, state
 """
+_PUSHES = """
+SELECT coalesce((statistics->>'connected')::boolean, false), count(*) FROM sessions
+WHERE kind = 'publication' AND state = ANY(ARRAY['starting', 'running', 'waiting', 'handed_over']) GROUP BY 1
+"""
 
 
 class SessionStore:
@@ -207,6 +211,10 @@ class SessionQueries:
     async def counts(self) -> Sequence[tuple[str, str, int, float | None]]:
         """Kind, state, how many, and of running ones the seconds since the longest silent one was heard of."""
         return [(kind, state, count, silent) for kind, state, count, silent in await self._database.rows(_COUNTS)]
+
+    async def pushes(self) -> Mapping[bool, int]:
+        """How many live publications are pushed, by whether their targets take them."""
+        return {bool(connected): count for connected, count in await self._database.rows(_PUSHES)}
 
     async def list(self) -> Sequence[SessionRow]:
         """Those under way first, the latest change first."""

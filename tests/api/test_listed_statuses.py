@@ -57,6 +57,11 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
         "publications": [{"contentId": "film", "destinationId": UNKNOWN, "publicationJson": "{}"}],
     },
     "POST /api/media/vodpublication/": {"eventId": UNKNOWN, "publications": []},
+    "POST /api/media/livepublication/": {**VALID["POST /api/media/livepublication/"], "eventId": UNKNOWN},
+    **{
+        f"PUT /api/media/livepublication/{path}/": {"eventId": UNKNOWN, "publicationId": UNKNOWN, "destinationId": UNKNOWN}
+        for path in ("recreate", "start", "stop", "publish", "unpublish")
+    },
     "POST /api/infrastructureprofile/": {**VALID["POST /api/infrastructureprofile/"], "id": UNKNOWN},
     "POST /api/asset/image/": {**VALID["POST /api/asset/image/"], "eventId": UNKNOWN},
     **{name: {**VALID[name], "clip": {**CLIP, "eventId": UNKNOWN}} for name in ("POST /api/asset/gif/", "POST /api/asset/video/")},
@@ -67,6 +72,13 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
     "POST /api/audit/redact": {"reason": "asked for", "aggregate": "room", "id": UNKNOWN},
 }
 """Bodies that name what is not there. The last of them make it."""
+_IDS = ("id", "contentId", "eventId", "channelId", "itemId", "deliveryId")
+EACH = {
+    "PUT /api/media/livepublication/start/all/",
+    "PUT /api/media/livepublication/stop/all/",
+    "DELETE /api/media/livepublication/",
+}
+"""What is tried one by one: the answer is 200, and says what became of each."""
 REQUIRED = {
     "from": "1",
     "since": "2031-01-02",
@@ -120,6 +132,7 @@ def nowhere() -> dict[str, str]:
                 "transactionId",
             )
         },
+        **{name: str(uuid4()) for name in (*_IDS, "destinationId", "transactionId", "publicationId")},
         **NOWHERE,
     }
 
@@ -203,6 +216,8 @@ async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient,
     writes = {name for name in SPECS if not name.startswith("GET ")}
     clones = {name for name in SPECS if "/clone/" in name}
     assert listing(409) == writes - {"POST /{client_name}/speke"} | clones | reads
+    clones = {name for name in SPECS if name.endswith("/clone/")}
+    assert listing(409) == writes - {"POST /{client_name}/speke"} - EACH | clones | reads
 
 
 async def test_what_each_surface_adds(http: httpx.AsyncClient) -> None:

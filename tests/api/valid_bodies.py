@@ -35,6 +35,9 @@ ITEMS = [{"type": 0, "value": EVENT, "properties": {"start": "00:00:01"}}]
 COMPOSED, COMPOSED_FOR_ENCODER = "0f0e0d0c-0b0a-4908-8706-050403020102", "0f0e0d0c-0b0a-4908-8706-050403020103"
 CLIP = {"eventId": EVENT, "start": "00:00:01.000", "end": "00:00:02.000"}
 WEBHOOK = {"webhookUrl": "https://hooks.test/a"}
+STREAMED: dict[str, Any] = {"eventId": EVENT, "publicationId": PROPERTY, "destinationId": PROPERTY}
+"""A live publication; `things` names it and its destination."""
+SEVERAL_STREAMED: dict[str, Any] = {"eventId": EVENT, "publications": [{"publicationId": PROPERTY, "destinationId": PROPERTY}]}
 VALID: dict[str, dict[str, Any]] = {
     "POST /api/event/": {"Title": "x", "RefId": "r"},
     "PATCH /api/event/{id}": {"op": "replace", "path": "/Title", "value": "x"},
@@ -77,6 +80,10 @@ VALID: dict[str, dict[str, Any]] = {
     "PUT /api/media/destination/{id}": {"name": "x", "destinationJson": "{}"},
     "POST /api/media/destinationproperty/": {"destinationId": PROPERTY, "category": "x", "key": "y", "value": "z"},
     "POST /api/media/vodpublication/": {"eventId": EVENT, "publications": [{"destinationId": PROPERTY, "publicationJson": "{}"}]},
+    "POST /api/media/livepublication/": {"eventId": EVENT, "publications": [{"destinationId": PROPERTY, "publicationJson": "{}"}]},
+    **{f"PUT /api/media/livepublication/{path}/": STREAMED for path in ("recreate", "start", "stop", "publish", "unpublish")},
+    **{f"PUT /api/media/livepublication/{path}/all/": SEVERAL_STREAMED for path in ("start", "stop")},
+    "DELETE /api/media/livepublication/": SEVERAL_STREAMED,
     "POST /api/vodpublications/": {"publications": [{"contentId": EVENT, "destinationId": PROPERTY, "publicationJson": "{}"}]},
     "PUT /api/vodpublications/publish/": {"id": PROPERTY, "destinationId": PROPERTY},
     "PUT /api/vodpublications/unpublish/": {"id": PROPERTY, "destinationId": PROPERTY},
@@ -138,12 +145,16 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     destination = await add_destination(http, "Hostile", target="TWITTER", destinationJson="{}")
     for body in _AT_DESTINATION:
         VALID[body]["destinationId"] = destination
-    publications = [VALID[f"POST /api/{path}/"]["publications"][0] for path in ("vodpublications", "media/vodpublication")]
+    paths = ("vodpublications", "media/vodpublication", "media/livepublication")
+    publications = [VALID[f"POST /api/{path}/"]["publications"][0] for path in paths]
     for publication in publications:
         publication["destinationId"] = destination
     published = (await http.post("/api/vodpublications/", json={"publications": publications[:1]})).json()[0]["id"]
     for operation in ("publish", "unpublish"):
         VALID[f"PUT /api/vodpublications/{operation}/"]["id"] = published
+    streamed = (await http.post("/api/media/livepublication/", json=VALID["POST /api/media/livepublication/"])).json()[0]["id"]
+    for named in (STREAMED, SEVERAL_STREAMED["publications"][0]):
+        named.update(publicationId=streamed, destinationId=destination)
     owned = await http.post("/api/media/destinationproperty/", json={"destinationId": destination, "category": "a", "key": "b"})
     await add_compositions(http)
     job = await http.post("/engine/job", json=VALID["POST /engine/job"], headers={"client": "admin"})
@@ -162,6 +173,7 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
         "channelId": channel,
         **dict.fromkeys(("destination", "active", "activate", "destinationId"), destination),
         **dict.fromkeys(("vodpublication", "vodpublications"), published),
+        **dict.fromkeys(("livepublication", "publicationId"), streamed),
         "transactionId": PROPERTY,
         DESTINATION_PROPERTY: owned.json()["id"],
         "flow": await add_flow(http),

@@ -79,6 +79,7 @@ CASES: Final = {
     "MedialedgerSessionsDown": one('medialedger_sessions{kind="encoder",state="waiting"}', "1x60", "0x60"),
     "MedialedgerSessionsSilent": one('medialedger_session_silent_seconds{kind="encoder"}', "90x60", "2x60"),
     "MedialedgerSessionsGivenUp": one('medialedger_sessions_given_up_total{kind="encoder"}', "0+1x60", "5x60"),
+    "MedialedgerPushesDown": one('medialedger_pushes{connected="false"}', "1x60", "0x60"),
     "MedialedgerProvisionWaits": one("medialedger_provision_oldest_seconds", "9000x60", "60x60"),
     "MedialedgerProvisionFailed": Case(
         {'medialedger_provision_ends_total{state="TERMINATING_FAILED"}': "0+1x60"},

@@ -64,8 +64,8 @@ def test_what_reads_no_log_has_no_lag(product: Product, key: str) -> None:
         return {each["name"]: each["lag"] for each in answer.json()}
 
     reads_log = {"callback", "encoding", "outcomes", "search", "syndication", "webhooks"}
-    reads_no_log = {"controller", "deliveries", "prober", "provisioner", "scheduler", "sessions"}
-    reads_no_log |= {"sealer", "timekeeper", "windows_capture", "work"}
+    reads_no_log = {"controller", "deliveries", "prober", "provisioner", "pushes", "scheduler", "sealer", "sessions"}
+    reads_no_log |= {"timekeeper", "windows_capture", "work"}
     until(lambda: told().keys() >= reads_log | reads_no_log)
     lags = told()
     assert {name for name, lag in lags.items() if lag is None} == reads_no_log, lags

@@ -1,6 +1,7 @@
 """Notices of publications for their callbacks: docs/reference/api/publications.md#callbacks. Pure.
 
-There is a notice of every change of the state, and when the target has made a publication public or private."""
+There is a notice of every change of the state, when the target has a live stream, and when it has made a publication public or
+private."""
 
 from __future__ import annotations
 
@@ -11,9 +12,8 @@ from domain.kernel.event import DomainEvent
 from domain.publication import events
 from domain.publication.aggregate import Publication
 
-NOTED: Final = frozenset(
-    event.TOPIC for event in (events.Processed, events.Completed, events.Failed, events.Published, events.Unpublished)
-)
+_STATES: Final = (events.Processed, events.Started, events.Stopped, events.Recreated, events.Completed, events.Failed)
+NOTED: Final = frozenset(event.TOPIC for event in (*_STATES, events.Arrived, events.Published, events.Unpublished))
 
 
 def notice_of(event: DomainEvent, publication: Publication) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class Ended:
     forgiven: bool = False
     waits: bool = False
     over: bool = False
+    hopeless: bool = False
 
 
 class RunningSession(Protocol):

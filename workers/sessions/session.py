@@ -124,7 +124,7 @@ class Session:
             end = await self._run_once(replace(drawn, failures=failures))
             if end is None:
                 return
-            if isinstance(end, CannotRun) or end.over:
+            if isinstance(end, CannotRun) or end.over or end.hopeless:
                 self._give_up(end, failures + 1)
                 return
             failures = 1 if time.monotonic() - begun > self._retries.stable else failures + (not end.waits)
@@ -169,7 +169,7 @@ class Session:
             self._reports.add(partial(self._store.settle, self.wanted.key, number, state=SessionState.RUNNING))
             self._reports.add(partial(self._kind.report_start, self.wanted, number))
         end = await self._until_end(self._running)
-        await self._silence(final=self._stop is Stop.ORDERED or (end is not None and end.over))
+        await self._silence(final=self._stop is Stop.ORDERED or (end is not None and (end.over or end.hopeless)))
         if end is None or self._stop is not None:
             self._settle_stop(number)
             return None

@@ -25,6 +25,8 @@ from workers.sessions.reports import Reports
 from workers.sessions.session import RETRIES, Retries, Session, Stop
 
 CONSUMER: Final = "sessions"
+PUSHES: Final = "pushes"
+"""The leases of encoders, and of pushes."""
 SHARDS: Final = 64
 LEASE: Final = 6.0
 """Seconds after which the sessions of a worker that is dead or frozen go to another one, which looks three times as often."""

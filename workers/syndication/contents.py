@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from domain.destination.handlers import DestinationHandlers
@@ -14,11 +15,13 @@ from domain.publication.row import PublicationRow
 from domain.publication.texts import opened_options
 from domain.records.kinds.destination import Destination
 from domain.records.ports import RecordLookup
+from workers.live_ports import LIVE, live_face
 from workers.syndication.trial import closed
 from workers.target_ports import PublicationOrder, PublishingTarget, TargetFailed, Targets
 
 SECONDS: Final = 10.0
 """How long a call may take. The client of a request waits for it."""
+_ABILITY: Final = {TargetCall.OPEN: LIVE, TargetCall.CLOSE: LIVE}
 
 
 class TargetContents:
@@ -40,28 +43,33 @@ class TargetContents:
         self._seconds = seconds
 
     async def ask(self, call: TargetCall, publication: PublicationRow) -> TargetAnswer:
-        destination = await self._records.find(Destination.KIND, publication.destination_id)
-        if destination is None:
-            return TargetAnswer(fault="the destination does not exist any more")
-        target = self._targets(destination.details.target, await self._destinations.configuration(destination))
         try:
-            if call.value not in target.capabilities:
-                return TargetAnswer(able=False)
-            order = await self._order(publication)
-            async with asyncio.timeout(self._seconds):
-                details = await _called(target, call, order, publication.details)
+            async with self.opened(publication) as (target, order), asyncio.timeout(self._seconds):
+                if _ABILITY.get(call, call.value) not in target.capabilities:
+                    return TargetAnswer(able=False)
+                return TargetAnswer(details=await _called(target, call, order, publication.details))
         except TargetFailed as failure:
             return TargetAnswer(fault=str(failure), passing=failure.kind == "retry")
         except TimeoutError:
             return TargetAnswer(fault=f"The target did not answer within {self._seconds:g} seconds.", passing=True)
+
+    @asynccontextmanager
+    async def opened(self, publication: PublicationRow) -> AsyncIterator[tuple[PublishingTarget, PublicationOrder]]:
+        """The target of a publication, with its secrets, and what is asked for. Raises `TargetFailed`."""
+        destination = await self._records.find(Destination.KIND, publication.destination_id)
+        if destination is None:
+            raise TargetFailed("destination", "the destination does not exist any more")
+        order = await self._order(publication)
+        target = self._targets(destination.details.target, await self._destinations.configuration(destination))
+        try:
+            yield target, order
         finally:
             await closed(target)
-        return TargetAnswer(details=details)
 
     async def _order(self, publication: PublicationRow) -> PublicationOrder:
         options = await opened_options(publication.text, self._vault, owner=Publication.stream(publication.id))
         text = publication.text
-        return PublicationOrder(publication.id, publication.content_id, text.title, text.description, options)
+        return PublicationOrder(publication.name_at_target, publication.content_id, text.title, text.description, options)
 
 
 async def _called(
@@ -78,4 +86,8 @@ async def _called(
             await target.update(order, details or {})
         case TargetCall.DELETE:
             await target.delete(order, details)
+        case TargetCall.OPEN:
+            return (await live_face(target).open_live(order, details)).details
+        case TargetCall.CLOSE:
+            await live_face(target).close_live(order, details or {})
     return None

@@ -1,7 +1,7 @@
-"""What is left to do after a destination or a publication is gone: the handler of the consumer.
+"""What follows from destinations, publications and Events: the handler of the consumer.
 
 The publications of a deleted destination are withdrawn in batches. What an upload that was broken off may have brought to its
-target is removed after its worker has given up."""
+target is removed after its worker has given up. Live publications follow their Event, and their targets hear of their end."""
 
 from __future__ import annotations
 
@@ -14,52 +14,90 @@ from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
 from domain.kernel.stream_name import StreamName
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.events import Deleted, ForceStopped, StateChanged
+from domain.media_event.values import LIVE
+from domain.publication import events
 from domain.publication.aggregate import Publication
-from domain.publication.events import Withdrawn
 from domain.publication.handlers import PublicationHandlers
+from domain.publication.live_handlers import LivePublicationHandlers
+from domain.publication.values import PublicationKind
 from domain.records.kinds.destination import Destination
 from projections.effects.orders import NewOrder, Order
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from workers.kernel.order_handler import OrderHandler
+from workers.syndication.following import GOING_LIVE, ON_AIR, is_over
 
 CONSUMER: Final = "syndication"
+LONGEST_CLOSING: Final = timedelta(days=1)
+"""After which a target that cannot be told of the end of a live stream is let be."""
 _DELETED: Final = f"{Destination.KIND}.deleted"
-_TOPICS: Final = frozenset({_DELETED, Withdrawn.TOPIC})
+_PUBLICATIONS: Final = (events.Withdrawn, events.Started, events.Stopped, events.Failed)
+_EVENTS: Final = (StateChanged, ForceStopped, Deleted)
+_TOPICS: Final = frozenset({_DELETED, *(event.TOPIC for event in (*_PUBLICATIONS, *_EVENTS))})
 
 
 class SyndicationOrders(OrderHandler):
-    """Destinations that are deleted, and publications that may have left something at their target."""
+    """Destinations that are deleted, publications that may have left something at their target or begin to be pushed, and Events
+    that go on the air or off it. What is ordered under a name of its own waits for no other order of the same aggregate."""
 
     CONSUMER: ClassVar[str] = CONSUMER
-    kinds: ClassVar[frozenset[str]] = frozenset({Destination.KIND, Publication.KIND})
+    kinds: ClassVar[frozenset[str]] = frozenset({Destination.KIND, Publication.KIND, MediaEvent.KIND})
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
-        left = [record for record in records if record.topic in _TOPICS and self._leaves_something(record)]
-        return [self._order(record, target=record.stream, body="{}") for record in left] or None
+        orders = [self._order(record, target=target, body="{}") for record in records if (target := self._target(record))]
+        return orders or None
 
-    def _leaves_something(self, record: LoggedEvent) -> bool:
-        event = self._read(record)
-        return event.target_left if isinstance(event, Withdrawn) else True
+    def _target(self, record: LoggedEvent) -> str | None:
+        """What is to be looked at; None: nothing follows."""
+        if record.topic == _DELETED:
+            return record.stream
+        if record.topic not in _TOPICS:
+            return None
+        key = StreamName.read(record.stream).key
+        match self._read(record):
+            case events.Withdrawn(target_left=False, open=False):
+                return None
+            case events.Failed(job_version=followed) if followed:
+                return None  # of an upload
+            case events.Started():
+                return f"{ON_AIR}:{key}"
+            case StateChanged(state=state, previous=previous):
+                if state in LIVE and previous not in LIVE:
+                    return f"{GOING_LIVE}:{key}"
+                return record.stream if is_over(state) and not is_over(previous) else None
+        return record.stream
 
 
 class Removals:
-    """Carries the orders out. `lease`: so long after a job was broken off its worker may still be uploading."""
+    """Carries out the orders about what is gone. `lease`: so long after a job was broken off its worker may still be uploading."""
 
-    def __init__(self, handlers: PublicationHandlers, streams: Streams, *, clock: Clock, lease: float) -> None:
+    def __init__(
+        self, handlers: PublicationHandlers, live: LivePublicationHandlers, streams: Streams, *, clock: Clock, lease: float
+    ) -> None:
         self._handlers = handlers
+        self._live = live
         self._streams = streams
         self._clock = clock
         self._lease = timedelta(seconds=lease)
 
-    async def carry_out(self, order: Order, invocation: Invocation) -> None:
-        name = StreamName.read(order.target)
-        if name.kind == Destination.KIND:
-            while await self._handlers.withdraw_of_destination(UUID(name.key), invocation=invocation):
-                pass
-            return
+    async def of_destination(self, order: Order, invocation: Invocation) -> None:
+        while await self._handlers.withdraw_of_destination(UUID(StreamName.read(order.target).key), invocation=invocation):
+            pass
+
+    async def of_publication(self, order: Order, invocation: Invocation) -> None:
+        """A live stream is ended at its target before anything of it is removed there."""
         publication = await self._streams.load(order.target)
-        if isinstance(publication, Publication) and publication.target_left:
-            if self._clock() < publication.modified_on + self._lease:
-                raise Unavailable("the upload may not have ended yet")
+        if isinstance(publication, Publication) and publication.open:
+            late = self._clock() > publication.modified_on + LONGEST_CLOSING
+            await self._live.close_target(publication, give_up=late, invocation=invocation)
+            publication = await self._streams.load(order.target)
+        if not isinstance(publication, Publication) or publication.open or not publication.target_left:
+            return
+        if publication.kind is PublicationKind.LIVE:
+            await self._live.clear_target(publication, invocation=invocation)
+        elif self._clock() < publication.modified_on + self._lease:
+            raise Unavailable("the upload may not have ended yet")
+        else:
             await self._handlers.clear_target(publication, invocation=invocation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from api.http.response import Response
@@ -17,6 +18,7 @@ from domain.kernel.errors import Malformed
 from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
+from domain.publication.row import PublicationRow
 from domain.publication.values import PublicationKind
 from projections.publication.queries import PublicationQueries
 
@@ -25,6 +27,18 @@ plural = Router("/media/vodpublications", tag="Media VOD publications", surface=
 
 LONGEST_LIST = 10_000
 _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing was changed"}
+
+
+async def all_or_page(
+    query: PublicationsQuery, publications: PublicationQueries, *, kind: PublicationKind
+) -> Sequence[PublicationRow]:
+    """Of a plain array: a page, or all when there is no pageSize."""
+    if query.page_size is not None:
+        return (await publications.page(query.listed(kind), query.window)).results
+    rows = await publications.listed(query.listed(kind), limit=LONGEST_LIST)
+    if len(rows) > LONGEST_LIST:
+        raise Malformed.at("pageSize", f"is required, or a filter: there are more than {LONGEST_LIST} publications")
+    return rows
 
 
 async def publications_created(request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter) -> Response:
@@ -48,12 +62,7 @@ async def list_media_vod_publications(
     request: Request, query: PublicationsQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
     """VOD publications: a page of them, or all when there is no pageSize."""
-    if query.page_size is None:
-        rows = await publications.listed(query.listed(), limit=LONGEST_LIST)
-        if len(rows) > LONGEST_LIST:
-            raise Malformed.at("pageSize", f"is required, or a filter: there are more than {LONGEST_LIST} publications")
-    else:
-        rows = (await publications.page(query.listed(), query.window)).results
+    rows = await all_or_page(query, publications, kind=PublicationKind.VOD)
     return Response(200, await presenter.shown(MediaPublication, rows, query_target=query.query_target))
 
 
@@ -66,7 +75,7 @@ async def list_media_vod_publications_of_transaction(
     presenter: PublicationPresenter,
 ) -> Response:
     """The VOD publications of one request. An unknown one has none."""
-    rows = await publications.listed(query.filter(transaction_id), limit=MOST_IN_A_TRANSACTION)
+    rows = await publications.listed(query.filter(transaction_id, kind=PublicationKind.VOD), limit=MOST_IN_A_TRANSACTION)
     return Response(200, await presenter.shown(MediaPublication, rows, query_target=query.query_target))
 
 

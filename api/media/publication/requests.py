@@ -18,13 +18,13 @@ from domain.publication.values import MOST_AT_ONCE, PublicationKind
 from projections.kernel.page import Window
 from projections.publication.queries import PublicationFilter
 
-_TEXT: Final = (
+TEXT: Final = (
     "What is published, as a text that holds a JSON object: title, description, callbackUrls, and what only the target knows. Keys "
     "and passwords in it are kept sealed."
 )
-_EXAMPLE: Final = '{"title":"Final","description":"The match","callbackUrls":["https://hooks.example/published"]}'
-_DESTINATION: Final = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
-_EVENT: Final = "5a6b7c8d-4f89-41d3-9a0c-0305e82c3301"
+EXAMPLE: Final = '{"title":"Final","description":"The match","callbackUrls":["https://hooks.example/published"]}'
+DESTINATION: Final = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
+EVENT: Final = "5a6b7c8d-4f89-41d3-9a0c-0305e82c3301"
 
 
 def _order(value: object) -> str:
@@ -37,15 +37,15 @@ OrderBy = Annotated[
     str, BeforeValidator(_order), WithJsonSchema(named_enum("PublicationOrder", ["Created", "Started", "Completed"]))
 ]
 
-_ALL_OR_NONE: Final = f"1 to {MOST_AT_ONCE}; all of them are created, or none."
-_ENTRIES: Final[JsonDict] = {"minItems": 1, "maxItems": MOST_AT_ONCE}
+ALL_OR_NONE: Final = f"1 to {MOST_AT_ONCE}; all of them are created, or none."
+ENTRIES: Final[JsonDict] = {"minItems": 1, "maxItems": MOST_AT_ONCE}
 
 
 class EventPublication(Wire):
     """One publication of the film of an Event."""
 
     destination_id: UUID = Field(description="The destination; unknown is 404.")
-    publication_json: Text = Field(description=_TEXT)
+    publication_json: Text = Field(description=TEXT)
 
 
 class ContentPublication(EventPublication):
@@ -59,12 +59,12 @@ class PublishEventRequest(Wire):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"eventId": _EVENT, "publications": [{"destinationId": _DESTINATION, "publicationJson": _EXAMPLE}]}]
+            "examples": [{"eventId": EVENT, "publications": [{"destinationId": DESTINATION, "publicationJson": EXAMPLE}]}]
         }
     )
 
     event_id: UUID = Field(description="The Event; unknown is 404. It must have an MP4 file that is available (409).")
-    publications: list[EventPublication] = Field(description=_ALL_OR_NONE, json_schema_extra=_ENTRIES)
+    publications: list[EventPublication] = Field(description=ALL_OR_NONE, json_schema_extra=ENTRIES)
 
     def wanted(self) -> Sequence[NewPublication]:
         return [NewPublication(str(self.event_id), one.destination_id, one.publication_json) for one in self.publications]
@@ -75,11 +75,11 @@ class PublishContentsRequest(Wire):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"publications": [{"contentId": _EVENT, "destinationId": _DESTINATION, "publicationJson": _EXAMPLE}]}]
+            "examples": [{"publications": [{"contentId": EVENT, "destinationId": DESTINATION, "publicationJson": EXAMPLE}]}]
         }
     )
 
-    publications: list[ContentPublication] = Field(description=_ALL_OR_NONE, json_schema_extra=_ENTRIES)
+    publications: list[ContentPublication] = Field(description=ALL_OR_NONE, json_schema_extra=ENTRIES)
 
     def wanted(self) -> Sequence[NewPublication]:
         return [NewPublication(one.content_id, one.destination_id, one.publication_json) for one in self.publications]
@@ -88,10 +88,10 @@ class PublishContentsRequest(Wire):
 class UpdatePublicationRequest(Wire):
     """Another text of a publication."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"destinationId": _DESTINATION, "publicationJson": _EXAMPLE}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"destinationId": DESTINATION, "publicationJson": EXAMPLE}]})
 
     destination_id: UUID = Field(description="The destination of the publication; another one is 404.")
-    publication_json: Text = Field(description=_TEXT)
+    publication_json: Text = Field(description=TEXT)
 
 
 class PairQuery(Wire):
@@ -104,7 +104,7 @@ class PairQuery(Wire):
 class PairRequest(PairQuery):
     """A publication and its destination, in place of the query."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"id": _EVENT, "destinationId": _DESTINATION}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"id": EVENT, "destinationId": DESTINATION}]})
 
 
 class QueryTarget(Wire):
@@ -136,9 +136,9 @@ class TransactionQuery(QueryTarget):
     )
     content_id_filter: Text = Field("", description="Only of contents whose id has this part, upper and lower case alike.")
 
-    def filter(self, transaction_id: UUID) -> PublicationFilter:
+    def filter(self, transaction_id: UUID, *, kind: PublicationKind) -> PublicationFilter:
         return PublicationFilter(
-            kind=PublicationKind.VOD,
+            kind=kind,
             targets=self.target_filter,
             content_part=self.content_id_filter,
             transaction_id=transaction_id,
@@ -158,9 +158,9 @@ class PublicationsQuery(TransactionQuery):
         default=None, description="How many entries at most; a larger size than 1000 is cut to 1000. Absent: all of a plain array."
     )
 
-    def listed(self) -> PublicationFilter:
+    def listed(self, kind: PublicationKind) -> PublicationFilter:
         return PublicationFilter(
-            kind=PublicationKind.VOD,
+            kind=kind,
             targets=self.target_filter,
             content_part=self.content_id_filter,
             since=self.from_,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 from uuid import UUID
 
 from pydantic import Field
 
 from api.kernel.wire import Instant, NamedInt, Wire
+from api.media.publication.each import EntryResult
 from domain.destination.targets import Target
 from domain.publication.row import PublicationRow
 from domain.publication.values import PublicationState
@@ -61,6 +62,67 @@ class VodPublication(MediaPublication):
             "publication_state_string": row.state.name,
         }
         return cls.from_values(_values(row, triggered, details) | more)
+
+
+class LivePublication(VodPublication):
+    """A live publication in a response."""
+
+
+class PushStatistics(Wire):
+    """How the stream of a live publication arrives at its target. Without a session nothing was pushed yet."""
+
+    publication_id: UUID = Field(description="The publication.")
+    publication_state: Annotated[PublicationState, NamedInt(PublicationState)] = Field(description="The state.")
+    publication_state_string: str = Field(description="The name of the state.")
+    session: int | None = Field(description="The number of the session that pushes, or pushed last; each has a higher one.")
+    connected: bool = Field(description="Whether the target takes the stream now.")
+    uptime: float = Field(description="Seconds since the target last began to take it; 0: it does not.")
+    bytes: int = Field(description="Bytes of media that the session has sent.")
+    bitrate: float = Field(description="Bits a second over the last seconds.")
+    fps: float = Field(description="Pictures a second over the last seconds.")
+    frames: int = Field(description="Pictures that the session has sent.")
+    reconnects: int = Field(description="How often the connection to the target was lost and came back.")
+    last_error: str | None = Field(description="What went wrong last; null: nothing.")
+    time: Instant | None = Field(description="When this was told.")
+    server: dict[str, Any] | None = Field(description="What the streaming server says that pushes it; null: the product does.")
+
+    @classmethod
+    def of(cls, row: PublicationRow, told: Mapping[str, Any]) -> Self:
+        state = {"publication_state": row.state, "publication_state_string": row.state.name}
+        return cls.from_values({"publication_id": row.id, **state, **NOTHING_PUSHED, **told})
+
+
+NOTHING_PUSHED: Final[Mapping[str, Any]] = {
+    "session": None,
+    "connected": False,
+    "uptime": 0.0,
+    "bytes": 0,
+    "bitrate": 0.0,
+    "fps": 0.0,
+    "frames": 0,
+    "reconnects": 0,
+    "last_error": None,
+    "time": None,
+    "server": None,
+}
+
+
+class StreamResult(Wire):
+    """What became of one publication of a request about several."""
+
+    publication_id: UUID = Field(description="The publication.")
+    destination_id: UUID = Field(description="The destination.")
+    is_successful: bool = Field(description="Whether it was done.")
+    description: str = Field(description="What was done, or why it was not.")
+
+    @classmethod
+    def of(cls, result: EntryResult) -> StreamResult:
+        return cls.model_construct(
+            publication_id=result.entry.publication_id,
+            destination_id=result.entry.destination_id,
+            is_successful=result.fault is None,
+            description=result.fault or "Done.",
+        )
 
 
 class VodPublicationPage(Wire):

@@ -98,7 +98,7 @@ async def list_vod_publications(
     request: Request, query: PublicationsQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
     """A page of VOD publications."""
-    page = await publications.page(query.listed(), query.window)
+    page = await publications.page(query.listed(PublicationKind.VOD), query.window)
     return Response(200, page_body(page, await presenter.shown(VodPublication, page.results, query_target=query.query_target)))
 
 
@@ -111,7 +111,7 @@ async def list_vod_publications_of_transaction(
     presenter: PublicationPresenter,
 ) -> Response:
     """The VOD publications of one request. An unknown one has none."""
-    rows = await publications.listed(query.filter(transaction_id), limit=MOST_IN_A_TRANSACTION)
+    rows = await publications.listed(query.filter(transaction_id, kind=PublicationKind.VOD), limit=MOST_IN_A_TRANSACTION)
     return Response(200, await presenter.shown(VodPublication, rows, query_target=query.query_target))
 
 

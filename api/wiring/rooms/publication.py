@@ -8,36 +8,52 @@ from typing import TYPE_CHECKING, Any
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
 from api.wiring.rooms.destination import destination_handlers
+from domain.configuration.pushing_server import PushingServer
 from domain.destination.handlers import DestinationHandlers
 from domain.job.handlers import JobHandlers
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
+from domain.kernel.ports import Invocation
+from domain.kernel.stream_name import StreamName
+from domain.media_event.aggregate import MediaEvent
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
+from domain.publication.live_handlers import LivePublicationHandlers
+from domain.publication.sources import ChannelSources
+from domain.publication.stored_texts import PublicationTexts
+from domain.records.kinds.destination import Destination
 from domain.webhook.naming import CallbackNaming
 from projections.kernel.database import Database
 from projections.log.executor import CommandExecutor
 from projections.media_event.queries import EventQueries
+from projections.publication.pushes import PushesSeen
 from projections.publication.queries import PublicationQueries
 from projections.publication.view import PUBLICATION_VIEW
 from projections.records.history import RecordHistory
 from projections.records.queries import RecordQueries
 from projections.vault.signing_secrets import new_signing_secret
 from projections.vault.vault import Vault
+from workers.live_ports import StreamTargets
+from workers.ports import Outbound
 from workers.syndication.contents import TargetContents
+from workers.syndication.served import ChannelServers
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
+    from projections.effects.orders import Order
+    from workers.kernel.order_worker import CarryOut
     from workers.outcomes.owner_commands import OwnerCommand
+    from workers.syndication.following import EventFollowing
     from workers.syndication.opening import UploadOpening
+    from workers.syndication.policy import Removals
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
 def _routes() -> Sequence[Router]:
-    from api.media.publication import media, vod
+    from api.media.publication import live, media, vod
 
-    return (media.routes, media.plural, vod.routes)
+    return (live.routes, media.routes, media.plural, vod.routes)
 
 
 def _services(services: Services) -> Providers:
@@ -61,7 +77,50 @@ def _services(services: Services) -> Providers:
             contents=get(TargetContents),
             clock=around.clock,
         ),
+        PushesSeen: lambda: PushesSeen(get(Database), clock=around.clock),
+        LivePublicationHandlers: lambda: live_publication_handlers(
+            get(Database),
+            get(CommandExecutor),
+            records=get(RecordQueries),
+            vault=get(Vault),
+            contents=get(TargetContents),
+            outbound=around.outbound,
+            clock=around.clock,
+        ),
     }
+
+
+def live_publication_handlers(
+    database: Database,
+    executor: CommandExecutor,
+    *,
+    records: RecordQueries,
+    vault: Vault,
+    contents: TargetContents,
+    outbound: Outbound,
+    clock: Clock,
+) -> LivePublicationHandlers:
+    def stream_targets(server: PushingServer) -> StreamTargets:
+        from workers.adapters.outbound_http import GuardedClient
+        from workers.adapters.targets.wowza import StreamingServer, WowzaStreamTargets
+
+        assert isinstance(outbound, GuardedClient), "streaming servers are reached through the guard"
+        return WowzaStreamTargets(StreamingServer(server.url, server.application, server.user, server.password), client=outbound)
+
+    return LivePublicationHandlers(
+        executor,
+        PublicationQueries(database),
+        records=records,
+        events=EventQueries(database),
+        sources=ChannelSources(records),
+        texts=_texts(records, vault, clock),
+        contents=contents,
+        servers=ChannelServers(EventQueries(database), records, vault=vault, contents=contents, make=stream_targets),
+    )
+
+
+def _texts(records: RecordQueries, vault: Vault, clock: Clock) -> PublicationTexts:
+    return PublicationTexts(CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret), vault)
 
 
 def publication_handlers(
@@ -81,8 +140,7 @@ def publication_handlers(
         records=records,
         events=events,
         jobs=jobs,
-        callbacks=CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret),
-        vault=vault,
+        texts=_texts(records, vault, clock),
         contents=contents,
     )
 
@@ -113,6 +171,10 @@ def open_destination(context: WorkerContext) -> UploadOpening:
     return UploadOpening(publications, context.records, destinations=_destinations(context), vault=context.vault)
 
 
+def target_contents(context: WorkerContext) -> TargetContents:
+    return TargetContents(context.targets, context.records, destinations=_destinations(context), vault=context.vault)
+
+
 def _destinations(context: WorkerContext) -> DestinationHandlers:
     from workers.syndication.trial import TargetTrials
 
@@ -133,6 +195,8 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     from workers.kernel.consumer import Consumer
     from workers.kernel.order_worker import OrderWorker
     from workers.kernel.wakeups import Waker
+    from workers.syndication.following import EventFollowing
+    from workers.syndication.live_targets import OpenedLiveTargets
     from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
 
     waker = Waker()
@@ -147,7 +211,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
         vault=context.vault,
         clock=context.clock,
     )
-    contents = TargetContents(context.targets, context.records, destinations=_destinations(context), vault=context.vault)
+    contents = target_contents(context)
     handlers = publication_handlers(
         context.database,
         context.executor,
@@ -157,8 +221,37 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
         contents=contents,
         clock=context.clock,
     )
-    removals = Removals(handlers, context.streams, clock=context.clock, lease=context.lease)
-    return [consumer, OrderWorker(Orders(context.database, CONSUMER), removals.carry_out, waker=waker)]
+    live = live_publication_handlers(
+        context.database,
+        context.executor,
+        records=context.records,
+        vault=context.vault,
+        contents=contents,
+        outbound=context.outbound,
+        clock=context.clock,
+    )
+    removals = Removals(handlers, live, context.streams, clock=context.clock, lease=context.lease)
+    targets = OpenedLiveTargets(contents)
+    following = EventFollowing(context.executor, live, context.streams, targets=targets, notes=context.logbook)
+    return [consumer, OrderWorker(Orders(context.database, CONSUMER), carrying_out(removals, following), waker=waker)]
+
+
+def carrying_out(removals: Removals, following: EventFollowing) -> CarryOut:
+    """What an order asks for, by the kind of what it names."""
+    from workers.syndication.following import GOING_LIVE, ON_AIR
+
+    by_kind: Mapping[str, CarryOut] = {
+        Destination.KIND: removals.of_destination,
+        Publication.KIND: removals.of_publication,
+        MediaEvent.KIND: following.end,
+        GOING_LIVE: following.begin,
+        ON_AIR: following.check,
+    }
+
+    async def carry_out(order: Order, invocation: Invocation) -> None:
+        await by_kind[StreamName.read(order.target).kind](order, invocation)
+
+    return carry_out
 
 
 PUBLICATION = Room(

@@ -8,11 +8,15 @@ from uuid import UUID
 
 from api.wiring.media import media_files
 from api.wiring.room import Room, WorkerRole
+from api.wiring.rooms.publication import target_contents
 from domain.kernel.ids import new_id
 from domain.media_event.aggregate import MediaEvent
+from domain.publication.aggregate import Publication
+from domain.publication.sources import ChannelSources
 from projections.kernel.migrate import Migration
 from projections.media_event.queries import EventQueries
 from projections.provision.queries import ProvisionQueries
+from projections.publication.queries import PublicationQueries
 from projections.publishing_points.queries import PointStates
 
 if TYPE_CHECKING:
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
     from workers.retention import Removal
     from workers.sessions.encoders import EncoderSessions
     from workers.sessions.playouts import Playouts
+    from workers.sessions.kinds import SessionKind
+    from workers.sessions.pushes import PushSessions
+    from workers.sessions.worker import SessionWorker
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -34,17 +41,43 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
     from projections.consumers.leases import ShardLeases
     from projections.sessions.store import SessionStore
     from workers.kernel.wakeups import WakeupHub
-    from workers.sessions.worker import CONSUMER, LEASE, SHARDS, SessionWorker
+    from workers.sessions.worker import CONSUMER, LEASE, PUSHES, SHARDS, SessionWorker
 
     files = _item_cache(context)
-    kind = _encoders(context, files)
-    hub = WakeupHub(context.signal(frozenset({MediaEvent.KIND})))
-    leases = ShardLeases(
-        context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, lease=LEASE, reads_log=False
+    hub = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Publication.KIND})))
+    member = new_id()
+
+    def worker(kind: SessionKind, consumer: str) -> SessionWorker:
+        leases = ShardLeases(
+            context.database, consumer, shards=SHARDS, member=member, host=context.host, lease=LEASE, reads_log=False
+        )
+        store = SessionStore(context.database, kind.wanted)
+        return SessionWorker(kind, store, leases=leases, waker=hub.waker(), host=context.host, metrics=context.metrics.sessions)
+
+    return [hub, files, worker(_encoders(context, files), CONSUMER), worker(_pushes(context), PUSHES)]
+
+
+def _pushes(context: WorkerContext) -> PushSessions:
+    from workers.adapters.ffmpeg import installed
+    from workers.adapters.outbound_http import GuardedClient
+    from workers.adapters.pushes.copied import Copying
+    from workers.adapters.pushes.live_stream import LiveStreams
+    from workers.adapters.pushes.rtmp_push import RtmpPusher
+    from workers.adapters.step_account import program_account
+    from workers.sessions.pushes import PushSessions
+    from workers.syndication.live_targets import OpenedLiveTargets
+
+    client = context.outbound
+    assert isinstance(client, GuardedClient), "pushes are sent through the guard"
+    return PushSessions(
+        context.executor,
+        PublicationQueries(context.database),
+        EventQueries(context.database),
+        sources=ChannelSources(context.records),
+        targets=OpenedLiveTargets(target_contents(context)),
+        pusher=RtmpPusher(client, LiveStreams(client, Copying(installed(), program_account))),
+        notes=context.logbook,
     )
-    store = SessionStore(context.database, kind.wanted)
-    worker = SessionWorker(kind, store, leases=leases, waker=hub.waker(), host=context.host, metrics=context.metrics.sessions)
-    return [hub, files, worker]
 
 
 def _item_cache(context: WorkerContext) -> ItemCache:

@@ -7,6 +7,7 @@ from typing import Any
 
 from domain.destination.targets import Target
 from workers.adapters.targets.named import file_name
+from workers.live_ports import LIVE, LiveIngest
 from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 PART = 65_536
@@ -95,3 +96,33 @@ class MemoryTarget:
             await self.before()
         if self.fault is not None:
             raise self.fault
+
+
+class MemoryLiveTarget(MemoryTarget):
+    """A target that takes live streams, by the ids that it knows them by. `ingest` is where they are pushed to."""
+
+    capabilities = frozenset({LIVE, "query", "publish", "unpublish", "delete"})
+
+    def __init__(self, ingest: str = "rtmp://127.0.0.1:9/live") -> None:
+        super().__init__()
+        self.ingest = ingest
+        self.live: dict[str, str] = {}
+        """What became of each: opened, live or closed."""
+
+    async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
+        await self._asked("open")
+        self.live.setdefault(str(order.id), "opened")
+        return LiveIngest(self.ingest, f"key-marked-{order.id}", {"broadcast": str(order.id), "title": order.title})
+
+    async def go_live(self, order: PublicationOrder, details: Details) -> Details:
+        await self._asked("go_live")
+        self.live[str(order.id)] = "live"
+        return {**details, "status": "live"}
+
+    async def close_live(self, order: PublicationOrder, details: Details) -> None:
+        await self._asked("close_live")
+        self.live[str(order.id)] = "closed"
+
+    async def delete(self, order: PublicationOrder, details: Details | None) -> None:
+        await super().delete(order, details)
+        self.live.pop(str(order.id), None)

@@ -8,7 +8,7 @@ from uuid import UUID
 from domain.publication.aggregate import Publication
 from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.values import PublicationKind
+from domain.publication.values import PublicationKind, PublicationState
 from tests.domain.memory import MemoryLog
 
 
@@ -25,8 +25,11 @@ class MemoryPublications:
     async def find(self, key: UUID, *, destination_id: UUID | None = None) -> PublicationRow | None:
         return next((row for row in self._all() if row.id == key and destination_id in (None, row.destination_id)), None)
 
-    async def of_content(self, content_id: str, *, kind: PublicationKind, limit: int) -> Sequence[PublicationRow]:
-        return [row for row in self._all() if (row.content_id, row.kind) == (content_id, kind)][: limit + 1]
+    async def of_content(
+        self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None
+    ) -> Sequence[PublicationRow]:
+        found = [row for row in self._all() if (row.content_id, row.kind) == (content_id, kind)]
+        return [row for row in found if state in (None, row.state)][: limit + 1]
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:
         return [row for row in self._all() if row.destination_id == destination_id][:limit]

@@ -20,6 +20,7 @@ from domain.publication.aggregate import Publication
 from domain.publication.commands import CompletePublication
 from domain.publication.handlers import NewPublication, PublicationHandlers, PublicationJobOwners
 from domain.publication.ports import TargetAnswer, TargetCall
+from domain.publication.stored_texts import PublicationTexts
 from domain.publication.values import PublicationState
 from domain.records.configured import SentConfiguration
 from domain.records.kinds.destination import Destination
@@ -50,6 +51,11 @@ def _registered(key: UUID, values: dict[str, Any]) -> RegisterRecord:
     return RegisterRecord(key, Destination, {**values, "configuration_json": SentConfiguration("{}", {}, {})})
 
 
+def texts_of(memory: Memory) -> PublicationTexts:
+    naming = CallbackNaming(memory.vault, memory.records, clock=lambda: memory.now, new_signing_secret=lambda: "whsec_1")
+    return PublicationTexts(naming, memory.vault)
+
+
 @pytest.fixture
 def contents() -> MemoryContents:
     return MemoryContents()
@@ -78,8 +84,7 @@ def handlers(memory: Memory, contents: MemoryContents) -> PublicationHandlers:
         records=memory.records,
         events=memory.events,
         jobs=jobs,
-        callbacks=CallbackNaming(memory.vault, memory.records, clock=lambda: memory.now, new_signing_secret=lambda: "whsec_1"),
-        vault=memory.vault,
+        texts=texts_of(memory),
         contents=contents,
     )
 

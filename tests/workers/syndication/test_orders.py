@@ -11,7 +11,7 @@ import pytest
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.rooms.publication import publication_handlers
+from api.wiring.rooms.publication import carrying_out, live_publication_handlers, publication_handlers
 from domain.destination.handlers import DestinationHandlers
 from domain.destination.targets import Target
 from domain.job.handlers import JobHandlers
@@ -36,12 +36,15 @@ from projections.vault.vault import Vault
 from tests.api.asking import topics
 from tests.conftest import HandClock
 from tests.contract.target.memory import MemoryTarget
+from tests.domain.memory import MemoryNotes
 from tests.projections.feeding import do
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
 from workers.syndication.contents import TargetContents
+from workers.syndication.following import EventFollowing
+from workers.syndication.live_targets import OpenedLiveTargets
 from workers.syndication.opening import UploadOpening
 from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
 from workers.syndication.trial import TargetTrials
@@ -49,6 +52,7 @@ from workers.target_ports import TargetFailed
 
 DESTINATION = UUID(int=501)
 LEASE = 30.0
+OUTBOUND = GuardedClient()
 
 
 def published(number: int) -> SchedulePublication:
@@ -95,19 +99,25 @@ def destinations_of(inner: Core, target: MemoryTarget) -> DestinationHandlers:
     return DestinationHandlers(inner.executor, records, vault=vault, trial=trial, deletions=deletions)
 
 
-async def carried_out(inner: Core, target: MemoryTarget) -> None:
+async def carried_out(inner: Core, target: MemoryTarget, *, notes: MemoryNotes | None = None) -> None:
     records, vault = kept_in(inner)
+    contents = TargetContents(target, records, destinations=destinations_of(inner, target), vault=vault)
     handlers = publication_handlers(
         inner.database,
         inner.executor,
         records=records,
         jobs=cast("JobHandlers", None),  # nothing is uploaded here
         vault=vault,
-        contents=TargetContents(target, records, destinations=destinations_of(inner, target), vault=vault),
+        contents=contents,
         clock=inner.clock,
     )
-    removals = Removals(handlers, inner.streams, clock=inner.clock, lease=LEASE)
-    worker = OrderWorker(Orders(inner.database, CONSUMER), removals.carry_out, waker=Waker())
+    live = live_publication_handlers(
+        inner.database, inner.executor, records=records, vault=vault, contents=contents, outbound=OUTBOUND, clock=inner.clock
+    )
+    removals = Removals(handlers, live, inner.streams, clock=inner.clock, lease=LEASE)
+    targets = OpenedLiveTargets(contents)
+    following = EventFollowing(inner.executor, live, inner.streams, targets=targets, notes=notes or MemoryNotes())
+    worker = OrderWorker(Orders(inner.database, CONSUMER), carrying_out(removals, following), waker=Waker())
     await inner.database.execute("UPDATE orders SET due_at = clock_timestamp()")
     while await worker.carry_out():
         pass

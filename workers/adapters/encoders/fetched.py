@@ -5,22 +5,18 @@ ffmpeg would follow any address that a playlist names. So the playlist is read h
 from __future__ import annotations
 
 import asyncio
-import re
 from asyncio import StreamWriter
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urljoin
 
+from workers.adapters.encoders.hls_reading import NotRead, best_variant, lines_of, media_playlist, sounds_in
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
+from workers.ports import OutboundFailed, OutboundRefused
 
 _HEAD: Final = 524_288
 _HEAD_SECONDS: Final = 4.0
-_MOST_PLAYLIST: Final = 2_097_152
 _LIVE_EDGE: Final = 3
-_ATTRIBUTE: Final = re.compile(r'([A-Z0-9-]+)=("[^"]*"|[^,]*)')
 
 
 class Fetched:
@@ -34,7 +30,7 @@ class Fetched:
         self._next: asyncio.Future[bytes] | None = None
 
     async def head(self) -> bytes:
-        """The beginning, as much as comes soon. Raises `OutboundRefused`, `OutboundFailed` or `EncoderFailed`."""
+        """The beginning, as much as comes soon. Raises `OutboundRefused`, `OutboundFailed` or `NotRead`."""
         with suppress(StopAsyncIteration):
             self._head = await anext(self._pieces)
         deadline = asyncio.get_running_loop().time() + _HEAD_SECONDS
@@ -56,7 +52,7 @@ class Fetched:
                 self._next = None
                 writer.write(piece)
                 await writer.drain()
-        except (OutboundRefused, OutboundFailed, EncoderFailed) as fault:
+        except (OutboundRefused, OutboundFailed, NotRead) as fault:
             return str(fault)
         except ConnectionError:
             return ""
@@ -91,22 +87,16 @@ class Fetched:
 
     async def _media_playlist(self) -> str:
         """Its URL: that of the rendition with the highest bitrate where the playlist names several."""
-        lines = await self._lines(self._url)
-        best, chosen = -1, ""
-        for place, line in enumerate(lines[:-1]):
-            if line.startswith("#EXT-X-STREAM-INF:"):
-                said = dict(_ATTRIBUTE.findall(line))
-                rate = int(said.get("BANDWIDTH", "0")) if said.get("BANDWIDTH", "0").isdigit() else 0
-                if rate > best:
-                    best, chosen = rate, urljoin(self._url, lines[place + 1])
-        if any(line.startswith("#EXT-X-MEDIA:TYPE=AUDIO") and "URI=" in line for line in lines):
-            raise EncoderFailed("encoderSpecific.source.url: its sound is in playlists of its own, which cannot be read.")
-        return chosen or self._url
+        lines = await lines_of(self._client, self._url)
+        if any(sound.url for sound in sounds_in(lines, self._url)):
+            raise NotRead("its sound is in playlists of its own, which cannot be read.")
+        best = best_variant(lines, self._url)
+        return self._url if best is None else best.url
 
     async def _segments(self, url: str) -> AsyncGenerator[bytes, None]:
         last, header = -1, ""
         while True:
-            playlist = _playlist(await self._lines(url), url)
+            playlist = media_playlist(await lines_of(self._client, url), url)
             new = [each for each in playlist.segments if each.number > last]
             for segment in new if last >= 0 or playlist.ended else new[-_LIVE_EDGE:]:
                 if segment.header != header:
@@ -119,47 +109,3 @@ class Fetched:
             if playlist.ended:
                 return
             await asyncio.sleep(playlist.target if new else playlist.target / 2)
-
-    async def _lines(self, url: str) -> list[str]:
-        text = b""
-        async for piece in self._client.stream(url):
-            text += piece
-            if len(text) > _MOST_PLAYLIST:
-                raise EncoderFailed("encoderSpecific.source.url: its playlist is too long.")
-        return [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    number: int
-    url: str
-    header: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Playlist:
-    segments: list[_Segment]
-    target: float
-    ended: bool
-
-
-def _playlist(lines: list[str], url: str) -> _Playlist:
-    target, number, header, ended = 2.0, 0, "", False
-    found: list[_Segment] = []
-    for line in lines:
-        name, _, value = line.partition(":")
-        match name:
-            case "#EXT-X-TARGETDURATION" if value.isdigit():
-                target = min(max(float(value), 1.0), 30.0)
-            case "#EXT-X-MEDIA-SEQUENCE" if value.isdigit():
-                number = int(value)
-            case "#EXT-X-KEY" if "METHOD=NONE" not in value:
-                raise EncoderFailed("encoderSpecific.source.url: it is encrypted, which cannot be read.")
-            case "#EXT-X-MAP":
-                header = urljoin(url, dict(_ATTRIBUTE.findall(value)).get("URI", "").strip('"'))
-            case "#EXT-X-ENDLIST":
-                ended = True
-            case _ if not line.startswith("#"):
-                found.append(_Segment(number, urljoin(url, line), header))
-                number += 1
-    return _Playlist(found, target, ended)

@@ -15,7 +15,8 @@ from workers.adapters.encoders.point import NotSent
 
 AUDIO: Final = 8
 VIDEO: Final = 9
-_SET_CHUNK_SIZE, _CONTROL, _WINDOW, _DATA, _COMMAND = 1, 4, 5, 18, 20
+DATA: Final = 18
+_SET_CHUNK_SIZE, _CONTROL, _WINDOW, _COMMAND = 1, 4, 5, 20
 _CHUNK: Final = 4_096
 _LARGEST: Final = 1_048_576
 _HANDSHAKE: Final = 1_536

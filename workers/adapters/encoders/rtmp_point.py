@@ -101,7 +101,7 @@ class RtmpPoint(Point):
     async def _send_all(self, publication: Publication, watching: asyncio.Task[None], *, pauses: Pauses) -> None:
         self._queue.to_key_frame()
         for track in self._tracks:
-            await self._send(publication, _header(track), kind=_kind(track), time=0)
+            await self._send(publication, header_tag(track), kind=kind_of(track), time=0)
         order = Interleaved(self._tracks)
         while (queued := await self._queue.next()) is not None:
             if watching.done():
@@ -149,7 +149,7 @@ class Interleaved:
         for time, data in _tags(track, fragment):
             if time >= self._zero:
                 self._count += 1
-                heapq.heappush(self._heap, (time, self._count, _kind(track), data))
+                heapq.heappush(self._heap, (time, self._count, kind_of(track), data))
         self._known[track.name] = (fragment.time + fragment.duration) / track.header.timescale
         yield from self._until(min(self._known.values()))
 
@@ -175,11 +175,11 @@ def _tags(track: Track, fragment: Fragment) -> Iterator[tuple[float, bytes]]:
         at, time = at + sample.size, time + sample.duration
 
 
-def _header(track: Track) -> bytes:
+def header_tag(track: Track) -> bytes:
     return (b"\x17\0\0\0\0" if track.plan.video else b"\xaf\0") + track.header.configuration
 
 
-def _kind(track: Track) -> int:
+def kind_of(track: Track) -> int:
     return VIDEO if track.plan.video else AUDIO
 
 

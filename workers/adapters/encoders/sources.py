@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from domain.configuration.encoder_settings import EncodeSettings
+from domain.media_event.audio_inputs import listed_inputs
 from domain.media_event.values import AudioInput
 from workers.adapters.below_root import NotThere, opened_below
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
 from workers.adapters.encoders.fetched import Fetched
 from workers.adapters.encoders.playout import Playout
+from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.probe import probed
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
@@ -84,7 +86,7 @@ class Sources:
 
     async def open(self, settings: EncodeSettings, *, program: Path, confinement: Confinement) -> OpenSource:
         """Raises `EncoderFailed`."""
-        configured = _configured(settings)
+        configured = listed_inputs(settings.audio_inputs)
         match settings.source.type:
             case "file":
                 return await self._film(settings, configured, program=program, confinement=confinement)
@@ -146,7 +148,7 @@ class Sources:
             found = await probed(program, confinement=confinement, given=head)
             arguments = (*REALTIME, *_WHITELIST, "-i", "pipe:0")
             return OpenSource(_input(arguments, found, configured), feed=fetched.feed, fetched=fetched)
-        except (OutboundRefused, OutboundFailed) as fault:
+        except (OutboundRefused, OutboundFailed, NotRead) as fault:
             await fetched.close()
             raise EncoderFailed(f"{_NAME}.url: {fault}") from None
         except EncoderFailed:
@@ -188,15 +190,6 @@ def _rate(stream: Mapping[str, Any]) -> float | None:
         rate = int(above) / int(below or 1)
         return rate if 1 <= rate <= 240 else None
     return None
-
-
-def _configured(settings: EncodeSettings) -> list[AudioInput]:
-    """Audio inputs as the channel lists them."""
-    found = []
-    for place, one in enumerate(settings.audio_inputs):
-        index = place if one.index is None else one.index
-        found.append(AudioInput(id=one.id or str(place), name=one.name or "", index=index, language=one.language or ""))
-    return found
 
 
 def _opened(root: Path, name: str) -> int:

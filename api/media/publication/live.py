@@ -1,0 +1,202 @@
+"""Live publications of Events, in the media API: docs/reference/api/publications.md#live-publications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ, WRITE
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.media.publication.each import EntryResult, each, started_after
+from api.media.publication.live_requests import (
+    DeleteStreamsRequest,
+    OneStreamRequest,
+    PublishLiveRequest,
+    RecreateRequest,
+    SeveralStreamsRequest,
+    StreamQuery,
+)
+from api.media.publication.media import all_or_page
+from api.media.publication.presenter import PublicationPresenter
+from api.media.publication.requests import OneQuery, PublicationsQuery, TransactionQuery
+from api.media.publication.responses import LivePublication, OperationResult, PushStatistics, StreamResult
+from api.media.publication.vod import MOST_IN_A_TRANSACTION, found, operation_done
+from domain.kernel.errors import Unavailable
+from domain.kernel.ports import Outcome
+from domain.publication.aggregate import Publication
+from domain.publication.live_handlers import Entry, LivePublicationHandlers
+from domain.publication.values import PublicationKind, PublicationState
+from projections.publication.pushes import PushesSeen
+from projections.publication.queries import PublicationQueries
+
+routes = Router("/media/livepublication", tag="Media live publications", surface=MEDIA)
+
+_LIVE = PublicationKind.LIVE
+_TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing was changed"}
+
+
+async def streams_created(
+    request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter, handlers: LivePublicationHandlers
+) -> Response:
+    """What is to be started at once is started here: a repeated request starts what could not be started before."""
+    if outcome.result["start"]:
+        outcome = await started_after(outcome, handlers, invocation=request.invocation)
+    roots = [outcome.aggregates[place] for place in outcome.result["places"]]
+    return Response(200, await presenter.of_roots(LivePublication, roots, as_of=outcome.as_of))
+
+
+async def stream_written(request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter) -> Response:
+    shown = await presenter.of_roots(LivePublication, [outcome.aggregate], as_of=outcome.as_of)
+    return Response(200, shown[0], etag=outcome.aggregate.version)
+
+
+@routes.post("/", WRITE, response_model=list[LivePublication], absent=404, if_match=False, respond=streams_created)
+async def publish_event_live(request: Request, body: PublishLiveRequest, handlers: LivePublicationHandlers) -> Outcome[Publication]:
+    """Make live publications of an Event: all of them, or none. With `startInstantly` each is started then."""
+    return await handlers.create(body.event_id, body.wanted(), start=body.start_instantly, invocation=request.invocation)
+
+
+@routes.put(
+    "/recreate/", WRITE, response_model=LivePublication, absent=404, if_match=False, respond=stream_written, errors=_TARGET_DOWN
+)
+async def recreate_live_publication(
+    request: Request, body: RecreateRequest, handlers: LivePublicationHandlers
+) -> Outcome[Publication]:
+    """Begin a publication anew under its id. What was known of its target is forgotten."""
+    return await handlers.recreate(body.event_id, body.entry(), remove_original=body.remove_original, invocation=request.invocation)
+
+
+@routes.put(
+    "/start/", WRITE, response_model=LivePublication, absent=404, if_match=False, respond=stream_written, errors=_TARGET_DOWN
+)
+async def start_live_publication(
+    request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
+) -> Outcome[Publication]:
+    """Start a publication: its target takes the stream, and the stream is pushed there."""
+    return await handlers.start(body.event_id, body.entry(), invocation=request.invocation)
+
+
+@routes.put("/stop/", WRITE, response_model=LivePublication, absent=404, if_match=False, respond=stream_written)
+async def stop_live_publication(
+    request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
+) -> Outcome[Publication]:
+    """Stop a publication. One that was not started, or has ended, stays as it is."""
+    return await handlers.stop(body.event_id, body.entry(), invocation=request.invocation)
+
+
+@routes.put("/start/all/", WRITE, response_model=list[StreamResult], if_match=False)
+async def start_live_publications(request: Request, body: SeveralStreamsRequest, handlers: LivePublicationHandlers) -> Response:
+    """Start several publications at once. Each is tried, and answered for."""
+
+    async def start(entry: Entry) -> str | None:
+        root = (await handlers.start(body.event_id, entry, invocation=request.invocation)).aggregate
+        return None if root.state is PublicationState.InProgress else root.reason
+
+    return _results(await each(body.entries(), start))
+
+
+@routes.put("/stop/all/", WRITE, response_model=list[StreamResult], if_match=False)
+async def stop_live_publications(request: Request, body: SeveralStreamsRequest, handlers: LivePublicationHandlers) -> Response:
+    """Stop several publications at once. Each is tried, and answered for."""
+
+    async def stop(entry: Entry) -> None:
+        await handlers.stop(body.event_id, entry, invocation=request.invocation)
+
+    return _results(await each(body.entries(), stop))
+
+
+@routes.put("/publish/", WRITE, response_model=OperationResult, absent=404, if_match=False, respond=operation_done)
+async def publish_live_publication(
+    request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
+) -> Outcome[Publication]:
+    """Have the target make a publication public. Not every target can."""
+    return await handlers.show(body.event_id, body.entry(), published=True, invocation=request.invocation)
+
+
+@routes.put("/unpublish/", WRITE, response_model=OperationResult, absent=404, if_match=False, respond=operation_done)
+async def unpublish_live_publication(
+    request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
+) -> Outcome[Publication]:
+    """Have the target make a publication private. Not every target can."""
+    return await handlers.show(body.event_id, body.entry(), published=False, invocation=request.invocation)
+
+
+@routes.get("/", READ, response_model=list[LivePublication])
+async def list_live_publications(
+    request: Request, query: PublicationsQuery, publications: PublicationQueries, presenter: PublicationPresenter
+) -> Response:
+    """Live publications: a page of them, or all when there is no pageSize."""
+    rows = await all_or_page(query, publications, kind=_LIVE)
+    return Response(200, await presenter.shown(LivePublication, rows, query_target=query.query_target))
+
+
+@routes.get("/transactionId/{transactionId}", READ, response_model=list[LivePublication], absent=None)
+async def list_live_publications_of_transaction(
+    request: Request,
+    transaction_id: UUID,
+    query: TransactionQuery,
+    publications: PublicationQueries,
+    presenter: PublicationPresenter,
+) -> Response:
+    """The live publications of one request. An unknown one has none."""
+    rows = await publications.listed(query.filter(transaction_id, kind=_LIVE), limit=MOST_IN_A_TRANSACTION)
+    return Response(200, await presenter.shown(LivePublication, rows, query_target=query.query_target))
+
+
+@routes.get("/contentId/{contentId}", READ, response_model=LivePublication)
+async def get_live_publication_of_content(
+    request: Request, content_id: str, query: OneQuery, publications: PublicationQueries, presenter: PublicationPresenter
+) -> Response:
+    """The newest live publication of an Event at a destination."""
+    row = found(await publications.newest(content_id, query.destination_id, kind=_LIVE), content_id)
+    shown = await presenter.shown(LivePublication, [row], query_target=query.query_target)
+    return Response(200, shown[0], etag=row.version)
+
+
+@routes.get(
+    "/statistics/{publicationId}",
+    READ,
+    response_model=PushStatistics,
+    errors={503: "Nobody tells how its push goes, or it has not begun"},
+)
+async def get_live_publication_statistics(
+    request: Request,
+    publication_id: UUID,
+    query: StreamQuery,
+    publications: PublicationQueries,
+    statistics: PushesSeen,
+    handlers: LivePublicationHandlers,
+) -> Response:
+    """How the stream of a publication arrives: what the session tells that pushes it, or pushed it last."""
+    row = found(await publications.find(publication_id, destination_id=query.destination_id, kind=_LIVE), publication_id)
+    told = await handlers.server_statistics(row) if row.served_by else await statistics.of(row)
+    if told is None:
+        raise Unavailable("the push of the publication")
+    return Response(200, PushStatistics.of(row, told))
+
+
+@routes.get("/{id}", READ, response_model=LivePublication)
+async def get_live_publication(
+    request: Request, id: UUID, query: OneQuery, publications: PublicationQueries, presenter: PublicationPresenter
+) -> Response:
+    """One live publication."""
+    row = found(await publications.find(id, destination_id=query.destination_id, kind=_LIVE), id)
+    shown = await presenter.shown(LivePublication, [row], query_target=query.query_target)
+    return Response(200, shown[0], etag=row.version)
+
+
+@routes.delete("/", WRITE, response_model=list[StreamResult], if_match=False)
+async def delete_live_publications(request: Request, body: DeleteStreamsRequest, handlers: LivePublicationHandlers) -> Response:
+    """Delete several publications; what is pushed is stopped. Each is tried, and answered for."""
+
+    async def delete(entry: Entry) -> None:
+        await handlers.delete(body.event_id, entry, invocation=request.invocation)
+
+    return _results(await each(body.entries(), delete))
+
+
+def _results(results: Sequence[EntryResult]) -> Response:
+    return Response(200, [StreamResult.of(result) for result in results])

@@ -1,0 +1,304 @@
+"""Use cases of live publications: create several at once, start, stop, recreate, show and delete.
+
+The target makes what takes the stream when a publication is started; the stream itself is pushed by a session of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from domain.destination.targets import Target
+from domain.kernel.command import Command
+from domain.kernel.errors import Malformed, NotFound, Refused, Unavailable
+from domain.kernel.ids import new_id
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan
+from domain.media_event.aggregate import MediaEvent
+from domain.media_event.ports import EventLookup
+from domain.media_event.row import EventRow
+from domain.publication.aggregate import Publication
+from domain.publication.commands import (
+    ClearTarget,
+    CloseTarget,
+    FailPublicationStart,
+    RecreatePublication,
+    SchedulePublication,
+    ShowPublication,
+    StartPublication,
+    StopPublication,
+    WithdrawPublication,
+)
+from domain.publication.handlers import FIELD, INACTIVE, each_once, transaction_of
+from domain.publication.ports import PublicationLookup, PublishedContents, StreamingServers, TargetAnswer, TargetCall
+from domain.publication.row import PublicationRow
+from domain.publication.sources import ChannelSources, LiveSource
+from domain.publication.stored_texts import PublicationTexts
+from domain.publication.texts import SentText, parse_text
+from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState
+from domain.records.kinds.destination import Destination
+from domain.records.ports import RecordLookup
+
+_NO_SOURCE: Final = "the Event is not on the air, or its channel has no HLS address: there is no stream to publish"
+_FILES_ONLY: Final = frozenset({Target.S3, Target.SFTP, Target.HTTP, Target.FILESYSTEM})
+_NOT_LIVE: Final = "the target takes files only"
+_SHOWN: Final = (PublicationState.InProgress, PublicationState.Completed)
+
+
+@dataclass(frozen=True, slots=True)
+class NewStream:
+    """What a client asks for. `text` is the publicationJson; without an audio input it is the first one."""
+
+    destination_id: UUID
+    text: str
+    audio_input_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A publication of a request about several."""
+
+    publication_id: UUID
+    destination_id: UUID
+    hard: bool = False
+
+
+class LivePublicationHandlers:
+    """All ways to make or change a live publication."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        publications: PublicationLookup,
+        *,
+        records: RecordLookup,
+        events: EventLookup,
+        sources: ChannelSources,
+        texts: PublicationTexts,
+        contents: PublishedContents,
+        servers: StreamingServers,
+    ) -> None:
+        self._executor = executor
+        self._publications = publications
+        self._records = records
+        self._events = events
+        self._sources = sources
+        self._texts = texts
+        self._contents = contents
+        self._servers = servers
+
+    # --- creating
+
+    async def create(
+        self, event_id: UUID, wanted: Sequence[NewStream], *, start: bool, invocation: Invocation
+    ) -> Outcome[Publication]:
+        """All or none. `start`: each is to be started then, so there must be a stream. The outcome has other aggregates too;
+        `places` in the result are those of the publications, `start` is in it too."""
+        if not 0 < len(wanted) <= MOST_AT_ONCE:
+            raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
+        sent = [parse_text(one.text, field=f"{FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
+        source = await self._checked(event_id, wanted)
+        if start and not source.urls:
+            raise Refused(_NO_SOURCE)
+        keys = [new_id() for _ in wanted]
+
+        async def plan() -> Plan:
+            commands: list[Command[Any]] = []
+            places: list[int] = []
+            for key, one, text in zip(keys, wanted, sent, strict=True):
+                commands += await self._scheduling(key, one, text, event_id=event_id, invocation=invocation)
+                places.append(len(commands) - 1)
+            return Plan(each_once(commands, places), {"places": places, "start": start})
+
+        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+
+    async def _checked(self, event_id: UUID, wanted: Sequence[NewStream]) -> LiveSource:
+        source = await self._sources.of(await self._event(event_id))
+        known = [one.id for one in source.audio_inputs]
+        for index, one in enumerate(wanted):
+            if known and one.audio_input_id is not None and one.audio_input_id not in known:
+                names = ", ".join(known[:20])
+                raise Malformed.at(f"{FIELD}[{index}].audioInputId", f"is no audio input of the Event; it has {names}")
+        return source
+
+    async def _scheduling(
+        self, key: UUID, one: NewStream, sent: SentText, *, event_id: UUID, invocation: Invocation
+    ) -> list[Command[Any]]:
+        """The commands for one publication; its own is the last."""
+        destination = await self._records.find(Destination.KIND, one.destination_id)
+        if destination is None:
+            raise NotFound(Destination.KIND, str(one.destination_id))
+        client = invocation.cause.actor
+        settled = await self._texts.settle(sent, None, key=key, client=client)
+        fault = None
+        if not destination.details.active:
+            fault = PublicationState.FailedDestination, INACTIVE
+        elif destination.details.target in _FILES_ONLY:
+            fault = PublicationState.FailedPublication, _NOT_LIVE
+        schedule = SchedulePublication(
+            key,
+            publication=PublicationKind.LIVE,
+            content_id=str(event_id),
+            destination_id=one.destination_id,
+            target=destination.details.target,
+            transaction_id=transaction_of(invocation),
+            client=client,
+            text=settled.text,
+            audio_input_id=one.audio_input_id,
+            fault=fault,
+            sealed=settled.sealed,
+        )
+        return [*settled.named, schedule]
+
+    # --- starting and stopping
+
+    async def start(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
+        """One that is InProgress goes on. Where the destination is not active, or the target refuses, the publication has failed.
+        Raises `Refused` without a stream to publish and for one that has ended, `Unavailable` without an answer of the target."""
+        await self._known(event_id, entry)
+
+        async def plan() -> Plan:
+            row = await self._known(event_id, entry)
+            return Plan([await self._starting(row)])
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def _starting(self, row: PublicationRow) -> Command[Publication]:
+        if row.state is not PublicationState.Scheduled:
+            return StartPublication(row.id, None)  # it goes on, or refuses
+        destination = await self._records.find(Destination.KIND, row.destination_id)
+        if destination is None or not destination.details.active:
+            return FailPublicationStart(row.id, PublicationState.FailedDestination, INACTIVE)
+        if not (await self._sources.of(await self._event(UUID(row.content_id)))).urls:
+            raise Refused(_NO_SOURCE)
+        served_by = await self._servers.channel_of(row)
+        if served_by is None:
+            answer = await self._contents.ask(TargetCall.OPEN, row)
+        else:
+            answer = await self._servers.start(row, served_by)
+        if not answer.able:
+            return FailPublicationStart(row.id, PublicationState.FailedPublication, "the target takes no live streams")
+        if answer.fault is not None:
+            if answer.passing:
+                raise Unavailable(f"the target of the publication: {answer.fault}")
+            return FailPublicationStart(row.id, PublicationState.FailedPublication, answer.fault)
+        return StartPublication(row.id, dict(answer.details or {}), served_by=served_by)
+
+    async def stop(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
+        """One that is not pushed stays as it is."""
+        await self._known(event_id, entry)
+        return await self._executor.execute(StopPublication(entry.publication_id), invocation=invocation)
+
+    async def scheduled(self, event_id: UUID) -> Sequence[Entry]:
+        """Those of the Event that wait to be started."""
+        return await self._of_event(event_id, PublicationState.Scheduled)
+
+    async def stop_running(self, event_id: UUID, *, reason: str, invocation: Invocation) -> int:
+        """One batch of those of the Event that are pushed. Returns how many there were."""
+        entries = await self._of_event(event_id, PublicationState.InProgress)
+
+        async def plan() -> Plan:
+            return Plan([StopPublication(entry.publication_id, reason) for entry in entries])
+
+        if entries:
+            await self._executor.execute(plan, invocation=invocation)
+        return len(entries)
+
+    async def _of_event(self, event_id: UUID, state: PublicationState) -> Sequence[Entry]:
+        rows = await self._publications.of_content(str(event_id), kind=PublicationKind.LIVE, limit=MOST_AT_ONCE - 1, state=state)
+        return [Entry(row.id, row.destination_id) for row in rows]
+
+    # --- what is at the target
+
+    async def recreate(
+        self, event_id: UUID, entry: Entry, *, remove_original: bool, invocation: Invocation
+    ) -> Outcome[Publication]:
+        """Begin anew under the same id. `remove_original`: what was made at the target is removed first. Raises `Refused` while it
+        is pushed, and `Unavailable` where the target cannot be reached; nothing is changed then."""
+
+        async def plan() -> Plan:
+            row = await self._known(event_id, entry)
+            if row.state is PublicationState.InProgress:
+                return Plan([RecreatePublication(row.id)])  # which refuses
+            closing = await self._closed(row) if row.open else None
+            if remove_original:
+                await self._remove(row)
+            return Plan([RecreatePublication(row.id, closing)])
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def show(self, event_id: UUID, entry: Entry, *, published: bool, invocation: Invocation) -> Outcome[Publication]:
+        """Have the target make it public, or private. The result has `fault`, None when it did."""
+        row = await self._known(event_id, entry)
+        fault: str | None = "The publication was not started."
+        if row.state in _SHOWN:
+            call = TargetCall.PUBLISH if published else TargetCall.UNPUBLISH
+            answer = await self._contents.ask(call, row)
+            fault = answer.fault if answer.able else f"A destination of the target {row.target.name} cannot {call.value}."
+
+        async def plan() -> Plan:
+            return Plan(() if fault is not None else (ShowPublication(row.id, published),), {"fault": fault})
+
+        return await self._executor.execute(plan, invocation=invocation.at_any_version())
+
+    async def delete(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
+        """A push is stopped. A hard deletion removes what is at the target: at once, or after the push has ended. Raises
+        `Unavailable` where that cannot be done, and the publication stays."""
+
+        async def plan() -> Plan:
+            row = await self._known(event_id, entry)
+            if entry.hard and not row.open:
+                await self._remove(row)
+            return Plan([WithdrawPublication(row.id, hard=entry.hard, running_job=None, looked_up=True)])
+
+        return await self._executor.execute(plan, invocation=invocation)
+
+    async def close_target(self, publication: Publication, *, give_up: bool, invocation: Invocation) -> None:
+        """Tell the target that the stream has ended. Raises `Unavailable` where it cannot be reached, unless that is given up."""
+        row = PublicationRow.of(publication)
+        if row.open and (row.withdrawn or row.state is not PublicationState.InProgress):
+            fault = await self._closed(row, give_up=give_up)
+            await self._executor.execute(CloseTarget(row.id, fault), invocation=invocation)
+
+    async def server_statistics(self, row: PublicationRow) -> Mapping[str, Any]:
+        """Raises `Unavailable` where the server does not answer."""
+        answer = await self._servers.statistics(row)
+        if answer.fault is not None:
+            raise Unavailable(f"the streaming server of the publication: {answer.fault}")
+        return {"server": dict(answer.details or {})}
+
+    async def clear_target(self, publication: Publication, *, invocation: Invocation) -> None:
+        """Remove what a deleted one has left at its target. Raises `Unavailable` where it cannot."""
+        await self._remove(PublicationRow.of(publication))
+        await self._executor.execute(ClearTarget(UUID(publication.key)), invocation=invocation)
+
+    async def _closed(self, row: PublicationRow, *, give_up: bool = False) -> str:
+        """What went wrong with it, if that is for good. A server that pushes is stopped first, whatever it takes."""
+        if row.served_by is not None:
+            stopped = await self._servers.stop(row)
+            if stopped.fault is not None and stopped.passing:
+                raise Unavailable(f"the streaming server of the publication: {stopped.fault}")
+        answer = await self._contents.ask(TargetCall.CLOSE, row)
+        if answer.fault is not None and answer.passing and not give_up:
+            raise Unavailable(f"the target of the publication: {answer.fault}")
+        return answer.fault or ""
+
+    async def _remove(self, row: PublicationRow) -> None:
+        """A target that cannot remove anything has nothing of a stream."""
+        if not row.run:
+            return
+        answer: TargetAnswer = await self._contents.ask(TargetCall.DELETE, row)
+        if answer.able and answer.fault is not None:
+            raise Unavailable(f"the target of the publication: {answer.fault}")
+
+    async def _event(self, event_id: UUID) -> EventRow:
+        event = await self._events.by_id(event_id)
+        if event is None:
+            raise NotFound(MediaEvent.KIND, str(event_id))
+        return event
+
+    async def _known(self, event_id: UUID, entry: Entry) -> PublicationRow:
+        row = await self._publications.find(entry.publication_id, destination_id=entry.destination_id)
+        if row is None or row.kind is not PublicationKind.LIVE or row.content_id != str(event_id):
+            raise NotFound(Publication.KIND, str(entry.publication_id))
+        return row

@@ -1,0 +1,68 @@
+"""What there is of an Event to publish live: the HLS addresses of its channel, and the sounds in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from domain.configuration.channel import ChannelDocument, Encoder
+from domain.configuration.hosts import is_open
+from domain.configuration.secrets import opened
+from domain.configuration.streams import StreamPlace, StreamProtocol
+from domain.kernel.json_document import readable
+from domain.media_event.audio_inputs import configured_inputs
+from domain.media_event.playback import channel_configuration
+from domain.media_event.row import EventRow
+from domain.media_event.values import LIVE, AudioInput
+from domain.records.kinds.channel import Channel
+from domain.records.ports import RecordLookup
+
+_PLACES: Final = (
+    StreamPlace.ORIGIN_PRIMARY,
+    StreamPlace.ORIGIN_SECONDARY,
+    StreamPlace.CDN_PRIMARY,
+    StreamPlace.CDN_SECONDARY,
+)
+_CONTENT: Final = "{contentId}"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSource:
+    """Where the live stream of an Event is read: addresses of HLS, the best first. `audio_inputs` are its sounds where known."""
+
+    urls: Sequence[str] = field(repr=False)
+    audio_inputs: Sequence[AudioInput] = ()
+
+
+class ChannelSources:
+    """The sources of Events that are on the air. Origins are read before what distributes them."""
+
+    def __init__(self, records: RecordLookup) -> None:
+        self._records = records
+
+    async def of(self, event: EventRow) -> LiveSource:
+        """Without addresses where it is not on the air, or its channel has none of HLS."""
+        key = event.details.on_air_channel_id or event.details.channel_id
+        channel = None if key is None else await self._records.find(Channel.KIND, key)
+        if channel is None:
+            return LiveSource((), event.details.audio_inputs or ())
+        text = channel.details.configuration_json
+        urls = tuple(_urls(text, content=str(event.id))) if event.details.state in LIVE else ()
+        return LiveSource(urls, event.details.audio_inputs or _configured(text))
+
+
+def _urls(text: str, *, content: str) -> Iterator[str]:
+    streams = [each for encoder in channel_configuration(text).encoders for each in encoder.streams]
+    for place in _PLACES:
+        for stream in streams:
+            url = stream.urls.get(place, "").replace(_CONTENT, content)
+            if stream.protocol is StreamProtocol.HLS and url and not is_open(url):
+                yield url
+
+
+def _configured(text: str) -> Sequence[AudioInput]:
+    """Of all encoders, each input once."""
+    encoders: Sequence[Encoder] = readable(ChannelDocument, opened(text, {})).encoders or ()
+    found = [one for encoder in encoders for one in configured_inputs(encoder.encoder_specific or {})]
+    return list({one.id: one for one in found}.values())

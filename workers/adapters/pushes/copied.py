@@ -1,0 +1,201 @@
+"""ffmpeg that copies a stream into tracks of CMAF: it reads what is fetched for it, and writes to pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from pwd import struct_passwd
+from typing import Final
+
+from projections.kernel.background_task import start_task
+from workers.adapters.encoders.cmaf import Boxes, NotCmaf, header
+from workers.adapters.encoders.fetched import Fetched
+from workers.adapters.encoders.hls_reading import NotRead
+from workers.adapters.encoders.probe import probed
+from workers.adapters.encoders.process import EncodeProcess, Pipes
+from workers.adapters.encoders.queued import Queued
+from workers.adapters.encoders.tracks import Track, TrackPlan
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.pushes.track_feed import TrackFeed
+from workers.adapters.system_account import AccountError
+from workers.kernel.confinement import Confinement
+from workers.ports import EncoderFailed
+from workers.push_ports import PushFailed
+
+_BEGIN: Final = 20.0
+"""Seconds within which the headers of all tracks come."""
+_MP4: Final = ("-f", "mp4", "-movflags", "+cmaf+delay_moov+frag_keyframe", "-frag_duration", "500000")
+_MOST_WAITING: Final = 240
+"""Fragments of a track, two minutes of media, that wait for a target that takes them slower than they are shown."""
+_AAC: Final = ("-bsf:a", "aac_adtstoasc")
+Put = Callable[[Queued], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Copying:
+    """`program` is ffmpeg, None where there is none. `account`: whose process it is where root starts it."""
+
+    program: Path | None
+    account: Callable[[Path], struct_passwd | None]
+
+    async def started(self, client: GuardedClient, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
+        """Its tracks are known. Raises `PushFailed`, and as `Fetched` does."""
+        if self.program is None:
+            raise PushFailed("source", "The segments of the stream are not CMAF, and no ffmpeg takes them apart here.")
+        fetched = Fetched(client, url)
+        try:
+            program, confinement = self.program, await self._confinement(self.program)
+            sounds = await _sounds(await fetched.head(), program, confinement)
+            copy = Copy(fetched, plans[: 1 + bool(sounds)])
+            await copy.start(program, confinement, place=min(place, sounds - 1))
+        except EncoderFailed as fault:
+            await fetched.close()
+            raise NotRead(str(fault)) from None
+        except BaseException:
+            await fetched.close()
+            raise
+        try:
+            async with asyncio.timeout(_BEGIN):
+                await copy.known()
+        except TimeoutError:
+            await copy.end()
+            raise NotRead("ffmpeg makes nothing of it.") from None
+        except BaseException:
+            await copy.end()
+            raise
+        return copy
+
+    async def _confinement(self, program: Path) -> Confinement:
+        try:
+            account = await asyncio.to_thread(self.account, program)
+        except (AccountError, OSError):
+            raise EncoderFailed("the account of encoders cannot be used.") from None
+        if account is None:
+            return Confinement(network=False)
+        groups = await asyncio.to_thread(os.getgrouplist, account.pw_name, account.pw_gid)
+        return Confinement(network=False, uid=account.pw_uid, gid=account.pw_gid, groups=tuple(groups))
+
+
+@dataclass
+class _Output:
+    """The pipe of one track."""
+
+    plan: TrackPlan
+    boxes: Boxes = field(default_factory=Boxes)
+    head: bytes = b""
+    track: Track | None = None
+    feed: TrackFeed | None = None
+    waiting: list[Queued] = field(default_factory=list)
+
+    def take(self, piece: bytes) -> None:
+        """Raises `NotCmaf`."""
+        for kind, box in self.boxes.feed(piece):
+            if self.feed is not None:
+                self.waiting += self.feed.feed(box)
+            elif kind in (b"ftyp", b"moov"):
+                self.head += box
+                if kind == b"moov":
+                    self.track = Track(self.plan, header(self.head))
+                    self.feed = TrackFeed(self.track)
+
+
+class Copy:
+    """A process that copies."""
+
+    def __init__(self, fetched: Fetched, plans: Sequence[TrackPlan]) -> None:
+        self._fetched = fetched
+        self._outputs = [_Output(plan) for plan in plans]
+        self._more = asyncio.Event()
+        self._process: EncodeProcess | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._why = ""
+        self._over = False
+
+    @property
+    def tracks(self) -> Sequence[Track]:
+        return [output.track for output in self._outputs if output.track is not None]
+
+    async def start(self, program: Path, confinement: Confinement, *, place: int) -> None:
+        pipes = Pipes()
+        command = [str(program), "-hide_banner", "-loglevel", "level+warning", "-protocol_whitelist", "fd,pipe", "-i", "pipe:0"]
+        for output, source in zip(self._outputs, ("0:v:0", f"0:a:{place}"), strict=False):
+            pipe = pipes.open(self._taking(output))
+            command += ["-map", source, "-c", "copy", *(() if output.plan.video else _AAC), *_MP4, pipe]
+        try:
+            self._process = await EncodeProcess.start(command, pipes=pipes, confinement=confinement, feeds=True)
+        except OSError as fault:
+            raise EncoderFailed(f"ffmpeg cannot be started: {fault.strerror or type(fault).__name__}.") from None
+        assert self._process.input is not None
+        self._tasks = [
+            start_task(self._fed(self._process), what="source of a push"),
+            start_task(self._until_end(self._process), what="end of a copy"),
+        ]
+
+    def _taking(self, output: _Output) -> Callable[[bytes], None]:
+        def take(piece: bytes) -> None:
+            try:
+                if not self._over:
+                    output.take(piece)
+            except NotCmaf as fault:
+                self._why, self._over = f"{fault}.", True
+            if len(output.waiting) > _MOST_WAITING:
+                self._why, self._over = "its target takes it too slowly.", True
+            self._more.set()
+
+        return take
+
+    async def _fed(self, process: EncodeProcess) -> None:
+        assert process.input is not None
+        why = await self._fetched.feed(process.input)
+        self._why = self._why or why
+
+    async def _until_end(self, process: EncodeProcess) -> None:
+        try:
+            await process.wait()
+        finally:
+            self._over = True
+            self._more.set()
+
+    async def known(self) -> None:
+        """Until the headers of all tracks are there. Raises `NotRead`."""
+        while len(self.tracks) < len(self._outputs):
+            if self._over:
+                raise NotRead(self._why or "ffmpeg cannot take it apart.")
+            self._more.clear()
+            await self._more.wait()
+
+    async def read(self, put: Put) -> None:
+        """Until the stream is over."""
+        try:
+            while True:
+                self._more.clear()
+                for output in self._outputs:
+                    waiting, output.waiting = output.waiting, []
+                    for queued in waiting:
+                        await put(queued)
+                if self._over and not any(output.waiting for output in self._outputs):
+                    break
+                await self._more.wait()
+            if self._why:
+                raise NotRead(self._why)
+        finally:
+            await self.end()
+
+    async def end(self) -> None:
+        if self._process is not None:
+            await self._process.kill()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _sounds(head: bytes, program: Path, confinement: Confinement) -> int:
+    """How many there are. Raises `EncoderFailed`."""
+    found = await probed(program, confinement=confinement, given=head)
+    kinds = [each.get("codec_type") for each in found.get("streams", ()) if isinstance(each, dict)]
+    if "video" not in kinds:
+        raise EncoderFailed("it has no picture that can be read.")
+    return kinds.count("audio")

@@ -1,0 +1,110 @@
+"""One session that pushes a live publication: it is tried again, later each time, for as long as it is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from projections.kernel.background_task import TRANSIENT, start_task
+from workers.push_ports import Push, Pusher, PushFailed, PushRecord
+from workers.sessions.kinds import Ended
+from workers.target_ports import TargetFailed
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PushPatience:
+    """In seconds. `first` and `longest` are the pauses between two tries, `stable` how long a push must last for the next pause to
+    be the first again. `tries`: so many times a target may refuse a stream that it never had, until it is given up."""
+
+    first: float = 1.0
+    longest: float = 30.0
+    stable: float = 30.0
+    tries: int = 10
+
+    def after(self, failures: int) -> float:
+        return min(self.first * 2.0 ** min(failures - 1, 16), self.longest)
+
+
+PATIENCE: Final = PushPatience()
+MakePush = Callable[[Callable[[], None]], Awaitable[Push]]
+"""Opens the target and the source; given what is to be called when the first bytes were sent."""
+Show = Callable[[], Coroutine[Any, Any, None]]
+"""Has the target show the stream that it has, and tells the log."""
+
+
+class PushSession:
+    """The port `RunningSession`. `arrived`: the target had the stream before, so it is not given up."""
+
+    def __init__(
+        self, name: str, pusher: Pusher, *, make: MakePush, show: Show, arrived: bool, patience: PushPatience = PATIENCE
+    ) -> None:
+        self._name = name
+        self._pusher = pusher
+        self._make = make
+        self._show = show
+        self._arrived = arrived
+        self._patience = patience
+        self._record = PushRecord()
+        self._end: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._showing: asyncio.Task[None] | None = None
+        self._task = start_task(self._run(), what=f"push of {name}")
+
+    async def ended(self) -> Ended:
+        return await asyncio.shield(self._end)
+
+    async def stop(self, *, final: bool) -> None:
+        tasks = [task for task in (self._task, self._showing) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._record.lost("")
+
+    def statistics(self) -> Mapping[str, Any]:
+        return self._record.statistics()
+
+    async def _run(self) -> None:
+        failures = refusals = 0
+        while True:
+            begun = time.monotonic()
+            fault = await self._tried()
+            self._record.lost(str(fault))
+            failures = 1 if time.monotonic() - begun > self._patience.stable else failures + 1
+            refusals += fault.fault == "target"
+            if not self._arrived and (fault.hopeless or refusals >= self._patience.tries):
+                self._finish(Ended(str(fault), hopeless=True))
+                return
+            seconds = self._patience.after(failures)
+            _log.warning("the push of %s: %s; trying again in %.0f s", self._name, fault, seconds)
+            await asyncio.sleep(seconds)
+
+    async def _tried(self) -> PushFailed:
+        """Why it ended."""
+        try:
+            push = await self._make(self._began)
+            await self._pusher.push(push, self._record)
+        except PushFailed as fault:
+            return fault
+        except TargetFailed as fault:
+            return PushFailed("target", str(fault), hopeless=fault.kind != "retry")
+        except TRANSIENT:
+            return PushFailed("worker", "The database, or the target, does not answer.")
+        except Exception as fault:
+            _log.exception("the push of %s", self._name)
+            return PushFailed("target", type(fault).__name__)
+        return PushFailed("source", "The stream of the Event is over.")
+
+    def _began(self) -> None:
+        """The target takes the stream."""
+        if self._showing is None:
+            self._arrived = True
+            self._showing = start_task(self._show(), what=f"showing of {self._name}")
+
+    def _finish(self, end: Ended) -> None:
+        if not self._end.done():
+            self._end.set_result(end)

@@ -1,0 +1,148 @@
+"""Pushes of live publications, as a kind of session: each publication that is InProgress has one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from domain.kernel.errors import DomainError
+from domain.kernel.ports import Executor, Invocation, ServiceNotes
+from domain.media_event.ports import EventLookup
+from domain.publication.commands import FailPush, RecordArrival
+from domain.publication.ports import PublicationLookup
+from domain.publication.row import PublicationRow
+from domain.publication.sources import ChannelSources, LiveSource
+from domain.publication.values import PublicationState
+from projections.kernel.background_task import TRANSIENT
+from projections.publication.pushes import WANTED
+from projections.sessions.store import Drawn, Wanted
+from workers.live_ports import LiveIngest
+from workers.push_ports import Push, Pusher, PushFailed, Sound
+from workers.sessions.kinds import StartFailed
+from workers.sessions.push_session import PATIENCE, PushPatience, PushSession
+from workers.target_ports import Details, TargetFailed
+
+_SYSTEM: Final = "system"
+_AGAIN: Final = 5.0
+_LONGEST: Final = 60.0
+"""Seconds between two questions to a target that has not seen enough of the stream yet."""
+
+_log = logging.getLogger(__name__)
+
+
+class LiveTargets(Protocol):
+    """The targets of live publications, opened with their secrets. Both raise `TargetFailed` and wait for a bound only."""
+
+    async def ingest(self, publication: PublicationRow) -> LiveIngest:
+        """Where its stream is pushed to."""
+        ...
+
+    async def show(self, publication: PublicationRow, details: Details) -> Details:
+        """Have the target show the stream that it gets."""
+        ...
+
+
+class PushSessions:
+    """The port `SessionKind`."""
+
+    wanted: Final = WANTED
+
+    def __init__(
+        self,
+        executor: Executor,
+        publications: PublicationLookup,
+        events: EventLookup,
+        *,
+        sources: ChannelSources,
+        targets: LiveTargets,
+        pusher: Pusher,
+        notes: ServiceNotes,
+        patience: PushPatience = PATIENCE,
+    ) -> None:
+        self._executor = executor
+        self._publications = publications
+        self._events = events
+        self._sources = sources
+        self._targets = targets
+        self._pusher = pusher
+        self._notes = notes
+        self._patience = patience
+
+    async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> PushSession:
+        row = await self._found(wanted)
+        opened: list[Details] = []
+
+        async def make(arrived: Callable[[], None]) -> Push:
+            present = await self._found(wanted)
+            source = await self._source(present)
+            if not source.urls:
+                raise PushFailed("source", "The Event is not on the air, or its channel has no HLS address.")
+            ingest = await self._targets.ingest(present)
+            opened[:] = [ingest.details]
+            return Push(source.urls, _sound(present, source), ingest, drawn.number, may_send, arrived)
+
+        async def show() -> None:
+            await self._show(wanted, opened[0])
+
+        return PushSession(wanted.key, self._pusher, make=make, show=show, arrived=row.arrived, patience=self._patience)
+
+    async def report_start(self, wanted: Wanted, number: int) -> None:
+        """Its row says so."""
+
+    async def report_stop(self, owner: str, number: int, *, reason: str) -> None:
+        """Its row says so."""
+
+    async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
+        fault = FailPush(UUID(wanted.owner), run=wanted.wish, state=PublicationState.FailedPublication, reason=reason)
+        outcome = await self._executor.execute(fault, invocation=Invocation.by(_SYSTEM))
+        if outcome.position is not None:
+            message = f"the live publication {wanted.key} is not pushed any more: {reason}; recreate it, and start it again"
+            await self._notes.warn(message, subject=outcome.aggregate.content_id)
+
+    async def _found(self, wanted: Wanted) -> PublicationRow:
+        row = await self._publications.find(UUID(wanted.owner))
+        if row is None or row.run != wanted.wish:
+            raise StartFailed("the publication was stopped", waits=True)
+        return row
+
+    async def _source(self, row: PublicationRow) -> LiveSource:
+        event = await self._events.by_id(UUID(row.content_id))
+        return LiveSource(()) if event is None else await self._sources.of(event)
+
+    async def _show(self, wanted: Wanted, details: Details) -> None:
+        """Until the target shows it, or says that it never will: what it gets is pushed all the same."""
+        shown: Mapping[str, Any] | None = None
+        while shown is None:
+            try:
+                shown = await self._targets.show(await self._found(wanted), details)
+            except TargetFailed as fault:
+                if fault.kind != "retry":
+                    _log.warning("the target of %s does not show its stream: %s", wanted.key, fault)
+                    shown = details
+                else:
+                    await asyncio.sleep(min(fault.after or _AGAIN, _LONGEST))
+            except TRANSIENT:
+                await asyncio.sleep(_AGAIN)
+        arrival = RecordArrival(UUID(wanted.owner), run=wanted.wish, details=dict(shown))
+        while True:
+            try:
+                await self._executor.execute(arrival, invocation=Invocation.by(_SYSTEM))
+                return
+            except TRANSIENT:
+                await asyncio.sleep(_AGAIN)
+            except DomainError as refusal:
+                _log.info("the arrival of %s was not recorded: %s", wanted.key, refusal)
+                return
+
+
+def _sound(row: PublicationRow, source: LiveSource) -> Sound:
+    """By its name in the stream, where the encoder has given it one."""
+    if row.audio_input_id is None:
+        return Sound()
+    for place, one in enumerate(source.audio_inputs):
+        if one.id == row.audio_input_id:
+            return Sound((one.name, one.id), one.language, place)
+    return Sound((row.audio_input_id,))
