@@ -138,13 +138,15 @@ class _Export:
     def __init__(self, pieces: Iterator[bytes], close: Callable[[], None]) -> None:
         self._pieces = pieces
         self._close: Callable[[], None] | None = close
+        self._reading: asyncio.Future[bytes | None] | None = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
         while self._close is not None:
-            piece = await asyncio.to_thread(next, self._pieces, None)
+            self._reading = asyncio.get_running_loop().run_in_executor(None, next, self._pieces, None)
+            piece = await asyncio.shield(self._reading)
             if piece:
                 return piece
             if piece is None:
@@ -152,7 +154,10 @@ class _Export:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
+        """A thread that still reads ends first: the connection is its own until then."""
         close, self._close = self._close, None
+        if self._reading is not None:
+            await asyncio.wait({self._reading})
         if close is not None:
             close()
 
