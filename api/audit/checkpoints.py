@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import Field
@@ -119,24 +120,46 @@ class LogProofs:
         except BaseException:
             self._close(opened)
             raise
-        return self._sent(pieces, opened)
+        return _Export(pieces, partial(self._close, opened))
 
     def _begin(self, begin: Callable[[StoredLog], Iterator[bytes]], opened: ExitStack) -> Iterator[bytes]:
         pieces = begin(opened.enter_context(StoredLog.connected(self._conninfo, purpose="export")))
         opened.callback(pieces.close)  # type: ignore[attr-defined]
         return pieces
 
-    async def _sent(self, pieces: Iterator[bytes], opened: ExitStack) -> AsyncIterator[bytes]:
-        try:
-            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-                if piece:
-                    yield piece
-        finally:
-            self._close(opened)
-
     def _close(self, opened: ExitStack) -> None:
         self._exports.release()
         opened.close()
+
+
+class _Export:
+    """An export under way. What it holds is free once it is closed, also before its first piece."""
+
+    def __init__(self, pieces: Iterator[bytes], close: Callable[[], None]) -> None:
+        self._pieces = pieces
+        self._close: Callable[[], None] | None = close
+        self._reading: asyncio.Future[bytes | None] | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._close is not None:
+            self._reading = asyncio.get_running_loop().run_in_executor(None, next, self._pieces, None)
+            piece = await asyncio.shield(self._reading)
+            if piece:
+                return piece
+            if piece is None:
+                await self.aclose()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """A thread that still reads ends first: the connection is its own until then."""
+        close, self._close = self._close, None
+        if self._reading is not None:
+            await asyncio.wait({self._reading})
+        if close is not None:
+            close()
 
 
 @routes.get("/checkpoint", AUDIT, absent=404, media_type=_TEXT)
