@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
+from domain.kernel.cause import Cause
 from domain.media_event.commands import (
     AddOrUpdateEvent,
     ChangeEventState,
@@ -16,6 +17,8 @@ from domain.media_event.commands import (
     RestoreEvent,
 )
 from domain.media_event.values import EventState, Mp4State
+from domain.redaction.events import Part
+from projections.audit.redactor import Selection
 from projections.deliveries.keys import shard_of
 from projections.log.reader import head
 from tests.conftest import NOON
@@ -175,3 +178,22 @@ async def test_an_event_without_subscribers_is_not_cached(inner: Core, fan: Fed,
     await fan.feed()
     ((text,),) = await inner.database.rows("SELECT payload FROM deliveries WHERE webhook = %s", (ALL,))
     assert '"referenceId":"unheard"' in text
+
+
+async def test_what_lost_its_content_is_shown_without_it_from_then_on(inner: Core, fan: Fed) -> None:
+    """The fan-out remembers the Event as it was, and hears of the redaction like of any other change."""
+    await webhook(inner, ALL)
+    await event(inner, 1, ref_id="Ilse")
+    await do(inner, AddOrUpdateEvent(FIRST, {}, state=EventState.LIVE_PUBLISHED))
+    await do(inner, AddOrUpdateEvent(FIRST, {}, state=EventState.STOPPED))
+    await fan.feed()
+    selection = Selection(stream=f"event:{FIRST}")
+    order = await inner.redactor.request(selection, [Part.CONTENT], reason="r", cause=Cause.by("admin"))
+    while order.reached < order.through:
+        order = await inner.redactor.step(order)
+    await do(inner, AddOrUpdateEvent(FIRST, {"title": "New"}))
+    await fan.feed()
+    found = await inner.database.rows("SELECT payload::json->>'referenceId' FROM deliveries ORDER BY position")
+    assert [reference or "" for (reference,) in found] == ["Ilse", "Ilse", "Ilse", "", ""]
+    await inner.redactor.step(order)
+    assert await inner.database.rows("SELECT 1 FROM deliveries WHERE strpos(payload, 'Ilse') > 0") == []
