@@ -208,7 +208,7 @@ async def _resume(handlers: JobHandlers, args: Namespace) -> int:
 
 async def _rerun(handlers: JobHandlers, args: Namespace) -> int:
     outcome = await handlers.rerun_job(args.id, invocation=shell.invocation())
-    number = outcome.aggregates[0].number
+    number: int = outcome.aggregates[0].number
     print(f"job {args.id} is run again as job {number}")
     return number
 

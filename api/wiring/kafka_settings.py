@@ -23,4 +23,3 @@ def connection(settings: Any) -> KafkaConnection | None:
         replication_factor=settings.kafka_replication_factor,
         min_in_sync_replicas=settings.kafka_min_in_sync_replicas,
     )
-

@@ -222,8 +222,11 @@ class CompositionHandlers:
                 flow = None if changes is None else changes.get("flow_id")
                 film = _Film(key, event_id, wanted.playlist, generation + 1, client, flow)
                 commands, job = await self._job(film, invocation)
-            given = {"publish": not wanted.private, "changes": changes, "new": new}
-            commands.append(ComposeEvent(event_id, job=job, first=True, present_job=present, **given))
+            commands.append(
+                ComposeEvent(
+                    event_id, job=job, first=True, present_job=present, publish=not wanted.private, changes=changes, new=new
+                )
+            )
         elif changes is not None:
             commands.append(AddOrUpdateEvent(event_id, changes, new=new))
         compose = ComposePlaylist(

@@ -430,7 +430,7 @@ async def test_parameters_that_are_no_object_are_refused(call: Call, tmp_path: P
 
 @pytest.mark.parametrize("failed", [False, True])
 async def test_waiting_tells_how_it_ended_by_the_exit_code(call: Call, engine: Engine, failed: bool) -> None:
-    waiting = asyncio.create_task(call("submit", FETCH, "content_id=match", f"url={URL}", "--wait"))
+    waiting = asyncio.ensure_future(call("submit", FETCH, "content_id=match", f"url={URL}", "--wait"))
     await until(lambda: rows(engine.inner.database.conninfo, "SELECT FROM job_view"))
     [(job,)] = rows(engine.inner.database.conninfo, "SELECT id FROM job_view")
     await (fail if failed else complete)(engine.inner, job)

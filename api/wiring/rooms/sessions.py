@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from workers.adapters.item_cache import ItemCache
     from workers.retention import Removal
     from workers.sessions.encoders import EncoderSessions
-    from workers.sessions.playouts import Playouts
     from workers.sessions.kinds import SessionKind
+    from workers.sessions.playouts import Playouts
     from workers.sessions.pushes import PushSessions
     from workers.sessions.worker import SessionWorker
     from workers.wiring import SharedWorkers, Worker, WorkerContext

@@ -21,8 +21,8 @@ from workers.adapters.below_root import NotThere, opened_below
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, Input, pattern_input
 from workers.adapters.encoders.fetched import Fetched
-from workers.adapters.encoders.playout import Playout
 from workers.adapters.encoders.hls_reading import NotRead
+from workers.adapters.encoders.playout import Playout
 from workers.adapters.encoders.probe import probed
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
@@ -100,7 +100,7 @@ class Sources:
         self, settings: EncodeSettings, programme: Programme, *, program: Path, confinement: Confinement, patience: PlayoutPatience
     ) -> OpenSource:
         """The playlist of a composition, with one sound: the first of those that are configured."""
-        sound = (_configured(settings) or [AudioInput(id="0", name="Programme")])[0]
+        sound = (listed_inputs(settings.audio_inputs) or [AudioInput(id="0", name="Programme")])[0]
         canvas = Canvas.of(settings, sound=sound.index)
         playout = Playout(programme, canvas, program, confinement, [sound], patience)
         return OpenSource(playout.opened(), playout=playout)
