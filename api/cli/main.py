@@ -14,7 +14,7 @@ from typing import Any
 
 import uvloop
 
-from api.cli import arguments, live_arguments, publishing_arguments
+from api.cli import arguments, audit_arguments, live_arguments, publishing_arguments
 from api.cli.arguments import EXIT_CODES, Command
 from api.cli.command_parser import CommandParser
 from api.cli.garbage import collect_seldom
@@ -31,7 +31,7 @@ from workers.adapters.system_account import AccountError
 
 EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, AccountError, EmbeddedPostgresError)
 
-# A command is a line here, its arguments in api/cli/arguments.py, live_arguments.py or publishing_arguments.py, and
+# A command is a line here, its arguments in api/cli/arguments.py or in the modules beside it, and
 # `async def run(args, settings) -> int` in the module of its name (`load-sample`: api/cli/load_sample.py), which is imported only
 # when it is called.
 COMMANDS: Mapping[str, Command] = {
@@ -44,8 +44,8 @@ COMMANDS: Mapping[str, Command] = {
     "builds": arguments.BUILDS,
     "client": arguments.CLIENT,
     "keys": arguments.KEYS,
-    "audit": arguments.AUDIT,
-    "log": arguments.LOG,
+    "audit": audit_arguments.AUDIT,
+    "log": audit_arguments.LOG,
     "projections": arguments.PROJECTIONS,
     "consumers": arguments.CONSUMERS,
     "backup": arguments.BACKUP,

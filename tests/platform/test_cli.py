@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from api.cli import arguments
+from api.cli import arguments, audit_arguments
 from api.cli.main import COMMANDS, main, parser
 
 ALL = {
@@ -20,8 +20,8 @@ ALL = {
     "migrate": arguments.MIGRATE,
     "client": arguments.CLIENT,
     "keys": arguments.KEYS,
-    "audit": arguments.AUDIT,
-    "log": arguments.LOG,
+    "audit": audit_arguments.AUDIT,
+    "log": audit_arguments.LOG,
     "load-sample": arguments.LOAD_SAMPLE,
 }
 
@@ -60,7 +60,7 @@ def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: py
         ("jobs logs 1 --follow", {"action": "logs", "id": 1, "follow": True}),
         ("jobs watch 1 2 --client a", {"action": "watch", "ids": [1, 2], "client": "a"}),
         ("jobs watch", {"action": "watch", "ids": [], "client": None}),
-        ("client add a --role keys --role admin", {"action": "add", "name": "a", "roles": ["keys", "admin"]}),
+        ("client add a --role keys --role admin", {"action": "add", "name": "a", "roles": ["keys", "admin"], "trust_actor": False}),
         ("client rotate a", {"action": "rotate", "name": "a", "expire_others_after": None}),
         ("client revoke a k1", {"action": "revoke", "name": "a", "key_id": "k1"}),
         ("client revoke a", {"action": "revoke", "name": "a", "key_id": None}),
@@ -82,8 +82,8 @@ def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: py
         ("keys rotate --new-key-file f", {"action": "rotate", "new_key_file": Path("f")}),
         ("keys dry-run f.xml", {"action": "dry-run", "file": Path("f.xml")}),
         ("audit show room 1", {"action": "show", "aggregate": "room", "id": "1", "limit": 50}),
-        ("audit verify", {"action": "verify", "since_seal": False, "file": None, "chain_hash": None}),
-        ("audit verify --file f", {"action": "verify", "since_seal": False, "file": Path("f"), "chain_hash": None}),
+        ("audit verify", {"action": "verify", "since_seal": False, "since": None, "file": None, "chain_hash": None}),
+        ("audit verify --file f", {"action": "verify", "since_seal": False, "since": None, "file": Path("f"), "chain_hash": None}),
         ("log export 8 --output f", {"action": "export", "position": 8, "output": Path("f")}),
     ],
 )
