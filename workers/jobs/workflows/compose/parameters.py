@@ -8,13 +8,11 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from domain.composition.values import MOST_ITEMS, MOST_MARKERS
 from domain.kernel.errors import Malformed
 from domain.kernel.stream_time import stream_point
 from workers.jobs.workflows.vod.parameters import PackageParameters
 
-MOST_ITEMS: Final = 1000
-MOST_MARKERS: Final = 1000
-"""Of all items together: each is a condition for every frame that is encoded."""
 _BOUNDS: Final = ("start", "end")
 _CONFIG: Final = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
