@@ -50,7 +50,7 @@ def entries(holder: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
-def has(holder: Mapping[str, Any], name: str, text: str) -> bool:
+def has(holder: Mapping[str, Any], name: str, *, text: str) -> bool:
     """Whether the list of this name has this text."""
     found = holder.get(name)
     return isinstance(found, list) and text in found

@@ -171,7 +171,7 @@ class FacebookTarget:
     async def _labelled(self, order: PublicationOrder) -> list[str]:
         """The videos of this publication among the newest ones."""
         found = await self._graph.newest(f"{self._page}/videos", "id,custom_labels")
-        return [identifier(one) for one in found if has(one, "custom_labels", _mark(order))]
+        return [identifier(one) for one in found if has(one, "custom_labels", text=_mark(order))]
 
 
 def _mark(order: PublicationOrder) -> str:

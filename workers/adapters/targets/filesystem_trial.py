@@ -71,4 +71,4 @@ async def _answer(asked: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(asyncio.run(_answer(sys.stdin.read())))
+    os.write(sys.stdout.fileno(), asyncio.run(_answer(sys.stdin.read())).encode())

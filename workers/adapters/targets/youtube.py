@@ -165,7 +165,7 @@ class YouTubeTarget:
             for start in range(0, len(keys), 50):
                 wanted = {"part": "snippet", "id": ",".join(keys[start : start + 50])}
                 for video in await self._api.listed("videos", wanted, pages=1):
-                    if has(member(video, "snippet"), "tags", tag(order)):
+                    if has(member(video, "snippet"), "tags", text=tag(order)):
                         return identifier(video)
         return ""
 
