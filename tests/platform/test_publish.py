@@ -24,6 +24,7 @@ from domain.media_event.values import Mp4State
 from projections.publication.queries import PublicationQueries
 from tests.api.asking import logged
 from tests.workers.jobs.engine import ENGINE, SOON, process
+from workers.adapters.step_account import program_account
 
 Migrated = tuple[str, str | None]
 Said = tuple[int, str, str]
@@ -46,7 +47,8 @@ def published(tmp_path: Path) -> Path:
     """The root of FILESYSTEM destinations."""
     root = tmp_path / "published"
     (root / "out").mkdir(parents=True)
-    (root / "out").chmod(0o777)  # for the account of steps
+    (root / "out").chmod(0o777)  # for the account of steps, which tries and uploads
+    program_account(root / "out")
     return root
 
 
