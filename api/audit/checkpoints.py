@@ -163,14 +163,14 @@ class _Export:
 
 
 @routes.get("/checkpoint", AUDIT, absent=404, media_type=_TEXT)
-async def last_checkpoint(request: Request, proofs: LogProofs) -> Response:
+async def get_last_checkpoint(request: Request, proofs: LogProofs) -> Response:
     """The last signed checkpoint of the log, a C2SP signed note."""
     found = await proofs.read(_last)
     return Response(200, found.note.encode(), media_type=_TEXT)
 
 
 @routes.get("/proof/inclusion", AUDIT, absent=404, response_model=Inclusion)
-async def inclusion_proof(request: Request, query: InclusionQuery, proofs: LogProofs) -> Response:
+async def get_inclusion_proof(request: Request, query: InclusionQuery, proofs: LogProofs) -> Response:
     """The proof that an event is in the log of a checkpoint."""
 
     def prove(checkpoints: Checkpoints) -> dict[str, Any]:
@@ -185,7 +185,7 @@ async def inclusion_proof(request: Request, query: InclusionQuery, proofs: LogPr
 
 
 @routes.get("/proof/consistency", AUDIT, absent=404, response_model=Consistency)
-async def consistency_proof(request: Request, query: ConsistencyQuery, proofs: LogProofs) -> Response:
+async def get_consistency_proof(request: Request, query: ConsistencyQuery, proofs: LogProofs) -> Response:
     """The proof that one checkpoint is the beginning of another."""
 
     def prove(checkpoints: Checkpoints) -> dict[str, Any]:
@@ -198,7 +198,7 @@ async def consistency_proof(request: Request, query: ConsistencyQuery, proofs: L
 
 
 @routes.get("/tile/{level}/{+place}", AUDIT, media_type=_BYTES)
-async def tree_tile(request: Request, level: str, place: str, proofs: LogProofs) -> Response:
+async def get_tree_tile(request: Request, level: str, place: str, proofs: LogProofs) -> Response:
     """A tile of the tree over commits, as C2SP tlog-tiles has it; of the level `entries` what its leaves are hashes of."""
     number, width = _tile(level, place)
     content = await proofs.read(lambda checkpoints: _content(checkpoints, level, number=number, width=width))

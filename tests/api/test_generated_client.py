@@ -24,6 +24,8 @@ PACKAGE: Final = "generated_client"
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])| ")
 _OMITTED: Final = re.compile(r"WARNING parsing (\w+ \S+) within")
 ONLY_XML: Final = {"POST /{client_name}/speke"}
+LINES: Final = {"GET /api/audit/export"}
+"""Lines of JSON are no JSON for the generator."""
 BODY_BESIDE_TEXT: Final = {"POST /api/log/exception/"}
 """The generator warns of the plain text and takes the JSON."""
 
@@ -94,7 +96,7 @@ def _generate(document: dict[str, Any], folder: Path) -> str:
 
 
 def test_every_operation_is_in_the_client(generated: GeneratedClient) -> None:
-    assert set(_OMITTED.findall(generated.warnings)) == ONLY_XML | BODY_BESIDE_TEXT
+    assert set(_OMITTED.findall(generated.warnings)) == ONLY_XML | BODY_BESIDE_TEXT | LINES
     assert "Unable to process" not in generated.warnings
     for path, methods in generated.document["paths"].items():
         for method, operation in methods.items():

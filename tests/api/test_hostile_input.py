@@ -111,7 +111,7 @@ BAD_QUERIES = ["%ff", "%00", "%", "%zz", "a%ed%a0%80", "%c0%af", "%F0%28"]
 
 @pytest.fixture
 async def ids(http: httpx.AsyncClient, inner: Core, media_root: Path) -> dict[str, str]:
-    service = {"template": "aws", "infrastructure": "0" * 32}
+    service = {"template": "aws", "infrastructure": "0" * 32, "level": "0", "place": "000"}
     return {**await things(http, media_root), **service, CALLBACK: await add_callback(inner)}
 
 

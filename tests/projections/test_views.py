@@ -22,6 +22,7 @@ from domain.records.kinds.flow import Flow
 from domain.records.kinds.room import Room
 from domain.records.kinds.tag import Tag
 from domain.records.record import AmendRecord, DeleteRecord
+from domain.redaction.aggregate import Redaction
 from projections.clients.view import CLIENT_VIEW
 from projections.kernel.arrays import bigints, booleans, byte_strings, instants, texts, uuids
 from projections.kernel.view import View
@@ -202,7 +203,8 @@ async def test_rows_of_several_aggregates_go_in_one_statement(inner: Core) -> No
 def test_every_kind_of_aggregate_has_a_view() -> None:
     from api.wiring.catalogue import AGGREGATES
 
-    assert {kind for view in views().all for kind in view.kinds} == {aggregate.KIND for aggregate in AGGREGATES}
+    without = {Redaction.KIND}  # only the audit shows it
+    assert {kind for view in views().all for kind in view.kinds} == {aggregate.KIND for aggregate in AGGREGATES} - without
     assert list(views().by_name) == [view.name for view in views().all]
 
 

@@ -100,7 +100,7 @@ async def test_a_rerun_beside_another_job_is_409(engine: httpx.AsyncClient, inne
     assert engine_error(await engine.post(f"/engine/jobs/{first}/rerun"), 409)
 
 
-@pytest.mark.parametrize("workflow", list(VodWorkflow))
+@pytest.mark.parametrize("workflow", [one for one in VodWorkflow if one is not VodWorkflow.COMPOSE])
 async def test_a_job_for_no_event_is_400_and_appends_nothing(engine: httpx.AsyncClient, inner: Core, workflow: str) -> None:
     before = await last(inner)
     for content_id in ("film", new_id()):

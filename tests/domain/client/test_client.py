@@ -199,7 +199,7 @@ def test_nothing_can_be_asked_of_a_client_that_is_not_there(command: Command[Cli
 
 def test_no_event_holds_a_key() -> None:
     members = {name for event in events.EVENTS for name in event.model_fields} - {field.name for field in fields(DrmSettings)}
-    assert members == {"originator_id", "originator_version", "timestamp", "roles", "key_id", "key_hash", "expires_at"}
+    assert members == {"originator_id", "originator_version", "timestamp", "roles", "key_id", "key_hash", "expires_at", "trusted"}
 
 
 def drm(**changed: object) -> Fact:
