@@ -95,6 +95,7 @@ async def test_a_thousand_connections_are_served_under_the_usual_soft_limit(
     assert "Too many open files" not in product.errors
 
 
+@pytest.mark.long
 async def test_under_a_hard_limit_connections_are_refused_before_files_run_out(
     started: Products, tmp_path: Path, many_files: None
 ) -> None:

@@ -127,6 +127,7 @@ def test_the_rate_of_key_requests_holds_over_both_processes(callers: list[Caller
     assert 4 * RATE <= allowed <= 4 * RATE + RATE * (monotonic() - began)
 
 
+@pytest.mark.long
 def test_seats_are_counted_over_both_processes_and_free_when_a_process_is_killed(product: Product, key: str) -> None:
     """Without a key an address has few of them."""
     pids = children(product, "api")

@@ -109,6 +109,7 @@ async def test_a_frozen_worker_is_replaced_and_sends_nothing_when_it_goes_on(
     assert numbers(receiver) == sorted(numbers(receiver)), "nothing of the first session arrived after the second had begun"
 
 
+@pytest.mark.long
 async def test_a_killed_worker_leaves_no_encoder_and_is_replaced(
     inner: Core, started: Products, database_url: str, tmp_path: Path, receiver: Receiver
 ) -> None:

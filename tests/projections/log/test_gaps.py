@@ -134,6 +134,7 @@ async def overtaken(url: str) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         yield go_on
 
 
+@pytest.mark.long
 async def test_the_gap_test_notices_a_log_that_is_locked_out_of_order(scratch: str, tmp_path: Path, figures: Figures) -> None:
     with psycopg.connect(scratch, autocommit=True) as connection:
         connection.execute(_OUT_OF_ORDER)

@@ -92,6 +92,7 @@ async def test_a_write_that_the_standby_lacks_is_not_acknowledged(servers: Repli
 
 
 @pytest.mark.parametrize("servers", [False], indirect=True)
+@pytest.mark.long
 async def test_what_a_standby_lacks_is_forgotten_and_said(
     servers: Replicated, wired: Core, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -62,7 +62,7 @@ async def each_once(engine: Engine, numbers: Sequence[int], *, tasks: int) -> No
         assert (topics.count("started"), topics.count("completed"), topics.count("task_started")) == (1, 1, tasks)
 
 
-@pytest.mark.parametrize("members", [2, 4])
+@pytest.mark.parametrize("members", [2, pytest.param(4, marks=pytest.mark.long)])
 async def test_members_share_the_jobs_and_each_runs_once(
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path, members: int
 ) -> None:

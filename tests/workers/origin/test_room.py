@@ -76,6 +76,7 @@ async def test_what_has_ended_or_is_silent_is_removed_hours_later(tmp_path: Path
     assert refused.value.why is Why.FENCED, "the fence stays"
 
 
+@pytest.mark.long
 async def test_room_is_made_of_what_has_ended_and_then_of_the_oldest(tmp_path: Path, clock: HandClock) -> None:
     studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)
     old = Track(studio, "v0")
