@@ -28,21 +28,23 @@ _HEADERS: Final = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Who asks for a stream: its address, and whether it has shown a valid key."""
+    """Who asks for a stream: its address, whether it has shown a valid key, and whose that was."""
 
     address: str
     has_key: bool
+    client: str = ""
 
 
 class SubscriberLimit:
     """Limits the subscribers of one kind of stream. Of those without a key at most three quarters are seated, and `each` of one
-    address."""
+    address. Of those with a key `of_client` of one client, where that is given."""
 
-    def __init__(self, kind: str, seats: Seats, *, most: int = 200, each: int = 40) -> None:
+    def __init__(self, kind: str, seats: Seats, *, most: int = 200, each: int = 40, of_client: int | None = None) -> None:
         self._kind = kind
         self._seats = seats
         self._most = most
         self._each = each
+        self._of_client = of_client
         self.taken = 0
 
     async def limited(self, frames: AsyncGenerator[bytes, None], subscriber: Subscriber) -> AsyncGenerator[bytes, None]:
@@ -63,7 +65,8 @@ class SubscriberLimit:
 
     def _wanted(self, subscriber: Subscriber) -> Mapping[str, int]:
         if subscriber.has_key:
-            return {self._kind: self._most}
+            limits = {} if self._of_client is None else {f"{self._kind}, client {subscriber.client}": self._of_client}
+            return {**limits, self._kind: self._most}
         of_address, without_key = f"{self._kind}, {subscriber.address}", f"{self._kind}, without a key"
         return {of_address: self._each, without_key: self._most * 3 // 4, self._kind: self._most}
 

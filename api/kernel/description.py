@@ -49,6 +49,7 @@ _TAGS: Final = {
     "Clients": "Clients of the API, with their roles, API keys and DRM settings.",
     "Content keys": "The content keys that were given out. The keys themselves are never shown.",
     "Audit": "The event log: who changed what and when, and the state of a resource at any moment.",
+    "Changes": "What changed, as a stream of server-sent events, in the order of the log.",
     "Consumers": "The readers of the event log: their positions, and the records that they could not process.",
     "Published media": "The files that players fetch: manifests, segments, videos and pictures of Events.",
     "Origin": "Live streams of the built-in origin: what encoders write, and what players and health checks read.",

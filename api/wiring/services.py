@@ -30,6 +30,7 @@ from projections.clients.directory import ClientDirectory
 from projections.kernel.database import Database
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
+from projections.log.log_watcher import LogWatcher
 from projections.log.streams import Streams
 from projections.records.queries import RecordQueries
 from workers.adapters.kafka.topics import PARTITIONS, Topics
@@ -91,6 +92,7 @@ def _of_the_log(core: Core) -> dict[Any, Any]:
         CollectorRegistry: core.registry,
         CommandExecutor: core.executor,
         EventMapper: core.mapper,
+        LogWatcher: core.log_watcher,
         RecordQueries: RecordQueries(core.database, RECORDS),
         Redactor: core.redactor,
         Streams: core.streams,

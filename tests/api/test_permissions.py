@@ -211,6 +211,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "POST /api/webhook/{id}/deliveries/{deliveryId}/resend": WRITE,
     "POST /api/webhook/{id}/recover/": WRITE,
     "POST /api/webhook/{id}/test/": WRITE,
+    "GET /api/changes/stream": READ,
     "GET /api/consumer/": READ,
     "GET /api/consumer/{name}/parked/": READ,
     "POST /api/consumer/{name}/parked/replay/": WRITE,

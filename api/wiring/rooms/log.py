@@ -1,9 +1,19 @@
-"""The event log itself: its tables, and what the running product may do with them."""
+"""The event log itself: its tables, what the running product may do with them, and the stream of its changes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from api.wiring.container import Providers, Services
 from api.wiring.room import Room
+from projections.kernel.database import Database
 from projections.kernel.migrate import Grant, Migration
+from projections.log.change_feed import ChangeFeed
+from projections.log.log_watcher import LogWatcher
+
+if TYPE_CHECKING:
+    from api.http.router import Router
 
 _TABLES = (
     "events",
@@ -16,8 +26,27 @@ _TABLES = (
     "redacted_streams",
 )
 
+
+def _routes() -> Sequence[Router]:
+    from api.media import change
+
+    return (change.routes,)
+
+
+def _services(services: Services) -> Providers:
+    from api.media.change import ChangeStreams
+
+    get = services.get
+    return {
+        ChangeFeed: lambda: ChangeFeed(get(Database), get(LogWatcher)),
+        ChangeStreams: lambda: ChangeStreams(get(ChangeFeed), seats=services.surroundings.siblings.seats),
+    }
+
+
 LOG = Room(
     name="log",
+    routes=_routes,
+    services=_services,
     migrations=(
         Migration.read("0001 log", "log/schema.sql"),
         Migration.read("0002 views", "kernel/views.sql"),

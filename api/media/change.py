@@ -1,0 +1,171 @@
+"""Changes of the log as they are recorded, as server-sent events: docs/reference/api/changes.md."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+from pydantic_core import to_json
+
+from api.http.errors import BadRequest
+from api.http.response import Response
+from api.http.router import Router
+from api.http.seats import OwnSeats, Seats
+from api.http.sse import AWAY, SILENCE, Subscriber, SubscriberLimit, event_stream
+from api.http.streaming import EVENT_STREAM
+from api.kernel.auth import READ, Role
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.kernel.wire import Between, Integer, Wire
+from domain.client.aggregate import Client
+from domain.kernel.clock import iso
+from domain.kernel.errors import Malformed, Unavailable
+from domain.kernel.ids import canonical
+from domain.kernel.mapper import Catalogue
+from projections.log.change_feed import Change, ChangeFeed, ChangeFilter, read_batch
+from projections.log.reader import head
+
+routes = Router("/changes", tag="Changes", surface=MEDIA)
+
+_MOST: Final = 300
+_OF_CLIENT: Final = 250
+_LIFE: Final = 300.0
+"""Seconds after which a stream is to be asked for again: a key that was revoked must not read for ever."""
+_LISTED: Final = 100
+_AUDITORS: Final = frozenset({Role.AUDITOR, Role.ADMIN})
+_RETRY: Final = b"retry: 2000\n"
+
+Names = Annotated[str, StringConstraints(max_length=4000)]
+
+
+class ChangesQuery(Wire):
+    """Which changes are sent. Lists are comma separated; all filters must hold."""
+
+    after: Annotated[Integer, Between(0)] | None = Field(
+        None,
+        description="Begin after this position of the log. Last-Event-ID takes precedence; by default the log's end.",
+    )
+    aggregate: Names | None = Field(None, description="Kinds of aggregates, such as event,job; all by default.")
+    id: Names | None = Field(None, description="Ids of aggregates; all by default.")
+    type: Names | None = Field(None, description="Types of events, such as event.state_changed; all by default.")
+
+
+class ChangeStreams:
+    """The streams of one process. `life` is in seconds."""
+
+    def __init__(self, feed: ChangeFeed, *, seats: Seats | None = None, life: float = _LIFE, silence: float = SILENCE) -> None:
+        self._feed = feed
+        self._life = life
+        self._silence = silence
+        self.subscribers = SubscriberLimit("changes", seats or OwnSeats(), most=_MOST, of_client=_OF_CLIENT)
+
+    async def frames(self, after: int | None, wanted: ChangeFilter) -> AsyncGenerator[bytes, None]:
+        """From a position, or from the log's end. Each position that was passed is told, at the latest with the next beat."""
+        ends = time.monotonic() + self._life
+        try:
+            async with self._feed.followed():
+                end = await head(self._feed.lists)
+                position = end if after is None else min(after, end)
+                yield _RETRY + _mark("reset" if after is not None and after > end else "open", position)
+                async with aclosing(self._from(position, wanted)) as followed:
+                    async for reached, sent in followed:
+                        position = reached
+                        yield sent
+                        if time.monotonic() > ends:
+                            yield _mark("renew", position)
+                            return
+        except Unavailable:
+            yield _RETRY + AWAY
+
+    async def _from(self, position: int, wanted: ChangeFilter) -> AsyncGenerator[tuple[int, bytes], None]:
+        """What the log has already is read from it; then the shared reader tells. Who falls behind that one has to come again."""
+        while True:
+            try:
+                self._feed.after(position)
+                break
+            except LookupError:
+                older = await read_batch(self._feed.lists, position)
+                if older is not None:
+                    position = older.last
+                    yield position, older.encoded(wanted, _frame) or _mark("beat", position)
+        while True:
+            try:
+                batch = self._feed.after(position)
+            except LookupError:
+                yield position, _mark("behind", position)
+                return
+            if batch is None:
+                away = self._feed.away
+                await self._feed.grown(position, seconds=self._silence)
+                if self._feed.away and not away:
+                    yield position, AWAY
+                elif self._feed.position <= position:
+                    yield position, _mark("beat", position)
+                continue
+            position = batch.last
+            sent = batch.encoded(wanted, _frame)
+            if sent:
+                yield position, sent
+
+
+def _mark(name: str, position: int) -> bytes:
+    """A message about the stream itself. Its id is where to go on."""
+    return b'id: %d\nevent: %s\ndata: {"position":%d}\n\n' % (position, name.encode(), position)
+
+
+def _frame(change: Change) -> bytes:
+    shown = {
+        "position": change.position,
+        "aggregate": change.aggregate,
+        "id": change.id,
+        "version": change.version,
+        "type": change.type,
+        "recordedAt": iso(change.recorded_at),
+    }
+    return b"id: %d\ndata: %s\n\n" % (change.position, to_json(shown))
+
+
+@routes.get("/stream", READ, media_type=EVENT_STREAM)
+async def stream_changes(request: Request, query: ChangesQuery, streams: ChangeStreams, catalogue: Catalogue) -> Response:
+    """Changes of all aggregates as server-sent events, in the order of the log: what changed, not its content.
+
+    With Last-Event-ID, or `after`, it goes on after this position. Changes of clients are sent to auditors and admins only."""
+    wanted = _filter(query, catalogue, sees_clients=bool(_AUDITORS & request.caller.roles))
+    after = _last_event_id(request)
+    subscriber = Subscriber("", has_key=True, client=request.caller.name)
+    return event_stream(streams.subscribers.limited(streams.frames(query.after if after is None else after, wanted), subscriber))
+
+
+def _filter(query: ChangesQuery, catalogue: Catalogue, *, sees_clients: bool) -> ChangeFilter:
+    aggregates = _listed(query.aggregate, "aggregate")
+    unknown = sorted(aggregates - set(catalogue.aggregates))
+    if unknown:
+        raise Malformed.at("aggregate", f"must be of {', '.join(catalogue.aggregates)}")
+    ids = _listed(query.id, "id")
+    return ChangeFilter(
+        aggregates,
+        ids | {canonical(one) for one in ids},
+        _listed(query.type, "type"),
+        frozenset() if sees_clients else frozenset({Client.KIND}),
+    )
+
+
+def _listed(text: str | None, field: str) -> frozenset[str]:
+    if text is None:
+        return frozenset()
+    names = frozenset(part.strip() for part in text.split(",")) - {""}
+    if not names or len(names) > _LISTED:
+        raise Malformed.at(field, f"must be 1 to {_LISTED} values, separated by commas")
+    return names
+
+
+def _last_event_id(request: Request) -> int | None:
+    sent = request.header("last-event-id")
+    if not sent:
+        return None
+    if not (sent.isascii() and sent.isdigit() and len(sent) < 19):
+        raise BadRequest.at("Last-Event-ID", "must be a position of the log, as the ids of the stream are")
+    return int(sent)
