@@ -21,6 +21,7 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Integer, Wire
 from domain.client.aggregate import Client
+from domain.content_key.aggregate import ContentKey
 from domain.kernel.clock import iso
 from domain.kernel.errors import Malformed, Unavailable
 from domain.kernel.ids import canonical
@@ -36,6 +37,7 @@ _LIFE: Final = 300.0
 """Seconds after which a stream is to be asked for again: a key that was revoked must not read for ever."""
 _LISTED: Final = 100
 _AUDITORS: Final = frozenset({Role.AUDITOR, Role.ADMIN})
+_OF_AUDITORS: Final = frozenset({Client.KIND, ContentKey.KIND})
 _RETRY: Final = b"retry: 2000\n"
 
 Names = Annotated[str, StringConstraints(max_length=4000)]
@@ -132,14 +134,15 @@ def _frame(change: Change) -> bytes:
 async def stream_changes(request: Request, query: ChangesQuery, streams: ChangeStreams, catalogue: Catalogue) -> Response:
     """Changes of all aggregates as server-sent events, in the order of the log: what changed, not its content.
 
-    With Last-Event-ID, or `after`, it goes on after this position. Changes of clients are sent to auditors and admins only."""
-    wanted = _filter(query, catalogue, sees_clients=bool(_AUDITORS & request.caller.roles))
+    With Last-Event-ID, or `after`, it goes on after this position. Changes of clients and content keys are sent to auditors and
+    admins only."""
+    wanted = _filter(query, catalogue, sees_all=bool(_AUDITORS & request.caller.roles))
     after = _last_event_id(request)
     subscriber = Subscriber("", has_key=True, client=request.caller.name)
     return event_stream(streams.subscribers.limited(streams.frames(query.after if after is None else after, wanted), subscriber))
 
 
-def _filter(query: ChangesQuery, catalogue: Catalogue, *, sees_clients: bool) -> ChangeFilter:
+def _filter(query: ChangesQuery, catalogue: Catalogue, *, sees_all: bool) -> ChangeFilter:
     aggregates = _listed(query.aggregate, "aggregate")
     unknown = sorted(aggregates - set(catalogue.aggregates))
     if unknown:
@@ -149,7 +152,7 @@ def _filter(query: ChangesQuery, catalogue: Catalogue, *, sees_clients: bool) ->
         aggregates,
         ids | {canonical(one) for one in ids},
         _listed(query.type, "type"),
-        frozenset() if sees_clients else frozenset({Client.KIND}),
+        frozenset() if sees_all else _OF_AUDITORS,
     )
 
 
