@@ -664,7 +664,7 @@ def verify_log(args: argparse.Namespace) -> None:
     events = f"{replay.position - replay.begun} events, positions {replay.begun + 1} to {replay.position}"
     print(f"fits: {events} of the log {opened.log_id}, each in its place; chain hash {replay.chain.hex()}")
     if replay.redactions_found:
-        print(f"{replay.redactions_found} parts of them were erased, as events of the log say")
+        print(f"erased parts, as events of the log say: {replay.redactions_found}")
     if replay.signed is None:
         print("WARNING: no checkpoint is in it, so nobody has signed for any of this.")
     else:
