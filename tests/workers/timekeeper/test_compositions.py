@@ -19,6 +19,8 @@ from tests.workers.timekeeper.keeping import Keeping, composition_handlers
 from workers.timekeeper.timekeeper import Rests
 
 HOUR = 3600.0
+OTHER_JOB = 1_000_000
+"""Beyond the numbers that the attempts of the timekeeper draw."""
 GENERATING, WAITING = EventState.COMPOSE_GENERATING, EventState.COMPOSE_WAITING
 _STARTED = """
 SELECT split_part(o.owner, ':', 1), count(*) FROM (
@@ -60,14 +62,14 @@ async def test_each_film_is_made_once_at_its_time_or_late(keeping: Keeping) -> N
 async def test_what_cannot_be_made_is_told_once_and_made_when_it_can(keeping: Keeping) -> None:
     await waiting(keeping, _11=-1, _12=-1)
     await keeping.change(11, state=EventState.LIVE_PUBLISHED)
-    await do(keeping.core, StartVodJob(UUID(int=12), 3, VodWorkflow.PACKAGE))
+    await do(keeping.core, StartVodJob(UUID(int=12), OTHER_JOB, VodWorkflow.PACKAGE))
     provisioning = Provisioning(keeping.core)
     async with keeping.timekeeper() as timekeeper:
         await until(lambda: len([seconds for _, seconds in timekeeper._rests._rests.values() if seconds > Rests.FIRST]) == 2)
         [live], [busy] = [await provisioning.noted(UUID(int=number)) for number in (11, 12)]
         assert live.startswith("the schedule could not compose what was due at ")
         assert "the Event is live" in live
-        assert "the job 3 (vod_package) makes files of this Event" in busy
+        assert f"the job {OTHER_JOB} (vod_package) makes files of this Event" in busy
         await keeping.change(11, state=EventState.STOPPED)
-        await do(keeping.core, EndVodJob(UUID(int=12), 3, VodJobEnd.FAILED, 4))
+        await do(keeping.core, EndVodJob(UUID(int=12), OTHER_JOB, VodJobEnd.FAILED, 4))
         await keeping.reached(GENERATING, 11, 12)
