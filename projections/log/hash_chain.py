@@ -24,26 +24,18 @@ _PLACE = struct.Struct(">qqq")
 def leaf(*, stream: str, version: int, topic: str, event_id: UUID, metadata: str, state: bytes, salt: bytes) -> bytes:
     """SHA-256(0x00 | int4 length, originator id | int8 version | int4 length, topic | event id | hidden metadata | hidden state).
     Integers are big-endian, texts UTF-8. See `hidden`."""
-    name, kind = stream.encode(), topic.encode()
-    return sha256(
-        b"".join(
-            (
-                b"\0",
-                _INT.pack(len(name)),
-                name,
-                _VERSION.pack(version),
-                _INT.pack(len(kind)),
-                kind,
-                event_id.bytes,
-                hidden(metadata.encode(), salt=salt, part=b"\1"),
-                hidden(state, salt=salt, part=b"\2"),
-            )
-        )
-    ).digest()
+    return redacted_leaf(
+        stream=stream,
+        version=version,
+        topic=topic,
+        event_id=event_id,
+        hidden_metadata=hidden(metadata.encode(), salt=salt, part=b"\1"),
+        hidden_state=hidden(state, salt=salt, part=b"\2"),
+    )
 
 
 def redacted_leaf(*, stream: str, version: int, topic: str, event_id: UUID, hidden_metadata: bytes, hidden_state: bytes) -> bytes:
-    """The leaf of an event of which one part or both are known by their hidden hash only."""
+    """The leaf of an event whose metadata and state are given by their hidden hashes; of what is erased nothing else is known."""
     name, kind = stream.encode(), topic.encode()
     envelope = b"".join((_INT.pack(len(name)), name, _VERSION.pack(version), _INT.pack(len(kind)), kind, event_id.bytes))
     return sha256(b"\0" + envelope + hidden_metadata + hidden_state).digest()
