@@ -52,8 +52,8 @@ _HISTORY: Final = (
     "SELECT position, version, topic, state, redacted_state(recorded_at) FROM stream_events WHERE stream = stream_key(%s)"
 )
 _ORDER: Final = """
-SELECT id, reason, parts, selection::text, requested_by, correlation_id, through, reached, events, streams, kept, erased_at,
-    requested_at, finished_at
+SELECT id, reason, parts, selection::text, requested_by, correlation_id, through, reached, events, streams, kept, requested_at,
+    finished_at
 FROM redactions
 """
 _REQUEST: Final = """
@@ -122,7 +122,6 @@ class RedactionOrder:
     events: int
     streams: int
     kept: int
-    erased_at: datetime | None
     requested_at: datetime
     finished_at: datetime | None
 

@@ -121,7 +121,6 @@ CREATE TABLE redactions (
     events         bigint      NOT NULL DEFAULT 0,
     streams        bigint      NOT NULL DEFAULT 0,
     kept           bigint      NOT NULL DEFAULT 0,
-    erased_at      timestamptz,
     requested_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at    timestamptz
 );
