@@ -3,6 +3,7 @@
 import createClient, { type Middleware } from "openapi-fetch";
 import { asFailure, failureOf } from "./failure";
 import type { components, paths } from "./openapi";
+import { queryString } from "./queryString";
 import { sessionEnded } from "./session";
 import { noteServerTime } from "./time";
 
@@ -10,20 +11,6 @@ export { Failure, asFailure, type FieldProblem } from "./failure";
 export type Schemas = components["schemas"];
 /** An Event, as the API shows it. */
 export type MediaEvent = Schemas["Event"];
-
-const REPEATED = new Set(["category"]);
-
-/** Lists in a query are comma separated, but for those whose values may hold a comma. */
-export function queryString(query: Record<string, unknown>): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value === undefined || value === null || value === "") continue;
-    if (!Array.isArray(value)) search.append(name, String(value));
-    else if (REPEATED.has(name)) value.forEach((each) => search.append(name, String(each)));
-    else if (value.length > 0) search.append(name, value.join(","));
-  }
-  return search.toString();
-}
 
 const conventions: Middleware = {
   onRequest({ request }) {

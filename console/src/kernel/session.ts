@@ -32,7 +32,8 @@ export async function resumeSession(): Promise<void> {
     const response = await fetch(PATH, { credentials: "same-origin", headers: { accept: "application/json" } });
     if (!response.ok && response.status !== 401 && response.status !== 404) throw failureOf(response.status, undefined);
     unreachable.value = null;
-    if (response.ok) begin((await response.json()) as Session);
+    const isAnswer = response.ok && (response.headers.get("content-type") ?? "").includes("json");
+    if (isAnswer) begin((await response.json()) as Session);
     else if (current.value) sessionEnded();
     else current.value = null;
   } catch (thrown) {

@@ -17,7 +17,7 @@ export const EVENT_STATES: Readonly<Record<number, StateWord>> = {
   4: of("Stopped", "off"),
   5: of("Instant VOD", "ok"),
   6: of("Instant VOD backup", "ok"),
-  7: of("Instant VOD is deleted", "busy"),
+  7: of("Instant VOD deleting", "busy"),
   8: of("VOD expected", "ready"),
   9: of("VOD ingesting", "busy"),
   10: of("VOD, not public", "neutral"),

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { Icon } from "./Icon";
 import { useVirtualRows } from "./Virtual";
@@ -41,7 +41,10 @@ interface DataTableProps<Row> {
   stale?: boolean;
 }
 
+/** Of a row, as parts.css has it. */
 const HEIGHT = 40;
+const NARROW_HEIGHT = 64;
+const NARROW = matchMedia("(max-width: 40rem)");
 const LONG = 150;
 
 /** A table: sticky head, sorting, arrow keys; of long lists only what is seen is drawn. */
@@ -54,7 +57,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const sort = props.sort ?? own;
   const column = columns.find((each) => each.key === own?.key);
   const rows = useMemo(() => (props.onSort ? props.rows : sorted(props.rows, column, own)), [props.rows, column, own]);
-  const virtual = useVirtualRows(scroller, rows.length, HEIGHT);
+  const height = useNarrow() ? NARROW_HEIGHT : HEIGHT;
+  const virtual = useVirtualRows(scroller, rows.length, height);
   const long = rows.length > LONG;
   const shown = long ? virtual.indexes : [...rows.keys()];
 
@@ -70,7 +74,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   };
   const pressed = (event: KeyboardEvent, index: number): void => {
     if (event.target !== event.currentTarget) return;
-    const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / HEIGHT) - 2);
+    const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / height) - 2);
     const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length };
     const step = steps[event.key];
     if (step !== undefined) move(index + step);
@@ -130,6 +134,16 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       {rows.length === 0 && empty}
     </div>
   );
+}
+
+function useNarrow(): boolean {
+  const [narrow, setNarrow] = useState(NARROW.matches);
+  useEffect(() => {
+    const changed = (): void => setNarrow(NARROW.matches);
+    NARROW.addEventListener("change", changed);
+    return () => NARROW.removeEventListener("change", changed);
+  }, []);
+  return narrow;
 }
 
 interface HeadProps<Row> {

@@ -31,6 +31,7 @@ export function useVirtualRows(scroller: RefObject<HTMLElement | null>, count: n
   virtualizer.setOptions(options);
   useEffect(() => virtualizer._didMount(), []);
   useEffect(() => virtualizer._willUpdate());
+  useEffect(() => virtualizer.measure(), [height]);
   const items = virtualizer.getVirtualItems();
   const total = count * height;
   return {

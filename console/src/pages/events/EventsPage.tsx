@@ -15,8 +15,8 @@ const FILTERS: readonly Filter[] = [
 ];
 const COLUMNS: readonly Column<MediaEvent>[] = [
   { key: "Title", title: "Title", sortable: true, cell: (event) => <EventTitle event={event} /> },
-  { key: "State", title: "State", sortable: true, width: "11rem", cell: (event) => <Badge state={stateWord(EVENT_STATES, event.state)} /> },
-  { key: "scheduledStart", title: "Scheduled", sortable: true, width: "13.5rem", cell: (event) => <Time at={event.scheduledStart} /> },
+  { key: "State", title: "State", sortable: true, width: "12.5rem", cell: (event) => <Badge state={stateWord(EVENT_STATES, event.state)} /> },
+  { key: "scheduledStart", title: "Scheduled", sortable: true, width: "15rem", cell: (event) => <Time at={event.scheduledStart} /> },
   { key: "Room", title: "Room", sortable: true, width: "10rem", secondary: true, cell: (event) => event.room },
   { key: "Channel", title: "Channel", sortable: true, width: "10rem", secondary: true, cell: (event) => event.channel },
 ];
