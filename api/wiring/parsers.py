@@ -145,7 +145,9 @@ def origins(text: str) -> tuple[str, ...]:
     parts = tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
     for part in parts:
         if not _ORIGIN.fullmatch(part):
-            raise ValueError(f"a comma-separated list of origins such as https://cdn.example or https://*.cdn.example:8443, not {part!r}")
+            raise ValueError(
+                f"a comma-separated list of origins such as https://cdn.example or https://*.cdn.example:8443, not {part!r}"
+            )
     return parts
 
 

@@ -87,13 +87,15 @@ async def visitor(
 async def sign_in(page: Page, key: str) -> None:
     await page.get_by_label("API key").fill(key)
     await page.get_by_role("button", name="Log in").click()
-    await page.get_by_role("navigation", name="Pages").first.wait_for(state="attached")
+    await page.get_by_role("navigation", name="Console", exact=True).wait_for(state="attached")
 
 
 async def violations(page: Page) -> list[str]:
     """Of the rules of accessibility, WCAG 2.2 AA and best practices: each with the first elements that break it."""
     await page.evaluate(_axe())
-    await page.evaluate("Promise.all(document.getAnimations().filter(one => one.effect.getTiming().iterations === 1).map(one => one.finished))")
+    await page.evaluate(
+        "Promise.all(document.getAnimations().filter(one => one.effect.getTiming().iterations === 1).map(one => one.finished))"
+    )
     found: dict[str, Any] = await page.evaluate("axe.run({resultTypes: ['violations']})")
     return [f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in found["violations"]]
 

@@ -90,7 +90,9 @@ def run_npm() -> Callable[[Sequence[str]], str]:
     environment = {"PATH": f"{node / 'bin'}:{os.defpath}", "HOME": os.environ["HOME"], "NO_COLOR": "1"}
 
     def run(arguments: Sequence[str]) -> str:
-        done = subprocess.run([*npm, *arguments], cwd=ROOT / "console", env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            [*npm, *arguments], cwd=ROOT / "console", env=environment, capture_output=True, text=True, timeout=600
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

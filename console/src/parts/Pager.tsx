@@ -12,7 +12,7 @@ export function Pager({ page, pageSize, total, onPage }: PagerProps) {
   const last = Math.max(1, Math.ceil(total / pageSize));
   const first = total === 0 ? 0 : (page - 1) * pageSize + 1;
   return (
-    <nav class="pager" aria-label="Pages">
+    <nav class="pager" aria-label="Pages of the list">
       <span class="faint">
         {first.toLocaleString("en")}–{Math.min(page * pageSize, total).toLocaleString("en")} of {total.toLocaleString("en")}
       </span>

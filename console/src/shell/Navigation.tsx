@@ -9,7 +9,7 @@ import { Icon } from "../parts";
 export function Navigation({ open }: { open: boolean }) {
   const pages = PAGES.filter((page) => page.nav && may(...page.roles));
   return (
-    <nav id="navigation" class={open ? "navigation open" : "navigation"} aria-label="Pages">
+    <nav id="navigation" class={open ? "navigation open" : "navigation"} aria-label="Console">
       <ul>
         {pages.map((page) => (
           <Entry key={page.path} page={page} />
