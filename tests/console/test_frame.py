@@ -25,6 +25,10 @@ def _event(http: httpx.Client, title: str, description: str = "") -> str:
     return str(answer.json()["id"])
 
 
+def _to_state(http: httpx.Client, event: str, state: int) -> None:
+    http.put(f"/api/event/state/{event}", json={"state": state}).raise_for_status()
+
+
 async def test_a_wrong_key_is_told_and_a_right_one_opens_the_page_that_was_asked_for(guest: Visitor, http: httpx.Client) -> None:
     event = _event(http, "Cup final")
     page = await guest.open(f"/console/events/{event}")
@@ -46,7 +50,7 @@ async def test_the_list_follows_changes_of_others(signed_in: Page, http: httpx.C
     await expect(signed_in.locator(".live-badge")).to_have_text("Live")
     event = _event(http, name)
     await expect(signed_in.get_by_role("link", name=name)).to_be_visible()
-    http.put(f"/api/event/state/{event}", json={"state": 2}).raise_for_status()
+    _to_state(http, event, 2)
     await expect(signed_in.locator("tbody .badge")).to_have_text("Live")
 
 
@@ -123,6 +127,7 @@ async def test_what_is_not_there_is_said(signed_in: Page, axe: Axe) -> None:
 
 
 async def test_a_session_that_ends_asks_for_the_key_and_goes_on_at_the_same_page(signed_in: Page, guest: Visitor) -> None:
+    await expect(signed_in.locator("tbody tr").first).to_be_visible()
     await guest.context.route("**/api/event/?*", lambda route: route.fulfill(status=401, json={"status": 401, "detail": "no"}))
     await signed_in.get_by_label("Search").fill("anything")
     await expect(signed_in.get_by_text("Your session has ended")).to_be_visible()
