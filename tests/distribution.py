@@ -13,6 +13,7 @@ LONGEST_FIRST: Final = (
     "tests/contract/feed/",
     "tests/api/test_schemathesis.py",
     "tests/e2e/",
+    "tests/console/",
     "tests/workers/encoders/",
     "tests/workers/playout/",
     "tests/workers/sessions/",
@@ -35,9 +36,10 @@ TOGETHER: Final = {
     "tests/contract/feed/test_kafka_": "kafka of its own",
     "tests/contract/feed/": "kafka",
     "tests/e2e/test_webhooks.py": "kafka",
+    "tests/console/": "console",
 }
 """What needs the Kafka broker runs in one process, so that one broker is started. Tests that start, kill or secure one of their own
-run in another."""
+run in another. Tests of the console share a product and a browser."""
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

@@ -40,6 +40,8 @@ class Surroundings:
     """The publishing targets that this installation does not take, and why."""
     templates: Path | None = None
     """Where the operator has installed templates of infrastructure; None: nowhere."""
+    console_media_origins: Sequence[str] = ()
+    """Other origins that players in the console may load from."""
 
 
 class Services:

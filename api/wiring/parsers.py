@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from psycopg import ProgrammingError
@@ -17,6 +17,7 @@ from domain.kernel.media_files import is_published_path
 from workers.ports import BucketAddress
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_ORIGIN: Final = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 
 def path(text: str) -> Path:
@@ -137,6 +138,17 @@ def networks(text: str) -> tuple[Network, ...]:
         return tuple(ipaddress.ip_network(part) for part in parts)
     except ValueError as error:
         raise ValueError(f"a comma-separated list of networks such as 10.0.0.0/8,::1/128 ({error})") from None
+
+
+def origins(text: str) -> tuple[str, ...]:
+    """For a Content-Security-Policy, in which a stray character would begin another rule."""
+    parts = tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
+    for part in parts:
+        if not _ORIGIN.fullmatch(part):
+            raise ValueError(
+                f"a comma-separated list of origins such as https://cdn.example or https://*.cdn.example:8443, not {part!r}"
+            )
+    return parts
 
 
 def stripped(parse: Callable[[str], Any]) -> BeforeValidator:

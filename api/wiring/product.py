@@ -234,6 +234,7 @@ async def build(
         targets=publishing_targets(settings),
         refused_targets=refused_targets(settings),
         templates=settings.home / "templates",
+        console_media_origins=settings.console_media_origins,
     )
     app = build_application(
         ROUTES,

@@ -56,10 +56,11 @@ def services(
     targets: Targets | None = None,
     refused_targets: Mapping[Target, str] | None = None,
     templates: Path | None = None,
+    console_media_origins: Sequence[str] = (),
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
     `origin` no live streams, without `targets` it reaches public destinations. Templates of infrastructure are
-    below `templates`."""
+    below `templates`, and players in the console may load from `console_media_origins`."""
     known = siblings or Alone(core.registry)
     surroundings = Surroundings(
         conninfo,
@@ -73,6 +74,7 @@ def services(
         targets=targets or KnownTargets(GuardedClient),
         refused_targets=refused_targets or {},
         templates=templates,
+        console_media_origins=console_media_origins,
     )
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:

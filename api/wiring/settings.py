@@ -62,6 +62,9 @@ class Settings(BaseSettings):
         description="where callers reach the API, such as https://media.example: for links, and the only name that it answers to. "
         "Empty: links have the host of the request, and every name is answered; with a loopback MEDIALEDGER_HOST only localhost",
     )
+    console_media_origins: Annotated[tuple[str, ...], NoDecode, stripped(parsers.origins)] = Field(
+        (), description="other origins that players in the console may load from, such as https://cdn.example; comma-separated"
+    )
     connections: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
         10_000, description="open connections of clients to a process of the API; further ones get 503"
     )

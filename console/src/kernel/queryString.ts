@@ -1,0 +1,15 @@
+/** The query of a call, as the API reads it. */
+
+const REPEATED = new Set(["category"]);
+
+/** Lists in a query are comma separated, but for those whose values may hold a comma. */
+export function queryString(query: Record<string, unknown>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === null || value === "") continue;
+    if (!Array.isArray(value)) search.append(name, String(value));
+    else if (REPEATED.has(name)) value.forEach((each) => search.append(name, String(each)));
+    else if (value.length > 0) search.append(name, value.join(","));
+  }
+  return search.toString();
+}

@@ -1,0 +1,44 @@
+/** Places in the console: paths below /console, and what stands in the query string. */
+
+import { useCallback } from "preact/hooks";
+import { useLocation } from "preact-iso";
+
+export { useLocation, useRoute } from "preact-iso";
+
+export const BASE = "/console";
+
+/** The address of a page: `to("/events", {state: "2"})`. Empty values are left out; ids must be encoded by the caller or have no slash. */
+export function to(path: string, query: Record<string, string | number | undefined> = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== "") search.set(name, String(value));
+  }
+  const text = search.toString();
+  return `${BASE}${path}${text && `?${text}`}`;
+}
+
+/** The page of an Event. */
+export const eventPath = (id: string): string => to(`/events/${encodeURIComponent(id)}`);
+export const jobPath = (id: number | string): string => to(`/jobs/${encodeURIComponent(String(id))}`);
+
+export interface QueryState {
+  values: Readonly<Record<string, string>>;
+  /** Changes some values; `""` takes one away. A change of a filter leads back to the first page. */
+  set: (changed: Record<string, string>) => void;
+}
+
+/** The query string as the state of a page, so that an address shows to others what you see. */
+export function useQueryState(): QueryState {
+  const { path, query, route } = useLocation();
+  const set = useCallback(
+    (changed: Record<string, string>) => {
+      const next: Record<string, string> = { ...query, ...changed };
+      if (!("page" in changed)) delete next["page"];
+      for (const [name, value] of Object.entries(next)) if (value === "") delete next[name];
+      const text = new URLSearchParams(next).toString();
+      route(text ? `${path}?${text}` : path, true);
+    },
+    [path, query, route],
+  );
+  return { values: query, set };
+}

@@ -1,0 +1,83 @@
+/** Times as people read them: local, 24 hours, with the zone, and relative to the time of the server. */
+
+import { computed, signal } from "@preact/signals";
+
+const SKEW = 2000;
+const offset = signal(0);
+const tick = signal(Date.now());
+
+/** The time of the server, in milliseconds, moved every second while the page is seen. */
+export const now = computed(() => tick.value + offset.value);
+
+/** Counts the seconds. Returns a function that ends it. */
+export function startClock(): () => void {
+  const timer = setInterval(() => {
+    if (!document.hidden) tick.value = Date.now();
+  }, 1000);
+  return () => clearInterval(timer);
+}
+
+/** The header Date of an answer: clocks of browsers may be wrong, and what is late is said by the server's. */
+export function noteServerTime(date: string | null): void {
+  const server = date === null ? NaN : Date.parse(date);
+  if (Number.isNaN(server)) return;
+  const found = server - Date.now();
+  if (Math.abs(found - offset.peek()) > SKEW) offset.value = Math.abs(found) > SKEW ? found : 0;
+}
+
+const two = (value: number): string => String(value).padStart(2, "0");
+
+/** `2031-05-01`. */
+export function day(at: Date): string {
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+
+/** `20:15`, or `20:15:03`. */
+export function clock(at: Date, seconds = false): string {
+  return `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
+}
+
+/** `UTC+2`, `UTC−3:30`, `UTC`: of this browser at that time. */
+export function zone(at: Date): string {
+  const minutes = -at.getTimezoneOffset();
+  if (minutes === 0) return "UTC";
+  const size = Math.abs(minutes);
+  return `UTC${minutes < 0 ? "−" : "+"}${Math.floor(size / 60)}${size % 60 ? `:${two(size % 60)}` : ""}`;
+}
+
+/** `2031-05-01 20:15:03 UTC+2`. */
+export function absolute(at: Date): string {
+  return `${day(at)} ${clock(at, true)} ${zone(at)}`;
+}
+
+/** `20:15` today, `05-01 20:15` this year, else `2030-05-01 20:15`. */
+export function short(at: Date, reference = new Date(now.value)): string {
+  if (day(at) === day(reference)) return clock(at);
+  const date = at.getFullYear() === reference.getFullYear() ? day(at).slice(5) : day(at);
+  return `${date} ${clock(at)}`;
+}
+
+/** `45 s`, `12 min`, `3 h 20 min`, `5 d 4 h`. */
+export function duration(milliseconds: number): string {
+  const seconds = Math.floor(Math.abs(milliseconds) / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  const days = Math.floor(hours / 24);
+  return days < 10 && hours % 24 ? `${days} d ${hours % 24} h` : `${days} d`;
+}
+
+/** `0:03:20`: a running time, which does not change its width every second. */
+export function running(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  return `${Math.floor(seconds / 3600)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
+}
+
+/** `now`, `in 5 min`, `3 h ago`. */
+export function relative(at: number, reference: number): string {
+  const difference = at - reference;
+  if (Math.abs(difference) < 5000) return "now";
+  return difference > 0 ? `in ${duration(difference)}` : `${duration(difference)} ago`;
+}

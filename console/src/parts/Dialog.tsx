@@ -1,0 +1,95 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { toastFailure } from "../kernel/toasts";
+import { Button } from "./Button";
+
+interface DialogProps {
+  title: string;
+  open: boolean;
+  onClose: () => void;
+  children: ComponentChildren;
+  /** Buttons at the lower edge. */
+  actions?: ComponentChildren;
+  /** `center` unless told; `side` is a drawer. */
+  place?: "center" | "side";
+}
+
+/** A modal `<dialog>`: the browser keeps the focus inside and gives it back; Esc and a click beside it close it. */
+export function Dialog({ title, open, onClose, children, actions, place = "center" }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    if (open && dialog && !dialog.open) dialog.showModal();
+    return () => dialog?.close();
+  }, [open]);
+  if (!open) return null;
+  return (
+    <dialog
+      ref={element}
+      class={`dialog ${place}`}
+      aria-labelledby={heading}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onClick={(event) => event.target === element.current && onClose()}
+    >
+      <div class="dialog-inside">
+        <header class="dialog-head">
+          <h2 id={heading}>{title}</h2>
+          <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
+        </header>
+        <div class="dialog-body">{children}</div>
+        {actions && <footer class="dialog-actions">{actions}</footer>}
+      </div>
+    </dialog>
+  );
+}
+
+/** A dialog at the right edge: details of a row, without leaving the list. */
+export function Drawer(props: Omit<DialogProps, "place">) {
+  return <Dialog {...props} place="side" />;
+}
+
+interface ConfirmProps {
+  title: string;
+  /** What will happen. */
+  children: ComponentChildren;
+  /** The word on the button: what is done, such as `Stop`. */
+  action: string;
+  danger?: boolean;
+  open: boolean;
+  onClose: () => void;
+  /** Done while the button shows that it works; then the dialog closes. What it throws is shown, and the dialog stays. */
+  onConfirm: () => Promise<void>;
+}
+
+/** Asks before something is done. */
+export function Confirm({ title, children, action, danger = false, open, onClose, onConfirm }: ConfirmProps) {
+  const [busy, setBusy] = useState(false);
+  const confirm = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (thrown) {
+      toastFailure(`Not done: ${title}`, thrown);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const actions = (
+    <>
+      <Button onClick={onClose}>Back</Button>
+      <Button kind={danger ? "danger" : "primary"} busy={busy} onClick={() => void confirm()}>
+        {action}
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title={title} open={open} onClose={onClose} actions={actions}>
+      {children}
+    </Dialog>
+  );
+}

@@ -1,0 +1,74 @@
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useQueryState } from "../kernel/router";
+import { Button } from "./Button";
+
+export interface Filter {
+  /** The name in the query string. */
+  name: string;
+  label: string;
+  /** `search` waits until nobody types; `choice` has `options`. */
+  kind: "search" | "choice" | "date";
+  options?: readonly (readonly [value: string, word: string])[];
+}
+
+const QUIET = 250;
+
+/** Filters of a list, kept in the query string of the page. `useQueryState` reads them. */
+export function FilterBar({ filters, children }: { filters: readonly Filter[]; children?: ComponentChildren }) {
+  const { values, set } = useQueryState();
+  const used = filters.filter((each) => values[each.name]);
+  return (
+    <form class="filters" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+      {filters.map((each) => (
+        <OneFilter key={each.name} filter={each} value={values[each.name] ?? ""} onChange={(value) => set({ [each.name]: value })} />
+      ))}
+      {used.length > 0 && (
+        <Button kind="quiet" icon="close" onClick={() => set(Object.fromEntries(filters.map((each) => [each.name, ""])))}>
+          Clear
+        </Button>
+      )}
+      {children}
+    </form>
+  );
+}
+
+function OneFilter({ filter, value, onChange }: { filter: Filter; value: string; onChange: (value: string) => void }) {
+  const id = useId();
+  return (
+    <div class={`filter ${filter.kind}`}>
+      <label for={id}>{filter.label}</label>
+      {filter.kind === "search" ? (
+        <Search id={id} value={value} onChange={onChange} />
+      ) : filter.kind === "date" ? (
+        <input id={id} type="date" value={value} onChange={(event) => onChange(event.currentTarget.value)} />
+      ) : (
+        <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+          <option value="">All</option>
+          {filter.options?.map(([each, word]) => (
+            <option key={each} value={each}>
+              {word}
+            </option>
+          ))}
+        </select>
+      )}
+    </div>
+  );
+}
+
+function Search({ id, value, onChange }: { id: string; value: string; onChange: (value: string) => void }) {
+  const [typed, setTyped] = useState(value);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const change = useRef(onChange);
+  change.current = onChange;
+  useEffect(() => setTyped(value), [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const input = (text: string): void => {
+    setTyped(text);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => change.current(text.trim()), QUIET);
+  };
+  return (
+    <input id={id} type="search" data-search value={typed} maxLength={200} spellcheck={false} onInput={(event) => input(event.currentTarget.value)} />
+  );
+}

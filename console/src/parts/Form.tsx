@@ -1,0 +1,130 @@
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+import { Failure, asFailure } from "../kernel/failure";
+
+interface FieldProps {
+  label: string;
+  /** The name in the API: errors of a problem document are shown at their field. */
+  name: string;
+  value: string;
+  onInput: (value: string) => void;
+  type?: "text" | "password" | "number" | "url" | "datetime-local" | "search";
+  /** A text of several lines. */
+  lines?: number;
+  /** Choices instead of free text: values with their words. */
+  options?: readonly (readonly [value: string, word: string])[];
+  hint?: ComponentChildren;
+  failure?: Failure | null;
+  required?: boolean;
+  disabled?: boolean;
+  autoComplete?: string;
+  autoFocus?: boolean;
+}
+
+/** A field of a form with its label, its hint and what the server says of it. */
+export function Field({ label, name, value, onInput, type = "text", lines, options, hint, failure, ...rest }: FieldProps) {
+  const id = useId();
+  const wrong = failure?.of(name);
+  const described = [hint && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ") || undefined;
+  const shared = {
+    id,
+    name,
+    value,
+    "aria-invalid": wrong ? ("true" as const) : undefined,
+    "aria-describedby": described,
+    required: rest.required,
+    disabled: rest.disabled,
+    autoFocus: rest.autoFocus,
+  };
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {options ? (
+        <select {...shared} onChange={(event) => onInput(event.currentTarget.value)}>
+          {options.map(([each, word]) => (
+            <option key={each} value={each}>
+              {word}
+            </option>
+          ))}
+        </select>
+      ) : lines ? (
+        <textarea {...shared} rows={lines} onInput={(event) => onInput(event.currentTarget.value)} />
+      ) : (
+        <input {...shared} type={type as "text"} autoComplete={rest.autoComplete as "off"} onInput={(event) => onInput(event.currentTarget.value)} />
+      )}
+      {hint && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {wrong && (
+        <p class="wrong" id={`${id}-wrong`}>
+          {wrong}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface CheckProps {
+  label: string;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  hint?: string;
+}
+
+export function Check({ label, checked, onChange, hint }: CheckProps) {
+  const id = useId();
+  return (
+    <div class="check">
+      <input id={id} type="checkbox" checked={checked} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <label for={id}>
+        {label}
+        {hint && <span class="hint">{hint}</span>}
+      </label>
+    </div>
+  );
+}
+
+/** What went wrong with a whole form, above its buttons. Problems of fields that are `shown` at the fields are left out. */
+export function FormError({ failure, shown = [] }: { failure: Failure | null; shown?: readonly string[] }) {
+  if (failure === null) return null;
+  const rest = failure.fields.filter((each) => !shown.some((name) => name.toLowerCase() === each.field.toLowerCase()));
+  return (
+    <div class="form-error" role="alert">
+      <p>{failure.detail}</p>
+      {rest.length > 0 && (
+        <ul>
+          {rest.map((each) => (
+            <li key={each.field}>
+              <code>{each.field}</code> {each.message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+export interface Submission {
+  busy: boolean;
+  failure: Failure | null;
+  /** For `onSubmit`. */
+  submit: (event: Event) => void;
+}
+
+/** Sends a form once at a time: `const form = useSubmit(async () => {…})`. What it throws is `failure`. */
+export function useSubmit(send: () => Promise<void>): Submission {
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (busy) return;
+    setBusy(true);
+    setFailure(null);
+    send()
+      .catch((thrown: unknown) => setFailure(asFailure(thrown)))
+      .finally(() => setBusy(false));
+  };
+  return { busy, failure, submit };
+}

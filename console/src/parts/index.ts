@@ -1,0 +1,14 @@
+/** All parts of pages: `import { DataTable, Time } from "../../parts"`. */
+
+export { Badge } from "./Badge";
+export { Button } from "./Button";
+export { DataTable, type Column, type Sort } from "./DataTable";
+export { Confirm, Dialog, Drawer } from "./Dialog";
+export { FilterBar, type Filter } from "./FilterBar";
+export { Check, Field, FormError, useSubmit } from "./Form";
+export { Icon, type IconName } from "./Icon";
+export { Pager } from "./Pager";
+export { Answered, CopyButton, EmptyState, Facts, FailureNote, JsonView, PageHead, Panel, Progress, Skeleton, Sparkline } from "./Small";
+export { Tabs, type Tab } from "./Tabs";
+export { Time } from "./Time";
+export { useVirtualRows } from "./Virtual";

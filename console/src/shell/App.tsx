@@ -1,0 +1,93 @@
+import { effect } from "@preact/signals";
+import { LocationProvider, Router, Route, lazy, useLocation } from "preact-iso";
+import { useEffect } from "preact/hooks";
+import { forgetAnswers } from "../kernel/query";
+import { BASE, to } from "../kernel/router";
+import { may, resumeSession, session, sessionFailure } from "../kernel/session";
+import { PAGES, type Page } from "../pages";
+import { EmptyState, FailureNote, PageHead, Skeleton } from "../parts";
+import { Boundary } from "./Boundary";
+import { Frame } from "./Frame";
+import { Login } from "./Login";
+import { Toasts } from "./Toasts";
+
+const ROUTES = PAGES.map((page) => ({ page, component: lazy(page.load) }));
+
+effect(() => {
+  if (session.value === null) forgetAnswers();
+});
+
+/** The console: the login, or the frame with the page of the address. */
+export function App() {
+  return (
+    <LocationProvider scope={BASE}>
+      <Content />
+      <Toasts />
+    </LocationProvider>
+  );
+}
+
+function Content() {
+  const who = session.value;
+  if (who === undefined && sessionFailure.value) {
+    return (
+      <main class="alone">
+        <FailureNote failure={sessionFailure.value} retry={() => void resumeSession()} />
+      </main>
+    );
+  }
+  if (who === undefined) return <Skeleton />;
+  if (who === null) return <Login />;
+  return (
+    <Frame>
+      <Pages />
+    </Frame>
+  );
+}
+
+function Pages() {
+  const { path } = useLocation();
+  return (
+    <Boundary key={path}>
+      <Router>
+        {ROUTES.map(({ page, component: Component }) => (
+          <Route
+            key={page.path}
+            path={`${BASE}${page.path}`}
+            component={(props: { params: Record<string, string> }) => (may(...page.roles) ? <Component params={props.params} /> : <NotAllowed page={page} />)}
+          />
+        ))}
+        <Route path={`${BASE}/`} component={Home} />
+        <Route default component={NoSuchPage} />
+      </Router>
+    </Boundary>
+  );
+}
+
+/** The first page that the caller may see. */
+function Home() {
+  const { route } = useLocation();
+  const first = PAGES.find((page) => page.nav && page.path !== "/" && may(...page.roles));
+  useEffect(() => {
+    if (first) route(to(first.path), true);
+  }, [first]);
+  return first ? null : <EmptyState title="Nothing to see here">Your roles open no page of the console.</EmptyState>;
+}
+
+function NotAllowed({ page }: { page: Page }) {
+  return (
+    <>
+      <PageHead title={page.title} />
+      <EmptyState title="Your role does not open this page">It needs one of the roles {[...page.roles, "admin"].join(", ")}.</EmptyState>
+    </>
+  );
+}
+
+function NoSuchPage() {
+  return (
+    <>
+      <PageHead title="No such page" />
+      <EmptyState title="This address leads nowhere" action={<a href={to("/")}>To the first page</a>} />
+    </>
+  );
+}

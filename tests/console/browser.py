@@ -1,0 +1,141 @@
+"""Chromium with the console in it: pages that report every error, checks of accessibility, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+from uuid import uuid4
+
+import httpx
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, async_playwright
+
+from tests.platform.waiting import ROOT
+from tests.programs import program
+
+SWITCHES: Final = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+WIDE: Final = (1280, 800)
+NARROW: Final = (375, 812)
+Theme = Literal["light", "dark"]
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """Ends the test where it is not installed."""
+    path = program("chromium")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=list(SWITCHES))
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+@dataclass
+class Visitor:
+    """A browser context: what its pages say on their consoles, and what they ask of whom."""
+
+    context: BrowserContext
+    address: str
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    async def open(self, path: str = "/console/") -> Page:
+        page = await self.context.new_page()
+        page.set_default_timeout(60_000)
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", self._asked)
+        await page.goto(self.address + path)
+        return page
+
+    def _said(self, message: ConsoleMessage) -> None:
+        """A refused login is a line of the browser's own."""
+        if message.type in ("error", "warning") and "status of 401" not in message.text:
+            self.complaints.append(message.text)
+
+    def _asked(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    @property
+    def strangers(self) -> list[str]:
+        """Requests to other origins than the console's."""
+        return [url for url in self.requests if not url.startswith((f"{self.address}/", "data:", f"blob:{self.address}"))]
+
+
+@asynccontextmanager
+async def visitor(
+    browser: Browser, address: str, *, key: str, size: tuple[int, int] = WIDE, theme: Theme = "light"
+) -> AsyncIterator[Visitor]:
+    context = await browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=theme, timezone_id="Europe/Berlin", locale="en-GB"
+    )
+    try:
+        if not _has_sessions(address):
+            await _stand_in(context, key)
+        yield Visitor(context, address)
+    finally:
+        await context.close()
+
+
+async def sign_in(page: Page, key: str) -> None:
+    await page.get_by_label("API key").fill(key)
+    await page.get_by_role("button", name="Log in").click()
+    await page.locator("#navigation").wait_for(state="attached")  # narrow screens hide it
+
+
+async def violations(page: Page) -> list[str]:
+    """Of the rules of accessibility, WCAG 2.2 AA and best practices: each with the first elements that break it."""
+    await page.evaluate(_axe())
+    await page.evaluate(
+        "Promise.all(document.getAnimations().filter(one => one.effect.getTiming().iterations === 1).map(one => one.finished))"
+    )
+    found: dict[str, Any] = await page.evaluate("axe.run({resultTypes: ['violations']})")
+    return [f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in found["violations"]]
+
+
+@cache
+def _axe() -> str:
+    return (ROOT / "console/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+
+
+async def picture(page: Page, folder: Path, name: str) -> Path:
+    path = folder / f"{name}.png"
+    await page.screenshot(path=path)
+    return path
+
+
+@cache
+def _has_sessions(address: str) -> bool:
+    answer = httpx.get(f"{address}/console/session", timeout=60, verify=False)
+    return "json" in answer.headers["content-type"]
+
+
+async def _stand_in(context: BrowserContext, key: str) -> None:
+    """Sessions of the browser's side, for a product without them: the key goes with each request as a header."""
+    session = {"client": "admin", "roles": ["admin"], "expiresAt": "2131-01-01T00:00:00.000Z"}
+    open_sessions: set[str] = set()
+
+    async def answer(route: Route) -> None:
+        method, body = route.request.method, route.request.post_data_json if route.request.method == "POST" else None
+        if method == "DELETE":
+            open_sessions.clear()
+            await context.set_extra_http_headers({})
+            await route.fulfill(status=204)
+            return
+        if method == "POST" and body == {"apiKey": key}:
+            open_sessions.add(uuid4().hex)
+            await context.set_extra_http_headers({"API-KEY": key, "client": "admin"})
+        elif method == "POST" or not open_sessions:
+            problem = {"type": "about:blank", "title": "Unauthorized", "status": 401, "detail": "The API key is wrong."}
+            await route.fulfill(status=401, json=problem, content_type="application/problem+json")
+            return
+        await route.fulfill(json=session)
+
+    await context.route("**/console/session", answer)
