@@ -10,6 +10,7 @@ from api.wiring.rooms.asset import ASSET
 from api.wiring.rooms.audit import AUDIT
 from api.wiring.rooms.client import CLIENT
 from api.wiring.rooms.composition import COMPOSITION
+from api.wiring.rooms.console import CONSOLE
 from api.wiring.rooms.consumers import CONSUMERS
 from api.wiring.rooms.content_key import CONTENT_KEY
 from api.wiring.rooms.destination import DESTINATION
@@ -57,5 +58,6 @@ ROOMS: tuple[Room, ...] = (
     LISTS,
     PUBLISHED,
     ORIGIN,
+    CONSOLE,
     OPERATIONS,
 )

@@ -74,12 +74,13 @@ def _services(services: Services) -> Providers:
     from api.engine.dashboard_page import DashboardFiles
     from api.engine.log import LogFollower
     from api.engine.waiting_jobs import WaitingJobs
+    from api.kernel.browser_sessions import BrowserSessions
     from api.wiring.job_handlers import job_handlers
 
     get = services.get
     return {
         BoardQueries: lambda: BoardQueries(get(Database).lists),
-        ClientFilter: lambda: ClientFilter(get(ClientDirectory)),
+        ClientFilter: lambda: ClientFilter(get(ClientDirectory), get(BrowserSessions)),
         Dashboards: lambda: Dashboards(get(BoardQueries), get(EngineSettingsQueries)),
         DashboardBroadcast: lambda: DashboardBroadcast(get(Dashboards).read_live, seats=services.surroundings.siblings.seats),
         DashboardFiles: DashboardFiles,

@@ -1,0 +1,48 @@
+"""The console: its sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from api.wiring.container import Providers, Services
+from api.wiring.room import Room
+from projections.clients.console_sessions import ConsoleSessions
+from projections.clients.directory import ClientDirectory
+from projections.kernel.database import Database
+from projections.kernel.migrate import Migration
+from projections.logbook.logbook import Logbook
+
+if TYPE_CHECKING:
+    from api.http.router import Router
+
+
+def _routes() -> Sequence[Router]:
+    from api.console import session
+
+    return (session.routes,)
+
+
+def _services(services: Services) -> Providers:
+    from api.console.session import Logins
+    from api.http.auth import Sessions
+    from api.kernel.auth import caller_of
+    from api.kernel.browser_sessions import BrowserSessions
+
+    get, around = services.get, services.surroundings
+    return {
+        ConsoleSessions: lambda: ConsoleSessions(
+            get(Database), get(ClientDirectory), clock=around.clock, limits=around.session_limits
+        ),
+        BrowserSessions: lambda: BrowserSessions(get(ConsoleSessions), caller_of),
+        Sessions: lambda: get(BrowserSessions),
+        Logins: lambda: Logins(get(ConsoleSessions), get(Logbook), clock=around.clock),
+    }
+
+
+CONSOLE = Room(
+    name="console",
+    migrations=(Migration.read("0043 console sessions", "clients/console_sessions.sql"),),
+    routes=_routes,
+    services=_services,
+)
