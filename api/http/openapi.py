@@ -37,7 +37,10 @@ _KEY: Final = (
     "An API key of a client. The header X-Auth-Key is accepted in its place; where both are there, API-KEY counts. The client must "
     "have a role that may make the call."
 )
-_SESSION: Final = "The session of a browser that has logged in. Only pages of the same origin can use it; over https the name begins with `__Host-`."
+_SESSION: Final = (
+    "The session of a browser that has logged in. Only pages of the same origin can use it. Over https the name begins with "
+    "`__Host-`."
+)
 
 
 def describe(routes: Iterable[Router], *, title: str, version: str, about: ApiDescription | None = None) -> dict[str, Any]:

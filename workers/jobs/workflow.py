@@ -25,6 +25,8 @@ MOST_PARAMETERS: Final = 65_536
 """Bytes of a job's parameters. They are in each list of jobs, in memory while it is under way, and in the log for ever."""
 _NAME: Final = regex(r"[a-z][a-z0-9_]{0,99}")
 
+CONTENT_ID: Final = "The content that the job is about; its files are in the folder of this name below the media root."
+
 
 def _judged(check: Callable[[str], object]) -> AfterValidator:
     """A pydantic validator from a check of the domain. Its message does not repeat the value."""
@@ -50,12 +52,12 @@ class JobParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
-    content_id: Segment
-    custom_data: Any = None
+    content_id: Segment = Field(description=CONTENT_ID, examples=["match-17"])
+    custom_data: Any = Field(None, description="Any JSON; callbacks get it as it is.")
     callback_urls: Annotated[
         tuple[_CallbackUrl, ...],
         Field(max_length=MOST_CALLBACKS, validation_alias=AliasChoices("callback_urls", "callbackUrls")),
-    ] = ()
+    ] = Field((), description="Addresses that are told of each change of the job's state.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,13 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Workflow:
     """A workflow. Names, queues and dependencies are checked when it is made. `most_parameters`: how many bytes the parameters of a
-    job may have."""
+    job may have. `description`: a sentence for people, what it makes of what."""
 
     name: str
     parameters: type[JobParameters]
     steps: Sequence[Step]
     most_parameters: int = MOST_PARAMETERS
+    description: str = ""
 
     def __post_init__(self) -> None:
         names = [step.name for step in self.steps]

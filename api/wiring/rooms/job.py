@@ -61,9 +61,9 @@ _CHANGES_TASKS = frozenset(
 
 
 def _routes() -> Sequence[Router]:
-    from api.engine import dashboard, dashboard_page, health, job, log, schedule, setting
+    from api.engine import dashboard, dashboard_page, health, job, log, schedule, setting, workflows
 
-    modules = (job, log, health, dashboard, dashboard_page, setting, schedule)
+    modules = (job, log, health, dashboard, dashboard_page, setting, schedule, workflows)
     return tuple(module.routes for module in modules)
 
 
@@ -76,6 +76,7 @@ def _services(services: Services) -> Providers:
     from api.engine.waiting_jobs import WaitingJobs
     from api.kernel.browser_sessions import BrowserSessions
     from api.wiring.job_handlers import job_handlers
+    from workers.jobs.registry import Registry, installed
 
     get = services.get
     return {
@@ -89,6 +90,7 @@ def _services(services: Services) -> Providers:
         JobCounts: lambda: JobCounts(get(Database).lists),
         JobHistory: lambda: JobHistory(get(Database).lists, get(EventMapper)),
         JobQueries: lambda: JobQueries(get(Database)),
+        Registry: installed,
         WaitingJobs: lambda: WaitingJobs(JobCounts(get(Database)), get(EngineSettingsQueries)),
         JobHandlers: lambda: job_handlers(
             get(Database),

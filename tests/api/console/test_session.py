@@ -44,7 +44,7 @@ async def log_in(browser: httpx.AsyncClient, key: str = "key-of-admin") -> httpx
 async def ends(browser: httpx.AsyncClient, path: str = "/api/room/") -> None:
     """Waits until the session counts no more: other processes hear of it within a second."""
     async with asyncio.timeout(60):
-        while (await browser.get(path)).status_code != 401:
+        while (await browser.get(path)).status_code != 401:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.05)
 
 

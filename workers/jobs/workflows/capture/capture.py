@@ -73,4 +73,5 @@ VOD_CAPTURE: Final = Workflow(
         Step("renditions", make_renditions, after=("join",)),
         *PACKAGING,
     ),
+    description="Records a part of a live stream from its playlists and packages it for HLS and DASH.",
 )

@@ -161,4 +161,5 @@ COMPOSE: Final = Workflow(
         *PACKAGING,
     ),
     _MOST_PARAMETERS,
+    description="Makes one film of the films of a playlist and packages it for HLS and DASH.",
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from workers.jobs.media_paths import Segment, segment_fault
-from workers.jobs.workflow import JobParameters
+from workers.jobs.workflow import CONTENT_ID, JobParameters
 
 
 def _also_with_suffix(content_id: str) -> str:
@@ -32,6 +32,12 @@ class PackageParameters(JobParameters):
     """`renditions` are the shorter sides of their pictures; without it they follow from the source. `publish` is for the Event that
     owns the job."""
 
-    content_id: Annotated[Segment, AfterValidator(_also_with_suffix)]
-    renditions: Annotated[tuple[Lines, ...], Field(min_length=1, max_length=8), AfterValidator(_different)] | None = None
-    publish: bool | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"content_id": "match-17", "renditions": [720, 360]}]})
+
+    content_id: Annotated[Segment, AfterValidator(_also_with_suffix)] = Field(description=CONTENT_ID, examples=["match-17"])
+    renditions: Annotated[tuple[Lines, ...], Field(min_length=1, max_length=8), AfterValidator(_different)] | None = Field(
+        None, description="Shorter sides of the pictures in pixels; by default they follow from the source.", examples=[[720, 360]]
+    )
+    publish: bool | None = Field(
+        None, description="Whether the Event that owns the job becomes public; by default as the Event says."
+    )
