@@ -48,6 +48,9 @@ class WorkflowDescription(EngineModel):
     most_parameters: int = Field(description="Bytes that the parameters may have as JSON.", examples=[65536])
     queues: list[str] = Field(description="The queues that must have workers.", examples=[["work"]])
     needs_network: bool = Field(description="Whether one of the tasks reaches other machines.")
+    submitted_by: str | None = Field(
+        description="The kind of the resource that alone submits its jobs, such as `composition`; null: whoever may submit jobs."
+    )
     tasks: list[WorkflowTask] = Field(description="The tasks, each after those that it waits for.")
 
     @classmethod
@@ -65,6 +68,7 @@ class WorkflowDescription(EngineModel):
             most_parameters=workflow.most_parameters,
             queues=list(dict.fromkeys(task.queue for task in graph)),
             needs_network=any(needs.values()),
+            submitted_by=workflow.submitted_by,
             tasks=tasks,
         )
 

@@ -75,13 +75,15 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Workflow:
     """A workflow. Names, queues and dependencies are checked when it is made. `most_parameters`: how many bytes the parameters of a
-    job may have. `description`: a sentence for people, what it makes of what."""
+    job may have. `description`: a sentence for people, what it makes of what. `submitted_by`: the kind of
+    the resource that alone submits its jobs; None: whoever may submit jobs."""
 
     name: str
     parameters: type[JobParameters]
     steps: Sequence[Step]
     most_parameters: int = MOST_PARAMETERS
     description: str = ""
+    submitted_by: str | None = None
 
     def __post_init__(self) -> None:
         names = [step.name for step in self.steps]

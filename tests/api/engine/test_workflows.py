@@ -20,6 +20,7 @@ async def test_a_job_of_the_example_of_each_workflow_is_accepted(engine: httpx.A
     assert answer.status_code == 200
     found: list[dict[str, Any]] = answer.json()
     assert [one["name"] for one in found] == list(installed().names)
+    assert [one["name"] for one in found if one["submitted_by"] is not None] == ["compose", "publication_upload"]
     for one in found:
         name, schema = one["name"], one["parameters"]
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -29,6 +30,9 @@ async def test_a_job_of_the_example_of_each_workflow_is_accepted(engine: httpx.A
             assert described.get("description"), f"{name}: {parameter}"
         [example] = schema["examples"]
         Draft202012Validator(schema).validate(example)
+        if one["submitted_by"] is not None:
+            installed().checked(name, example)
+            continue
         accepted = await engine.post("/engine/job", json={"job": {"workflow": name}, "parameters": example})
         assert accepted.status_code == 200, (name, accepted.text)
         assert (await topics(inner, f"job:{accepted.json()['id']}"))[0] == "job.accepted"

@@ -175,5 +175,6 @@ PUBLICATION_UPLOAD: Final = Workflow(
     NAME,
     PublicationUpload,
     (Step("upload", upload, needs_network=True),),
+    submitted_by="publication",
     description="Uploads the film of a content to the destination of its publication.",
 )
