@@ -182,6 +182,7 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/infrastructureprofile/reference/": READ,
     "GET /api/infrastructureprofile/resources/{id}": READ,
     "POST /api/provision/{eventId}": WRITE,
+    "GET /api/webhook/health": READ,
     "GET /api/event/counts": READ,
     "GET /engine/jobs/counts": OPEN,
     "GET /engine/workflows": READ,

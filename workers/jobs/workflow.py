@@ -25,8 +25,6 @@ MOST_PARAMETERS: Final = 65_536
 """Bytes of a job's parameters. They are in each list of jobs, in memory while it is under way, and in the log for ever."""
 _NAME: Final = regex(r"[a-z][a-z0-9_]{0,99}")
 
-CONTENT_ID: Final = "The content that the job is about; its files are in the folder of this name below the media root."
-
 
 def _judged(check: Callable[[str], object]) -> AfterValidator:
     """A pydantic validator from a check of the domain. Its message does not repeat the value."""
@@ -52,7 +50,10 @@ class JobParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
-    content_id: Segment = Field(description=CONTENT_ID, examples=["match-17"])
+    content_id: Segment = Field(
+        description="The content that the job is about; its files are in the folder of this name below the media root.",
+        examples=["match-17"],
+    )
     custom_data: Any = Field(None, description="Any JSON; callbacks get it as it is.")
     callback_urls: Annotated[
         tuple[_CallbackUrl, ...],

@@ -73,5 +73,5 @@ VOD_CAPTURE: Final = Workflow(
         Step("renditions", make_renditions, after=("join",)),
         *PACKAGING,
     ),
-    description="Records a part of a live stream from its playlists and packages it for HLS and DASH.",
+    description="Records a part of the stream of the Event that content_id names and packages it for HLS and DASH.",
 )

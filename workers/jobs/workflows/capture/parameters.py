@@ -36,7 +36,7 @@ class VodCapture(PackageParameters):
         json_schema_extra={
             "examples": [
                 {
-                    "content_id": "match-17",
+                    "content_id": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
                     "sources": ["https://origin.example/live/master.m3u8"],
                     "start": "2031-01-01T18:00:00Z",
                     "end": "2031-01-01T19:45:00Z",

@@ -34,7 +34,9 @@ class VodIngest(PackageParameters):
     """Either `file`, a path below the media root, or `url`."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"content_id": "match-17", "url": "https://origin.example/match.mp4"}]}
+        json_schema_extra={
+            "examples": [{"content_id": "8f51eaa1-decb-4863-89d3-9eb99768c67b", "url": "https://origin.example/match.mp4"}]
+        }
     )
 
     file: RelativePath | None = Field(None, description="The source: a path below the media root. Either this or url.")
