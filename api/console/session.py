@@ -81,7 +81,7 @@ class Logins:
 
 
 @routes.post("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE | _TOO_MANY)
-async def log_in_to_console(request: Request, body: LogInRequest, logins: Logins) -> Response:
+async def add_console_session(request: Request, body: LogInRequest, logins: Logins) -> Response:
     """Begin a session with the roles of an API key. The response sets its cookie."""
     site = request.headers.get(b"sec-fetch-site")
     if site not in (None, b"same-origin", b"none") or (b"origin" in request.headers and not is_own_origin(request)):
@@ -102,7 +102,7 @@ async def get_console_session(request: Request, browsers: BrowserSessions) -> Re
 
 
 @routes.delete("", OPEN, status=204, errors=_WRONG | _OTHER_PAGE)
-async def log_out_of_console(request: Request, browsers: BrowserSessions, logins: Logins) -> Response:
+async def delete_console_session(request: Request, browsers: BrowserSessions, logins: Logins) -> Response:
     """End the session of the request's cookie. The response removes the cookie, also where the session had ended before."""
     forget = cookie(request, "", seconds=0)
     try:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Any, Final, Protocol
 
 from api.http.errors import BadRequest, Forbidden, Unauthenticated
-
-if TYPE_CHECKING:
-    from api.http.request import Request
 
 Permission = frozenset[str] | None
 """The roles of which a caller needs one; with `None` not even a key is needed."""
@@ -37,7 +34,7 @@ Authenticate = Callable[[str], Awaitable[Caller | None]]
 class Sessions(Protocol):
     """Sessions of browsers, which send a cookie in place of a key."""
 
-    async def caller(self, request: Request, *, changes: bool) -> Caller | None:
+    async def caller(self, request: Any, *, changes: bool) -> Caller | None:
         """The client of the request's session; None without a cookie. `changes`: the request is no mere read.
 
         Raises `Unauthenticated` for a session that has ended, and `Forbidden` where a page of another origin may have sent it."""
@@ -57,7 +54,7 @@ class Authorizer:
 
     async def admit(
         self,
-        request: Request,
+        request: Any,
         *,
         roles: frozenset[str],
         client_required: bool = False,
@@ -88,7 +85,7 @@ class Authorizer:
         sent = headers.get(b"x-actor")
         return caller if sent is None else replace(caller, end_user=_end_user(sent, caller))
 
-    async def _of_session(self, request: Request) -> Caller:
+    async def _of_session(self, request: Any) -> Caller:
         caller = None if self._sessions is None else await self._sessions.caller(request, changes=self._changes)
         if caller is None:
             raise Unauthenticated("This call needs an API key in the header API-KEY.")

@@ -60,6 +60,7 @@ _TAGS: Final = {
 }
 
 _PATH_PARAMETERS: Final = {
+    "workflows/{name}": "The name of the workflow.",
     "/{client_name}": "The name of the client that the API key belongs to.",
     "activate/{id}": "The id of the destination.",
     "active/{id}": "The id of the destination.",
