@@ -1,4 +1,4 @@
-"""The surface of the console."""
+"""The surface of the console: its pages, files and sessions."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from typing import Final
 
 from api.http.surface import Surface
 
-CONSOLE: Final = Surface("console", prefix="/console")
+CONSOLE: Final = Surface("console", prefix="/console", body_limit=4096)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from api.http.auth import Sessions
+from api.http.errors import Forbidden, Unauthenticated
 from api.http.sse import Subscriber
 from api.kernel.auth import Role
 from api.kernel.request import Request
@@ -11,14 +13,22 @@ from projections.clients.directory import ClientDirectory
 class ClientFilter:
     """An admin works with the jobs of all clients, so the name of an admin limits nothing."""
 
-    def __init__(self, directory: ClientDirectory) -> None:
+    def __init__(self, directory: ClientDirectory, sessions: Sessions) -> None:
         self._directory = directory
+        self._sessions = sessions
 
     async def subscriber(self, request: Request) -> Subscriber:
-        """Who asks for a stream. Streams need no key; who shows one has a better seat."""
+        """Who asks for a stream. Streams need no key; who shows one, or a session, has a better seat."""
+        return Subscriber((request.scope.get("client") or ("",))[0], await self._is_known(request))
+
+    async def _is_known(self, request: Request) -> bool:
         key = request.header("api-key") or request.header("x-auth-key")
-        has_key = bool(key) and await self._directory.authenticate(key or "") is not None
-        return Subscriber((request.scope.get("client") or ("",))[0], has_key)
+        if key:
+            return await self._directory.authenticate(key) is not None
+        try:
+            return await self._sessions.caller(request, changes=False) is not None
+        except (Unauthenticated, Forbidden):
+            return False
 
     async def exists(self, name: str) -> bool:
         return bool(await self._directory.roles_of(name))

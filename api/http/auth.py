@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, Protocol
 
 from api.http.errors import BadRequest, Forbidden, Unauthenticated
 
@@ -31,17 +31,30 @@ Authenticate = Callable[[str], Awaitable[Caller | None]]
 """Finds the client of an API key; `None` for a key that is unknown, expired or revoked."""
 
 
+class Sessions(Protocol):
+    """Sessions of browsers, which send a cookie in place of a key."""
+
+    async def caller(self, request: Any, *, changes: bool) -> Caller | None:
+        """The client of the request's session; None without a cookie. `changes`: the request is no mere read.
+
+        Raises `Unauthenticated` for a session that has ended, and `Forbidden` where a page of another origin may have sent it."""
+        ...
+
+
 class Authorizer:
-    """Lets a request through to a protected route, or raises 401 (no valid key) or 403 (no fitting role)."""
+    """Lets a request through to a protected route, or raises 401 (no valid key) or 403 (no fitting role). `sessions`: a session
+    does where there is no key; `changes`: as `Sessions.caller` takes it."""
 
-    __slots__ = ("_authenticate",)
+    __slots__ = ("_authenticate", "_changes", "_sessions")
 
-    def __init__(self, authenticate: Authenticate) -> None:
+    def __init__(self, authenticate: Authenticate, *, sessions: Sessions | None = None, changes: bool = True) -> None:
         self._authenticate = authenticate
+        self._sessions = sessions
+        self._changes = changes
 
     async def admit(
         self,
-        headers: Mapping[bytes, bytes],
+        request: Any,
         *,
         roles: frozenset[str],
         client_required: bool = False,
@@ -50,12 +63,15 @@ class Authorizer:
     ) -> Caller:
         """`named` is the client that the path names, if it must be the caller's own. The key of another client is answered as a
         wrong one, so that a caller does not learn which clients exist. `quoted`: the key may be in single quotes."""
+        headers = request.headers
         key = headers.get(b"api-key") or headers.get(b"x-auth-key")
-        if not key:
-            raise Unauthenticated("This call needs an API key in the header API-KEY.")
-        caller = await self._authenticate(_unquoted(key) if quoted else key.decode("latin-1"))
-        if caller is None:
-            raise Unauthenticated("The API key is not valid.")
+        if key:
+            caller = await self._authenticate(_unquoted(key) if quoted else key.decode("latin-1"))
+            if caller is None:
+                raise Unauthenticated("The API key is not valid.")
+        else:
+            caller = await self._of_session(request)
+            client_required = False
         claimed = headers.get(b"client")
         if claimed is None:
             if client_required:
@@ -68,6 +84,12 @@ class Authorizer:
             raise Forbidden(f"This call needs one of the roles {', '.join(sorted(roles))}.")
         sent = headers.get(b"x-actor")
         return caller if sent is None else replace(caller, end_user=_end_user(sent, caller))
+
+    async def _of_session(self, request: Any) -> Caller:
+        caller = None if self._sessions is None else await self._sessions.caller(request, changes=self._changes)
+        if caller is None:
+            raise Unauthenticated("This call needs an API key in the header API-KEY.")
+        return caller
 
 
 def _end_user(sent: bytes, caller: Caller) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from api.http.auth import Authenticate, Authorizer
+from api.http.auth import Authenticate, Authorizer, Sessions
 from api.http.binding import parsers, read_signature, responder_services
 from api.http.body import Receive, check_length, read_body
 from api.http.errors import FailureOf, failure_of
@@ -36,6 +36,7 @@ class Conventions:
     """The settings of an application for all its endpoints."""
 
     authenticate: Authenticate
+    sessions: Sessions | None = None
     idempotency: Idempotency | None = None
     parse_json: JsonParser = parse_json
     failure_of: FailureOf = failure_of
@@ -78,7 +79,11 @@ class Endpoint:
         self.surface = spec.surface
         self.streamed_body = spec.streamed_body
         self.meter = meter
-        self._authorizer = Authorizer(conventions.authenticate)
+        self._authorizer = Authorizer(
+            conventions.authenticate,
+            sessions=conventions.sessions if spec.surface.sessions else None,
+            changes=spec.method in WRITES or spec.respond is not None,
+        )
         self._admitted = conventions.admitted
         self._roles = spec.permission
         self._idempotency = conventions.idempotency if spec.keeps_answer else None
@@ -103,7 +108,7 @@ class Endpoint:
             request.set_params(self._names, values=values)  # at once: an error may name what the path names
         if self._roles is not None:
             request.caller = await self._authorizer.admit(
-                headers,
+                request,
                 roles=self._roles,
                 client_required=surface.client_required,
                 named=None if self._caller_at is None else values[self._caller_at],

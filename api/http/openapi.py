@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, get_args
 from fastapi import Body, FastAPI, Path, Query, Security
 from fastapi.responses import JSONResponse
 from fastapi.responses import Response as PlainResponse
-from fastapi.security import APIKeyHeader
+from fastapi.security import APIKeyCookie, APIKeyHeader
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
@@ -36,6 +36,10 @@ _TEXT: Final = {"schema": {"type": "string", "minLength": 1}}
 _KEY: Final = (
     "An API key of a client. The header X-Auth-Key is accepted in its place; where both are there, API-KEY counts. The client must "
     "have a role that may make the call."
+)
+_SESSION: Final = (
+    "The session of a browser that has logged in. Only pages of the same origin can use it. Over https the name begins with "
+    "`__Host-`."
 )
 
 
@@ -92,12 +96,18 @@ def _register(described: FastAPI, spec: RouteSpec, *, about: ApiDescription) -> 
         response_class=JSONResponse if typed and spec.status != 204 else PlainResponse,
         response_description=success_text(spec),
         responses=error_responses(spec),
-        dependencies=[] if spec.permission is None else [Security(_key_scheme())],
+        dependencies=_security(spec, about),
     )
 
 
-def _key_scheme() -> APIKeyHeader:
-    return APIKeyHeader(name="API-KEY", scheme_name="API-KEY", description=_KEY, auto_error=False)
+def _security(spec: RouteSpec, about: ApiDescription) -> list[Any]:
+    """A key or, where the surface takes them, a session."""
+    if spec.permission is None:
+        return []
+    schemes: list[Any] = [APIKeyHeader(name="API-KEY", scheme_name="API-KEY", description=_KEY, auto_error=False)]
+    if about.cookie is not None and spec.surface.sessions:
+        schemes.append(APIKeyCookie(name=about.cookie, scheme_name="session", description=_SESSION, auto_error=False))
+    return [Security(scheme) for scheme in schemes]
 
 
 def _stub(spec: RouteSpec, signature: Signature, *, about: ApiDescription) -> Any:

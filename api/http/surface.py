@@ -62,7 +62,7 @@ class Surface:
     parameter at the root leaves to others. `never` are usual statuses that `render` makes others of. `quoted_keys`: an API key may
     come in single quotes. `keeps_answers=False`: an answer holds secrets, so none is kept for a repeat. `typed_bodies`: a body
     without a Content-Type is refused. `routine`: calls come several times a second, so those that went well are not in the request
-    log, as reads are not."""
+    log, as reads are not. `sessions=False`: a browser's session is no key here."""
 
     name: str
     prefix: str = ""
@@ -78,3 +78,4 @@ class Surface:
     keeps_answers: bool = True
     typed_bodies: bool = False
     routine: bool = False
+    sessions: bool = True

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from api.http import app as http
 from api.http.app import Application, Hook
-from api.http.auth import Authenticate
+from api.http.auth import Authenticate, Sessions
 from api.http.endpoint import Conventions, Services
 from api.http.router import Router
 from api.kernel.auth import WRITE
@@ -38,8 +39,10 @@ def build(
     version: str = "0",
     public_url: str = "",
 ) -> Application:
+    sessions: Any = services.get(Sessions)
     conventions = Conventions(
         authenticate,
+        sessions=sessions,
         idempotency=IdempotentRequests(idempotency, fingerprint=fingerprint),
         parse_json=parse_body,
         failure_of=failure_of,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
-from api.http.auth import Permission
+from api.http.auth import Caller, Permission
 from api.http.errors import Forbidden
 from api.http.request import Request
 from domain.client.roles import Role as Role
+from projections.clients.directory import ClientRow
 
 READ: Final[Permission] = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
 WRITE: Final[Permission] = frozenset({Role.OPERATOR, Role.ADMIN})
@@ -20,3 +22,13 @@ def check_owner(request: Request, client: str, *, what: str) -> None:
     """What belongs to a client is its own and an admin's. Raises `Forbidden`."""
     if client != request.caller.name and Role.ADMIN not in request.caller.roles:
         raise Forbidden(f"The {what} belongs to another client.")
+
+
+def caller_of(client: ClientRow) -> Caller:
+    """The caller that a client is."""
+    return _caller(client.name, client.roles, client.trust_actor)
+
+
+@lru_cache(maxsize=1024)
+def _caller(name: str, roles: tuple[str, ...], trust_actor: bool) -> Caller:
+    return Caller(name, frozenset(map(Role, roles)), trust_actor)

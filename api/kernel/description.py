@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.http.api_description import ApiDescription
+from api.kernel.browser_sessions import COOKIE
 
 _INTRODUCTION: Final = """\
 Media Events with their rooms, tags, categories, playlists and webhooks; a job engine; and a key provider (SPEKE).
@@ -51,6 +52,7 @@ _TAGS: Final = {
     "Audit": "The event log: who changed what and when, and the state of a resource at any moment.",
     "Changes": "What changed, as a stream of server-sent events, in the order of the log.",
     "Consumers": "The readers of the event log: their positions, and the records that they could not process.",
+    "Console": "Sessions of the web console: login by an API key, for browsers.",
     "Published media": "The files that players fetch: manifests, segments, videos and pictures of Events.",
     "Origin": "Live streams of the built-in origin: what encoders write, and what players and health checks read.",
     "Health": "The health of the services, and their versions.",
@@ -58,6 +60,7 @@ _TAGS: Final = {
 }
 
 _PATH_PARAMETERS: Final = {
+    "workflows/{name}": "The name of the workflow.",
     "/{client_name}": "The name of the client that the API key belongs to.",
     "activate/{id}": "The id of the destination.",
     "active/{id}": "The id of the destination.",
@@ -128,4 +131,4 @@ _PATH_PARAMETERS: Final = {
     "{aggregate}/{id}": "The id of the aggregate: a GUID, the name of a client, or the number of a job.",
 }
 
-API: Final = ApiDescription(_INTRODUCTION, licence="Apache-2.0", tags=_TAGS, path_parameters=_PATH_PARAMETERS)
+API: Final = ApiDescription(_INTRODUCTION, licence="Apache-2.0", tags=_TAGS, path_parameters=_PATH_PARAMETERS, cookie=COOKIE)

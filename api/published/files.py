@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from api.http.auth import Sessions
+from api.http.errors import Forbidden, Unauthenticated
 from api.http.request import Request
 from api.kernel.auth import Role
 from domain.kernel.errors import NotFound, Unavailable
@@ -31,10 +33,19 @@ class Published:
 class PublishedFiles:
     """The files of the media root, one by one. Without a `source` there are none."""
 
-    def __init__(self, source: MediaSource | None, events: EventQueries, directory: ClientDirectory, *, most: int = _MOST) -> None:
+    def __init__(
+        self,
+        source: MediaSource | None,
+        events: EventQueries,
+        directory: ClientDirectory,
+        *,
+        sessions: Sessions | None = None,
+        most: int = _MOST,
+    ) -> None:
         self._source = source
         self._events = events
         self._directory = directory
+        self._sessions = sessions
         self._most = most
         self._open = 0
 
@@ -72,8 +83,14 @@ class PublishedFiles:
 
     async def _may_view(self, request: Request) -> bool:
         key = request.header("api-key") or request.header("x-auth-key")
-        client = await self._directory.authenticate(key) if key else None
-        return client is not None and not _VIEWERS.isdisjoint(client.roles)
+        if key:
+            client = await self._directory.authenticate(key)
+            return client is not None and not _VIEWERS.isdisjoint(client.roles)
+        caller = None
+        if self._sessions is not None:
+            with suppress(Unauthenticated, Forbidden):
+                caller = await self._sessions.caller(request, changes=False)
+        return caller is not None and not _VIEWERS.isdisjoint(caller.roles)
 
 
 def _event_id(content_id: str) -> UUID | None:

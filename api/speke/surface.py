@@ -47,4 +47,5 @@ KEY_PROVIDER: Final = Surface(
     never_in_path=RESERVED,
     quoted_keys=True,
     keeps_answers=False,
+    sessions=False,
 )

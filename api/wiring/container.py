@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from domain.destination.targets import Target
 from domain.kernel.clock import Clock
 from domain.kernel.media_files import MediaFiles
+from projections.clients.console_sessions import SessionLimits
 from workers.ports import MediaSource, Outbound
 from workers.target_ports import Targets
 
@@ -42,6 +43,7 @@ class Surroundings:
     """Where the operator has installed templates of infrastructure; None: nowhere."""
     console_media_origins: Sequence[str] = ()
     """Other origins that players in the console may load from."""
+    session_limits: SessionLimits = field(default_factory=SessionLimits)
 
 
 class Services:

@@ -38,6 +38,7 @@ from domain.kernel.encryption import KeyedHash, SecretCipher, ingest_key
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.ports import Invocation
 from projections.clients.changes import ClientChanges
+from projections.clients.console_sessions import SessionLimits
 from projections.kernel.background_task import start_forever
 from projections.log.idempotency import IdempotencyRecords
 from workers.adapters.keyfiles import first_secret_file, previous_master_key
@@ -235,6 +236,7 @@ async def build(
         refused_targets=refused_targets(settings),
         templates=settings.home / "templates",
         console_media_origins=settings.console_media_origins,
+        session_limits=SessionLimits.of(hours=settings.console_hours, idle_minutes=settings.console_idle_minutes),
     )
     app = build_application(
         ROUTES,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -13,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from api.audit.past_states import PastStates, Renderer
 from api.http.auth import Caller
 from api.http.router import Router
-from api.kernel.auth import Role
+from api.kernel.auth import caller_of
 from api.kernel.version import product_version
 from api.operations.asyncapi.document import AsyncApi
 from api.wiring.catalogue import AGGREGATES, RECORDS, RELAYED
@@ -26,6 +25,7 @@ from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import Catalogue, EventMapper
 from domain.kernel.media_files import MediaFiles
 from projections.audit.redactor import Redactor
+from projections.clients.console_sessions import SessionLimits
 from projections.clients.directory import ClientDirectory
 from projections.kernel.database import Database
 from projections.log.append import Appender
@@ -57,6 +57,7 @@ def services(
     refused_targets: Mapping[Target, str] | None = None,
     templates: Path | None = None,
     console_media_origins: Sequence[str] = (),
+    session_limits: SessionLimits | None = None,
 ) -> dict[Any, Any]:
     """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
     `origin` no live streams, without `targets` it reaches public destinations. Templates of infrastructure are
@@ -75,6 +76,7 @@ def services(
         refused_targets=refused_targets or {},
         templates=templates,
         console_media_origins=console_media_origins,
+        session_limits=session_limits or SessionLimits(),
     )
     container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, surroundings)
     for room in ROOMS:
@@ -109,9 +111,4 @@ def asyncapi(version: str) -> AsyncApi:
 
 async def authenticate(directory: ClientDirectory, key: str) -> Caller | None:
     found = await directory.authenticate(key)
-    return _caller(found.name, found.roles, found.trust_actor) if found is not None else None
-
-
-@lru_cache(maxsize=1024)
-def _caller(name: str, roles: tuple[str, ...], trust_actor: bool) -> Caller:
-    return Caller(name, frozenset(map(Role, roles)), trust_actor)
+    return caller_of(found) if found is not None else None

@@ -30,8 +30,6 @@ from workers.ports import BucketAddress
 from workers.target_ports import ServiceAddresses
 
 _HOME = "./.medialedger"
-SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _SERVICES = ServiceAddresses()
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -109,11 +107,11 @@ class Settings(BaseSettings):
         description="Kafka brokers, host:port separated by commas; consumers then read from Kafka. "
         "Empty: they read the event log itself",
     )
-    kafka_security_protocol: Annotated[str, stripped(parsers.one_of(SECURITY_PROTOCOLS))] = Field(
-        "PLAINTEXT", description=f"how Kafka is spoken to: one of {', '.join(SECURITY_PROTOCOLS)}"
+    kafka_security_protocol: Annotated[str, stripped(parsers.one_of(kafka_settings.PROTOCOLS))] = Field(
+        "PLAINTEXT", description=f"how Kafka is spoken to: one of {', '.join(kafka_settings.PROTOCOLS)}"
     )
-    kafka_sasl_mechanism: Annotated[str | None, stripped(parsers.one_of(SASL_MECHANISMS))] = Field(
-        None, description=f"for SASL_…: one of {', '.join(SASL_MECHANISMS)}"
+    kafka_sasl_mechanism: Annotated[str | None, stripped(parsers.one_of(kafka_settings.MECHANISMS))] = Field(
+        None, description=f"for SASL_…: one of {', '.join(kafka_settings.MECHANISMS)}"
     )
     kafka_username: str | None = Field(None, description="for SASL_…")
     kafka_password: SecretStr | None = Field(None, description="for SASL_…")
@@ -243,6 +241,10 @@ class Settings(BaseSettings):
     )
     session_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(
         30, description="how long the last state of ended sessions is kept; their history stays in the log"
+    )
+    console_hours: Annotated[int, stripped(whole_number(1, 720))] = Field(12, description="how long a login to the console lasts")
+    console_idle_minutes: Annotated[int, stripped(whole_number(2, 43_200))] = Field(
+        60, description="after how long without a request it ends"
     )
     log_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(365, description="how long entries of the log store are kept")
     seal_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(

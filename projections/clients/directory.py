@@ -44,7 +44,9 @@ class ClientRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _CachedKey:
+class HeldKey:
+    """A key with the client that holds it."""
+
     key_hash: str
     key: ApiKey
     client: ClientRow
@@ -58,7 +60,8 @@ class ClientDirectory:
         self._clock = clock
         self._changes = changes or ClientChanges()
         self._seen = self._changes.seen
-        self._by_hash: dict[str, _CachedKey] = {}
+        self._by_hash: dict[str, HeldKey] = {}
+        self._by_id: dict[str, HeldKey] = {}
         self._by_name: dict[str, ClientRow] = {}
         self._state: tuple[int, int] = (-1, -1)
         self._loaded_at = float("-inf")
@@ -71,18 +74,32 @@ class ClientDirectory:
 
     async def authenticate(self, key: str) -> ClientRow | None:
         """The client of this key; None when the key is unknown or has expired."""
+        held = await self.find_key(key)
+        return held.client if held is not None else None
+
+    async def find_key(self, key: str) -> HeldKey | None:
+        """None when the key is unknown or has expired."""
         key_hash = sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
         await self._refresh()
-        cached = self._by_hash.get(key_hash)
-        if cached is None:
+        held = self._by_hash.get(key_hash)
+        if held is None:
             await self._load(_MISS_PAUSE)
-            cached = self._by_hash.get(key_hash)
-        if cached is None or not hmac.compare_digest(cached.key_hash, key_hash):
+            held = self._by_hash.get(key_hash)
+        if held is None or not hmac.compare_digest(held.key_hash, key_hash):
             return None
-        if cached.key.expires_at is not None and not cached.key.usable(self._clock()):
+        return self._used(held)
+
+    async def key_by_id(self, key_id: str) -> HeldKey | None:
+        """None when there is no such key any more, or it has expired."""
+        await self._refresh()
+        held = self._by_id.get(key_id)
+        return None if held is None else self._used(held)
+
+    def _used(self, held: HeldKey) -> HeldKey | None:
+        if held.key.expires_at is not None and not held.key.usable(self._clock()):
             return None
-        self._last_used[cached.key.key_id] = self._loaded_clock
-        return cached.client
+        self._last_used[held.key.key_id] = self._loaded_clock
+        return held
 
     async def roles_of(self, name: str) -> tuple[str, ...]:
         """The roles of a client; empty when there is none of this name. From the cache."""
@@ -116,7 +133,8 @@ class ClientDirectory:
             state = await self._database.row("SELECT count(*), coalesce(sum(version), 0)::bigint FROM client_view")
             if state is not None and (state[0], state[1]) != self._state:
                 clients = await self.all()
-                self._by_hash = {key.key_hash: _CachedKey(key.key_hash, key, client) for client in clients for key in client.keys}
+                self._by_hash = {key.key_hash: HeldKey(key.key_hash, key, client) for client in clients for key in client.keys}
+                self._by_id = {held.key.key_id: held for held in self._by_hash.values()}
                 self._by_name = {client.name: client for client in clients}
                 self._state = (state[0], state[1])
             if invalidations == self._invalidations:  # else a change came while loading, and may be missing

@@ -13,6 +13,7 @@ from projections.kernel.database import Pool
 
 _SEEN_SECONDS: Final = 10
 _JOBS = "SELECT state, failed, count(*) FROM job_view WHERE client = %s GROUP BY state, failed"
+_ALL_JOBS = "SELECT state, failed, count(*) FROM job_view GROUP BY state, failed"
 _NOT_STARTED = f"({JobState.QUEUED}, {JobState.PENDING}, {JobState.SCHEDULED}, {JobState.PAUSED})"
 _WAITING = f"SELECT count(*) FROM (SELECT FROM job_view WHERE client = %s AND state IN {_NOT_STARTED} LIMIT %s) AS waiting"
 _TASKS = "SELECT state, count(*) FROM job_task_view WHERE client = %s GROUP BY state"
@@ -60,13 +61,19 @@ class JobCounts:
     def __init__(self, database: Pool) -> None:
         self._database = database
 
-    async def of(self, client: str) -> ClientCounts:
+    async def states(self, client: str | None) -> tuple[Mapping[JobState, int], int]:
+        """Jobs of a client, or of all, by state, and how many of the completed ones failed."""
         jobs: Counter[JobState] = Counter()
         failed = 0
-        for state, job_failed, count in await self._database.rows(_JOBS, (client,)):
+        rows = self._database.rows(_JOBS, (client,)) if client is not None else self._database.rows(_ALL_JOBS)
+        for state, job_failed, count in await rows:
             jobs[JobState(state)] += count
             if job_failed and state == JobState.COMPLETED:
                 failed += count
+        return jobs, failed
+
+    async def of(self, client: str) -> ClientCounts:
+        jobs, failed = await self.states(client)
         tasks = {TaskState(state): count for state, count in await self._database.rows(_TASKS, (client,))}
         return ClientCounts(jobs, failed, Counter(tasks))
 

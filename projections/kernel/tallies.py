@@ -86,6 +86,19 @@ def total(view: str, version: int, *, condition: str) -> str:
     )
 
 
+def totals(view: str, version: int, *, dimension: str) -> str:
+    """A query for each value of the dimension and its total, of rows that are `%(deleted)s`. One row of NULLs for a
+    table of another version of the view."""
+    generation = f"(SELECT view_generation('public.{view}', {version}))"
+    matching = f"generation = {generation} AND dimension = '{dimension}' AND deleted = %(deleted)s"
+    progress = f"coalesce((SELECT through FROM view_tally_progress WHERE generation = {generation}), 0)"
+    return (
+        f"SELECT value, sum(total)::bigint FROM (SELECT value, total FROM view_tallies WHERE {matching}"
+        f" UNION ALL SELECT value, change FROM view_tally_changes WHERE id > {progress} AND {matching}) AS known"
+        f" GROUP BY value UNION ALL SELECT NULL, NULL WHERE {generation} IS NULL"
+    )
+
+
 _GENERATIONS = """
 SELECT DISTINCT encode(substring(tgargs FROM 1 FOR 36), 'escape')::uuid FROM pg_trigger WHERE starts_with(tgname, 'tally_inserted_')
 """

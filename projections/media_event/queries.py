@@ -8,14 +8,14 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from domain.media_event.row import EventRow as EventRow
-from domain.media_event.values import EventDetails
+from domain.media_event.values import EventDetails, EventState
 from projections.kernel.arrays import PackedArray
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database import Database
 from projections.kernel.page import Page
 from projections.media_event.filters import EventFilter, ids_of, list_query, names_query, searches_only
 from projections.media_event.search import EVENT_SEARCH
-from projections.media_event.totals import tallied
+from projections.media_event.totals import OF_STATES, tallied
 from projections.media_event.view import STREAMING_STATES
 
 _COLUMNS = "SELECT id, shown_version, document, date_created, date_modified FROM event_view "
@@ -39,6 +39,7 @@ _NOT_TERMINATED = """
 SELECT id, termination_due_at FROM event_view
 WHERE NOT deleted AND termination_due_at < %s ORDER BY termination_due_at, id LIMIT %s
 """
+_OF_STATES_COUNTED = "SELECT state, count(*) FROM event_view WHERE deleted = %(deleted)s GROUP BY state"
 _LATEST = " ORDER BY date_created DESC, id DESC LIMIT 1"
 
 
@@ -52,6 +53,13 @@ class EventQueries:
     async def by_id(self, key: UUID) -> EventRow | None:
         """The Event with this id, unless it is deleted."""
         return await self._by_id(key)
+
+    async def states(self, *, deleted: bool) -> dict[EventState, int]:
+        """How many Events are in each state, from totals that are kept; states without any are left out."""
+        rows = await self._database.lists.rows(OF_STATES, {"deleted": deleted})
+        if rows and rows[0][0] is None:  # the view is of another build, whose totals this one does not know
+            rows = await self._database.lists.rows(_OF_STATES_COUNTED, {"deleted": deleted})
+        return {EventState(int(state)): count for state, count in rows if count}
 
     async def _load(self, keys: Sequence[UUID]) -> dict[UUID, EventRow]:
         rows = await self._database.rows(_COLUMNS + "WHERE id = ANY(%s) AND NOT deleted", (list(keys),))

@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 
-from projections.kernel.tallies import total
+from projections.kernel.tallies import total, totals
 from projections.media_event.filters import EventFilter, Ids
 from projections.media_event.view import EVENT_VIEW
 
@@ -48,6 +48,10 @@ _DIMENSIONS: Final = {
     "category_id": "category",
     "contains_flow": "flow",
 }
+
+
+OF_STATES: Final = totals(EVENT_VIEW.name, EVENT_VIEW.version, dimension="state")
+"""The number of Events in each state."""
 
 
 def _of(filter_: EventFilter, dimension: str, values: Sequence[object]) -> Total:

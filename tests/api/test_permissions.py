@@ -182,6 +182,14 @@ EXPECTED: dict[str, str | frozenset[str]] = {
     "GET /api/infrastructureprofile/reference/": READ,
     "GET /api/infrastructureprofile/resources/{id}": READ,
     "POST /api/provision/{eventId}": WRITE,
+    "GET /api/webhook/health": READ,
+    "GET /api/event/counts": READ,
+    "GET /engine/jobs/counts": OPEN,
+    "GET /engine/workflows": READ,
+    "GET /engine/workflows/{name}": READ,
+    "POST /console/session": OPEN,
+    "GET /console/session": OPEN,
+    "DELETE /console/session": OPEN,
     "POST /api/provision/callback/{template}/{infrastructure}": OPEN,
     "GET /api/provision/{eventId}": READ,
     "GET /api/provision/resources/{eventId}": READ,
@@ -336,6 +344,8 @@ def answered(answer: httpx.Response, name: str) -> None:
         assert engine_error(answer, 400)
     elif "/provision/callback/" in name:
         assert_problem(answer, 400)
+    elif name.endswith(" /console/session"):
+        assert answer.status_code == {"POST": 400, "GET": 401, "DELETE": 204}[name.split(" ")[0]]
     elif name.startswith("OPTIONS "):
         assert answer.status_code == 204, name
     elif "{+file}" in name or " /origin/" in name:

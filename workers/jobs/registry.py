@@ -61,6 +61,9 @@ class Registry:
     def names(self) -> Sequence[str]:
         return sorted(self._workflows)
 
+    def named(self, name: str) -> Workflow:
+        return self._workflows[name]
+
     def checked(self, name: str, parameters: object) -> tuple[Workflow, JobParameters]:
         """Messages name what is expected, never the value that was sent: it may be a password."""
         workflow = self._workflows.get(name)

@@ -50,12 +50,15 @@ class JobParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
-    content_id: Segment
-    custom_data: Any = None
+    content_id: Segment = Field(
+        description="The content that the job is about; its files are in the folder of this name below the media root.",
+        examples=["match-17"],
+    )
+    custom_data: Any = Field(None, description="Any JSON; callbacks get it as it is.")
     callback_urls: Annotated[
         tuple[_CallbackUrl, ...],
         Field(max_length=MOST_CALLBACKS, validation_alias=AliasChoices("callback_urls", "callbackUrls")),
-    ] = ()
+    ] = Field((), description="Addresses that are told of each change of the job's state.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,15 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Workflow:
     """A workflow. Names, queues and dependencies are checked when it is made. `most_parameters`: how many bytes the parameters of a
-    job may have."""
+    job may have. `description`: a sentence for people, what it makes of what. `submitted_by`: the kind of
+    the resource that alone submits its jobs; None: whoever may submit jobs."""
 
     name: str
     parameters: type[JobParameters]
     steps: Sequence[Step]
     most_parameters: int = MOST_PARAMETERS
+    description: str = ""
+    submitted_by: str | None = None
 
     def __post_init__(self) -> None:
         names = [step.name for step in self.steps]

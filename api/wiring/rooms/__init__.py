@@ -58,6 +58,6 @@ ROOMS: tuple[Room, ...] = (
     LISTS,
     PUBLISHED,
     ORIGIN,
-    OPERATIONS,
     CONSOLE,
+    OPERATIONS,
 )

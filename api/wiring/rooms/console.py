@@ -1,4 +1,4 @@
-"""The web console for people."""
+"""The web console for people: its files and its sessions."""
 
 from __future__ import annotations
 
@@ -7,22 +7,44 @@ from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
+from projections.clients.console_sessions import ConsoleSessions
+from projections.clients.directory import ClientDirectory
+from projections.kernel.database import Database
+from projections.kernel.migrate import Migration
+from projections.logbook.logbook import Logbook
 
 if TYPE_CHECKING:
     from api.http.router import Router
 
 
 def _routes() -> Sequence[Router]:
-    from api.console import routes
+    from api.console import routes, session
 
-    return (routes.root, routes.routes)
+    return (session.routes, routes.root, routes.routes)
 
 
 def _services(services: Services) -> Providers:
     from api.console.files import ConsoleFiles, built_console
+    from api.console.session import Logins
+    from api.http.auth import Sessions
+    from api.kernel.auth import caller_of
+    from api.kernel.browser_sessions import BrowserSessions
 
-    origins = services.surroundings.console_media_origins
-    return {ConsoleFiles: lambda: ConsoleFiles(built_console(), media_origins=origins)}
+    get, around = services.get, services.surroundings
+    return {
+        ConsoleFiles: lambda: ConsoleFiles(built_console(), media_origins=around.console_media_origins),
+        ConsoleSessions: lambda: ConsoleSessions(
+            get(Database), get(ClientDirectory), clock=around.clock, limits=around.session_limits
+        ),
+        BrowserSessions: lambda: BrowserSessions(get(ConsoleSessions), caller_of),
+        Sessions: lambda: get(BrowserSessions),
+        Logins: lambda: Logins(get(ConsoleSessions), get(Logbook), clock=around.clock),
+    }
 
 
-CONSOLE = Room(name="console", routes=_routes, services=_services)
+CONSOLE = Room(
+    name="console",
+    migrations=(Migration.read("0043 console sessions", "clients/console_sessions.sql"),),
+    routes=_routes,
+    services=_services,
+)

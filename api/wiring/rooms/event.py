@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 def _routes() -> Sequence[Router]:
     from api.media import vod
-    from api.media.event import routes
+    from api.media.event import counts, routes
 
-    return (routes.routes, vod.routes)
+    return (routes.routes, counts.routes, vod.routes)
 
 
 def _services(services: Services) -> Providers:

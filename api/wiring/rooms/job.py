@@ -61,9 +61,9 @@ _CHANGES_TASKS = frozenset(
 
 
 def _routes() -> Sequence[Router]:
-    from api.engine import dashboard, dashboard_page, health, job, log, schedule, setting
+    from api.engine import dashboard, dashboard_page, health, job, job_counts, log, schedule, setting, workflows
 
-    modules = (job, log, health, dashboard, dashboard_page, setting, schedule)
+    modules = (job, job_counts, log, health, dashboard, dashboard_page, setting, schedule, workflows)
     return tuple(module.routes for module in modules)
 
 
@@ -72,14 +72,18 @@ def _services(services: Services) -> Providers:
     from api.engine.client_filter import ClientFilter
     from api.engine.dashboard import Dashboards
     from api.engine.dashboard_page import DashboardFiles
+    from api.engine.job_counts import CountedJobs
     from api.engine.log import LogFollower
     from api.engine.waiting_jobs import WaitingJobs
+    from api.kernel.browser_sessions import BrowserSessions
     from api.wiring.job_handlers import job_handlers
+    from workers.jobs.registry import Registry, installed
 
     get = services.get
     return {
         BoardQueries: lambda: BoardQueries(get(Database).lists),
-        ClientFilter: lambda: ClientFilter(get(ClientDirectory)),
+        ClientFilter: lambda: ClientFilter(get(ClientDirectory), get(BrowserSessions)),
+        CountedJobs: lambda: CountedJobs(get(JobCounts)),
         Dashboards: lambda: Dashboards(get(BoardQueries), get(EngineSettingsQueries)),
         DashboardBroadcast: lambda: DashboardBroadcast(get(Dashboards).read_live, seats=services.surroundings.siblings.seats),
         DashboardFiles: DashboardFiles,
@@ -88,6 +92,7 @@ def _services(services: Services) -> Providers:
         JobCounts: lambda: JobCounts(get(Database).lists),
         JobHistory: lambda: JobHistory(get(Database).lists, get(EventMapper)),
         JobQueries: lambda: JobQueries(get(Database)),
+        Registry: installed,
         WaitingJobs: lambda: WaitingJobs(JobCounts(get(Database)), get(EngineSettingsQueries)),
         JobHandlers: lambda: job_handlers(
             get(Database),

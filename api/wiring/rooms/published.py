@@ -21,10 +21,11 @@ def _routes() -> Sequence[Router]:
 
 
 def _services(services: Services) -> Providers:
+    from api.kernel.browser_sessions import BrowserSessions
     from api.published.files import PublishedFiles
 
     get, source = services.get, services.surroundings.media_served
-    return {PublishedFiles: lambda: PublishedFiles(source, get(EventQueries), get(ClientDirectory))}
+    return {PublishedFiles: lambda: PublishedFiles(source, get(EventQueries), get(ClientDirectory), sessions=get(BrowserSessions))}
 
 
 PUBLISHED = Room(name="published", routes=_routes, services=_services)

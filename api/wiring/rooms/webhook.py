@@ -16,6 +16,7 @@ from domain.records.row import RecordRow
 from domain.webhook.aggregate import Webhook
 from domain.webhook.callback import Callback
 from domain.webhook.handlers import WebhookHandlers
+from projections.deliveries.health import EndpointHealthQueries
 from projections.deliveries.queries import DeliveryQueries
 from projections.deliveries.redelivery import Redelivery
 from projections.job.settings import EngineSettingsQueries
@@ -37,9 +38,9 @@ _DAYS_OF_ATTEMPTS = 7
 
 
 def _routes() -> Sequence[Router]:
-    from api.media.webhook import callbacks, deliveries, routes
+    from api.media.webhook import callbacks, deliveries, health, routes
 
-    return (routes.routes, routes.misspelled_routes, callbacks.routes, deliveries.routes)
+    return (routes.routes, health.routes, routes.misspelled_routes, callbacks.routes, deliveries.routes)
 
 
 def _services(services: Services) -> Providers:
@@ -53,6 +54,7 @@ def _services(services: Services) -> Providers:
         WebhookHandlers: lambda: _handlers(get(CommandExecutor), get(RecordQueries), events=get(EventQueries), vault=get(Vault)),
         WebhookCeiling: lambda: WebhookCeiling(get(RecordQueries), get(EngineSettingsQueries)),
         DeliveryQueries: lambda: DeliveryQueries(get(Database)),
+        EndpointHealthQueries: lambda: EndpointHealthQueries(get(Database).lists, surroundings.clock),
         Redelivery: lambda: Redelivery(get(Database)),
         WebhookProbe: lambda: Probe(
             surroundings.outbound,

@@ -242,3 +242,17 @@ async def _moved(engine: httpx.AsyncClient, inner: Core, job: int, state: str) -
         await engine.put(f"/engine/job/{job}", json={"run_at": FUTURE})
     elif state != "queued":
         await engine.put(f"/engine/job/{job}", json={"queue_state": state})
+
+
+async def test_jobs_are_counted_by_state_as_the_list_shows_them(engine: httpx.AsyncClient, inner: Core) -> None:
+    first, second, third = [await submit(engine) for _ in range(3)]
+    await submit(engine, headers=await studio(inner))
+    await fail(inner, first)
+    await complete(inner, second)
+    none = dict.fromkeys(("started", "pending", "broken", "scheduled", "paused"), 0)
+    for client, total, queued in ((None, 4, 2), ("admin", 4, 2), ("studio", 1, 1)):
+        headers = {} if client is None else {"client": client}
+        answer = await engine.get("/engine/jobs/counts", headers={"API-KEY": "", **headers})
+        ended = total - queued
+        assert answer.json() == {"total": total, "queued": queued, "completed": ended, "failed": min(ended, 1), **none}
+    assert third

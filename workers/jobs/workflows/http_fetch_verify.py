@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Annotated, Final
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
@@ -34,10 +34,16 @@ Sha256 = Annotated[str, AfterValidator(_digest)]
 class HttpFetchVerify(JobParameters):
     """Without `file_name`, the last part of the URL's path."""
 
-    url: WebUrl
-    sha256: Sha256 | None = None
-    size: Annotated[int, Field(ge=0)] | None = None
-    file_name: Segment | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"content_id": "match-17", "url": "https://origin.example/match.mp4", "size": 3000000}]}
+    )
+
+    url: WebUrl = Field(description="The http or https address of the file.", examples=["https://origin.example/match.mp4"])
+    sha256: Sha256 | None = Field(None, description="SHA-256 that the file must have, 64 hexadecimal digits.")
+    size: Annotated[int, Field(ge=0)] | None = Field(None, description="Bytes that the file must have.")
+    file_name: Segment | None = Field(
+        None, description="Name of the file in the folder; by default the last part of the URL's path."
+    )
 
     @property
     def stored_as(self) -> str:
@@ -93,5 +99,8 @@ def _fault(download: ResumableDownload, wanted: HttpFetchVerify) -> str | None:
 
 
 HTTP_FETCH_VERIFY: Final = Workflow(
-    "http_fetch_verify", HttpFetchVerify, (Step("fetch", fetch, needs_network=True), Step("store", store, after=("fetch",)))
+    "http_fetch_verify",
+    HttpFetchVerify,
+    (Step("fetch", fetch, needs_network=True), Step("store", store, after=("fetch",))),
+    description="Downloads a file into the folder of the content and checks its size and SHA-256.",
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from pydantic import ConfigDict, Field
+
 from workers.jobs.context import StepContext, StepResult
 from workers.jobs.media_paths import RelativePath
 from workers.jobs.workflow import JobParameters, Step, Workflow
@@ -16,7 +18,9 @@ _SHOW: Final = ("-show_format", "-show_streams", "-show_chapters")
 class ProbeMedia(JobParameters):
     """`file` is below the folder of the content."""
 
-    file: RelativePath
+    model_config = ConfigDict(json_schema_extra={"examples": [{"content_id": "match-17", "file": "match.mp4"}]})
+
+    file: RelativePath = Field(description="Path of the file below the folder of the content.", examples=["match.mp4"])
 
 
 def probe(context: StepContext[ProbeMedia]) -> StepResult:
@@ -28,4 +32,6 @@ def probe(context: StepContext[ProbeMedia]) -> StepResult:
     return StepResult(message=f"Probed {media.name}", metadata=metadata)
 
 
-PROBE_MEDIA: Final = Workflow("probe_media", ProbeMedia, (Step("probe", probe),))
+PROBE_MEDIA: Final = Workflow(
+    "probe_media", ProbeMedia, (Step("probe", probe),), description="Reads the format and the tracks of a media file."
+)

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from domain.job.values import Severity
 from workers.jobs.context import StepCancelled, StepContext, StepFailed, StepResult
@@ -53,8 +53,12 @@ _FINAL: Final = ("destination", "publication")
 class PublicationUpload(JobParameters):
     """`file` lies in the folder of the content; without it that is its MP4."""
 
-    publication: UUID = Field(strict=False)
-    file: Segment | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"content_id": "match-17", "publication": "8f51eaa1-decb-4863-89d3-9eb99768c67b"}]}
+    )
+
+    publication: UUID = Field(strict=False, description="The publication whose job this is; the product submits it.")
+    file: Segment | None = Field(None, description="Name of the film in the folder of the content; by default its MP4.")
 
 
 def upload(context: StepContext[PublicationUpload]) -> StepResult:
@@ -167,4 +171,10 @@ def _hashed(context: StepContext[Any], path: Path) -> str:
     return digest.hexdigest()
 
 
-PUBLICATION_UPLOAD: Final = Workflow(NAME, PublicationUpload, (Step("upload", upload, needs_network=True),))
+PUBLICATION_UPLOAD: Final = Workflow(
+    NAME,
+    PublicationUpload,
+    (Step("upload", upload, needs_network=True),),
+    submitted_by="publication",
+    description="Uploads the film of a content to the destination of its publication.",
+)

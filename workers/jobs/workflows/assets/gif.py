@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
@@ -21,11 +21,21 @@ class AssetGif(ClipParameters):
     """`playback_speed` 0 makes a still picture. `playback_repeats`: -1 plays once, 0 for ever, n repeats n times. With one side
     only, the other keeps the shape; sides are made even."""
 
-    fps: Annotated[int, Field(ge=1, le=60)] = 10
-    width: _Side | None = None
-    height: _Side | None = None
-    playback_speed: Annotated[float, Field(ge=0, le=100)] = 1.0
-    playback_repeats: Annotated[int, Field(ge=-1, le=65_535)] = 0
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"content_id": "match-17", "source": "match.mp4", "start": "00:01:30", "end": "00:01:35", "name": "goal.gif"}
+            ]
+        }
+    )
+
+    fps: Annotated[int, Field(ge=1, le=60)] = Field(10, description="Frames in a second.")
+    width: _Side | None = Field(None, description="Width in pixels; with one side only the other keeps the shape.")
+    height: _Side | None = Field(None, description="Height in pixels.")
+    playback_speed: Annotated[float, Field(ge=0, le=100)] = Field(1.0, description="How fast it plays; 0 makes a still picture.")
+    playback_repeats: Annotated[int, Field(ge=-1, le=65_535)] = Field(
+        0, description="-1 plays once, 0 for ever, n repeats n times."
+    )
 
 
 def make(context: StepContext[AssetGif]) -> StepResult:
@@ -67,4 +77,4 @@ def _side(pixels: float | None) -> int:
     return -2 if pixels is None else max(2 * round(pixels / 2), 2)
 
 
-ASSET_GIF: Final = Workflow("asset_gif", AssetGif, (Step("make", make),))
+ASSET_GIF: Final = Workflow("asset_gif", AssetGif, (Step("make", make),), description="Makes an animated GIF of a part of a video.")

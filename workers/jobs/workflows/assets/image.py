@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from pydantic import ConfigDict, Field
+
 from workers.jobs.context import StepContext, StepFailed, StepResult
 from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.assets.parameters import AssetParameters, Time, in_seconds
@@ -12,7 +14,11 @@ from workers.jobs.workflows.media_file import probe, seconds
 
 
 class AssetImage(AssetParameters):
-    time: Time
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"content_id": "match-17", "source": "match.mp4", "name": "goal.jpg", "time": "00:01:30"}]}
+    )
+
+    time: Time = Field(description="Time of the picture from the start of the file, hh:mm:ss[.fff].", examples=["00:01:30"])
 
 
 def make(context: StepContext[AssetImage]) -> StepResult:
@@ -30,4 +36,4 @@ def make(context: StepContext[AssetImage]) -> StepResult:
     return StepResult(message=f"{wanted.name}: the frame at {frame.at:.3f} s")
 
 
-ASSET_IMAGE: Final = Workflow("asset_image", AssetImage, (Step("make", make),))
+ASSET_IMAGE: Final = Workflow("asset_image", AssetImage, (Step("make", make),), description="Makes a JPEG of one frame of a video.")

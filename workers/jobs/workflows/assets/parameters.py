@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from domain.kernel.errors import Malformed
@@ -30,15 +30,17 @@ Time = Annotated[str, AfterValidator(_from_start)]
 class AssetParameters(JobParameters):
     """`source` and `name` are below the folder of the content: the file that the asset is made of, and the path of the asset."""
 
-    source: RelativePath
-    name: RelativePath
+    source: RelativePath = Field(
+        description="Path of the file that is read, below the folder of the content.", examples=["match.mp4"]
+    )
+    name: RelativePath = Field(description="Path of the file that is made, below the folder of the content.")
 
 
 class ClipParameters(AssetParameters):
     """From `start` until before `end`."""
 
-    start: Time
-    end: Time
+    start: Time = Field(description="Time from the start of the file, hh:mm:ss[.fff].", examples=["00:01:30"])
+    end: Time = Field(description="Time alike, at which the clip has ended.", examples=["00:01:35"])
 
 
 def in_seconds(time: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from domain.asset.track_filter import InvalidFilter, Track, track_filter
@@ -28,10 +28,18 @@ class AssetVideo(ClipParameters):
     """`mezzanine`: only the highest video track and the first audio track, else all video and audio tracks. `filter` says which
     tracks there are to choose from. `copy_ts` keeps the times of the source."""
 
-    mezzanine: bool = False
-    frame_accurate: bool = False
-    copy_ts: bool = False
-    filter: Annotated[str, AfterValidator(_readable)] | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"content_id": "match-17", "source": "match.mp4", "start": "00:01:30", "end": "00:01:35", "name": "goal.mp4"}
+            ]
+        }
+    )
+
+    mezzanine: bool = Field(False, description="Only the highest video track and the first audio track.")
+    frame_accurate: bool = Field(False, description="Cut at the exact frame, which encodes; else at the key frame before it.")
+    copy_ts: bool = Field(False, description="Keep the times of the source.")
+    filter: Annotated[str, AfterValidator(_readable)] | None = Field(None, description="Which tracks there are to choose from.")
 
 
 def make(context: StepContext[AssetVideo]) -> StepResult:
@@ -81,4 +89,4 @@ def _copied(source: MediaFile, clip: Span, *, copy_ts: bool) -> tuple[tuple[str,
     return ("-t", seconds(clip.end - key), *source.input(key)), ("-c", "copy", *shift)
 
 
-ASSET_VIDEO: Final = Workflow("asset_video", AssetVideo, (Step("make", make),))
+ASSET_VIDEO: Final = Workflow("asset_video", AssetVideo, (Step("make", make),), description="Cuts a clip out of a video, as MP4.")

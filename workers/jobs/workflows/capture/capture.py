@@ -73,4 +73,5 @@ VOD_CAPTURE: Final = Workflow(
         Step("renditions", make_renditions, after=("join",)),
         *PACKAGING,
     ),
+    description="Records a part of the stream of the Event that content_id names and packages it for HLS and DASH.",
 )

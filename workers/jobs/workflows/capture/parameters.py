@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from domain.kernel.errors import Malformed
@@ -32,11 +32,26 @@ class VodCapture(PackageParameters):
     """`sources` are copies of one stream; from `start` until before `end`. The three are required when the step runs: whoever
     submits the job for an Event may leave them to be filled in."""
 
-    sources: Annotated[tuple[WebUrl, ...], Field(max_length=MOST_SOURCES)] = ()
-    start: Point | None = None
-    end: Point | None = None
-    frame_accurate: bool = False
-    copy_ts: bool = False
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "content_id": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
+                    "sources": ["https://origin.example/live/master.m3u8"],
+                    "start": "2031-01-01T18:00:00Z",
+                    "end": "2031-01-01T19:45:00Z",
+                }
+            ]
+        }
+    )
+
+    sources: Annotated[tuple[WebUrl, ...], Field(max_length=MOST_SOURCES)] = Field(
+        (), description="Addresses of copies of one stream: HLS playlists or DASH manifests. An Event fills them in."
+    )
+    start: Point | None = Field(None, description="ISO 8601 date-time, or hh:mm:ss[.fff] from the start of the stream.")
+    end: Point | None = Field(None, description="As start, and later.")
+    frame_accurate: bool = Field(False, description="Cut at the exact frame, which encodes; else at segments.")
+    copy_ts: bool = Field(False, description="Keep the times of the stream.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,4 +161,6 @@ COMPOSE: Final = Workflow(
         *PACKAGING,
     ),
     _MOST_PARAMETERS,
+    submitted_by="composition",
+    description="Makes one film of the films of a playlist and packages it for HLS and DASH.",
 )

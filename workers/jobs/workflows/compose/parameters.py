@@ -99,5 +99,17 @@ class Playlist(BaseModel):
 class Compose(PackageParameters):
     """`generation` counts the playlists of the composition."""
 
-    generation: Annotated[int, Field(ge=0)]
-    playlist: Playlist
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "content_id": "8f51eaa1-decb-4863-89d3-9eb99768c67b",
+                    "generation": 0,
+                    "playlist": {"items": [{"type": 0, "value": "0b1c6a52-6a4e-4b0e-9d0e-0a5a86d6a0f1"}]},
+                }
+            ]
+        }
+    )
+
+    generation: Annotated[int, Field(ge=0)] = Field(description="Number of the playlist among those of the composition, from 0.")
+    playlist: Playlist = Field(description="The films in their order: ids of Events, with bounds and markers.")

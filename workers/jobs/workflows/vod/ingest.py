@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import file_digest
 from typing import Final, Self
 
-from pydantic import model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from workers.jobs.context import StepContext, StepFailed, StepResult
@@ -33,9 +33,15 @@ _TIMED: Final = frozenset({"mp4", "matroska", "mpegts", "flv"})
 class VodIngest(PackageParameters):
     """Either `file`, a path below the media root, or `url`."""
 
-    file: RelativePath | None = None
-    url: WebUrl | None = None
-    sha256: Sha256 | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"content_id": "8f51eaa1-decb-4863-89d3-9eb99768c67b", "url": "https://origin.example/match.mp4"}]
+        }
+    )
+
+    file: RelativePath | None = Field(None, description="The source: a path below the media root. Either this or url.")
+    url: WebUrl | None = Field(None, description="The source: an http or https address. Either this or file.")
+    sha256: Sha256 | None = Field(None, description="SHA-256 that the source must have, 64 hexadecimal digits.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -126,4 +132,5 @@ VOD_INGEST: Final = Workflow(
         Step("renditions", make_renditions, after=("convert",)),
         *PACKAGING,
     ),
+    description="Fetches a film, converts it to MP4 and packages it for HLS and DASH.",
 )

@@ -187,4 +187,9 @@ PACKAGING: Final = (
     Step("thumbnails", make_thumbnails, after=("renditions",)),
     Step("package", package, after=("renditions", "thumbnails")),
 )
-VOD_PACKAGE: Final = Workflow("vod_package", PackageParameters, (Step("renditions", make_renditions), *PACKAGING))
+VOD_PACKAGE: Final = Workflow(
+    "vod_package",
+    PackageParameters,
+    (Step("renditions", make_renditions), *PACKAGING),
+    description="Makes renditions of <content_id>.mp4 and packages them for HLS and DASH.",
+)

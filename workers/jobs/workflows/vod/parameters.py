@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from workers.jobs.media_paths import Segment, segment_fault
@@ -32,6 +32,17 @@ class PackageParameters(JobParameters):
     """`renditions` are the shorter sides of their pictures; without it they follow from the source. `publish` is for the Event that
     owns the job."""
 
-    content_id: Annotated[Segment, AfterValidator(_also_with_suffix)]
-    renditions: Annotated[tuple[Lines, ...], Field(min_length=1, max_length=8), AfterValidator(_different)] | None = None
-    publish: bool | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"content_id": "8f51eaa1-decb-4863-89d3-9eb99768c67b", "renditions": [720, 360]}]}
+    )
+
+    content_id: Annotated[Segment, AfterValidator(_also_with_suffix)] = Field(
+        description="Id of the Event whose content it is; its files are in the folder of this name below the media root.",
+        examples=["8f51eaa1-decb-4863-89d3-9eb99768c67b"],
+    )
+    renditions: Annotated[tuple[Lines, ...], Field(min_length=1, max_length=8), AfterValidator(_different)] | None = Field(
+        None, description="Shorter sides of the pictures in pixels; by default they follow from the source.", examples=[[720, 360]]
+    )
+    publish: bool | None = Field(
+        None, description="Whether the Event that owns the job becomes public; by default as the Event says."
+    )

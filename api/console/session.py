@@ -1,0 +1,116 @@
+"""Login to the console by an API key: docs/reference/api/console-session.md."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from api.console.failed_logins import FailedLogins
+from api.console.surface import CONSOLE
+from api.http.auth import OPEN
+from api.http.errors import Forbidden, Unauthenticated
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.browser_sessions import BrowserSessions, cookie, is_own_origin, token_of
+from api.kernel.request import Request
+from api.kernel.wire import Instant, Wire
+from domain.kernel.clock import Clock
+from domain.kernel.errors import Unavailable
+from projections.clients.console_sessions import ConsoleSession, ConsoleSessions
+from projections.logbook.logbook import Level, Logbook
+
+routes = Router("/session", surface=CONSOLE, tag="Console")
+
+_log = logging.getLogger("medialedger.console")
+_NEVER_STORED = ("cache-control", "no-store")
+_WRONG = {401: "The key is not valid, or there is no session"}
+_OTHER_PAGE = {403: "A page of another origin may have made the request"}
+_TOO_MANY = {429: "Too many logins from this address have failed; see Retry-After"}
+
+Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=512)]
+
+
+class LogInRequest(Wire):
+    """A login to the console."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"apiKey": "mlk_0f8a6c2d4e1b3957_Kx3…"}]})
+
+    api_key: Key = Field(description="An API key of a client, at most 512 characters.", repr=False)
+
+
+class Session(Wire):
+    """A session of the console. It ends earlier without requests, and with its key."""
+
+    client: str = Field(description="The name of the client.", examples=["admin"])
+    roles: list[str] = Field(description="The roles of the client.", examples=[["admin"]])
+    expires_at: Instant = Field(description="When the session ends at the latest.")
+
+    @classmethod
+    def of(cls, session: ConsoleSession) -> Session:
+        return cls.model_construct(client=session.client.name, roles=list(session.client.roles), expires_at=session.ends_at)
+
+
+class Logins:
+    """Logs in and out, with a limit of failed logins and entries in the log store."""
+
+    def __init__(self, sessions: ConsoleSessions, logbook: Logbook, *, clock: Clock) -> None:
+        self.sessions = sessions
+        self.clock = clock
+        self.failed = FailedLogins()
+        self._logbook = logbook
+
+    async def begin(self, address: str, key: str) -> tuple[str, ConsoleSession]:
+        """Raises `Unauthenticated` and `TooManyRequests`."""
+        self.failed.admit(address)
+        begun = await self.sessions.begin(key)
+        if begun is None:
+            raise Unauthenticated("The API key is not valid.")
+        self.failed.forgive(address)
+        await self.note("logged in to the console", begun[1])
+        return begun
+
+    async def note(self, what: str, session: ConsoleSession) -> None:
+        """Add an entry of the client. If it cannot be stored, it is logged."""
+        name = session.client.name
+        try:
+            await self._logbook.add(Level.INFO, what, username=name, logger="medialedger", subject=f"console/{name}")
+        except Unavailable as fault:
+            _log.warning("%s %s (not in the log store: %s)", name, what, fault)
+
+
+@routes.post("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE | _TOO_MANY)
+async def add_console_session(request: Request, body: LogInRequest, logins: Logins) -> Response:
+    """Begin a session with the roles of an API key. The response sets its cookie."""
+    site = request.headers.get(b"sec-fetch-site")
+    if site not in (None, b"same-origin", b"none") or (b"origin" in request.headers and not is_own_origin(request)):
+        raise Forbidden("A login must come from a page of this server.")
+    client = request.scope.get("client")
+    token, session = await logins.begin(client[0] if client else "", body.api_key)
+    seconds = max(1, int((session.ends_at - logins.clock()).total_seconds()))
+    return Response(200, Session.of(session), headers=(_NEVER_STORED, cookie(request, token, seconds=seconds)))
+
+
+@routes.get("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE)
+async def get_console_session(request: Request, browsers: BrowserSessions) -> Response:
+    """The session of the request's cookie."""
+    session = await browsers.session(request, changes=False)
+    if session is None:
+        raise Unauthenticated("There is no session; log in.")
+    return Response(200, Session.of(session), headers=(_NEVER_STORED,))
+
+
+@routes.delete("", OPEN, status=204, errors=_WRONG | _OTHER_PAGE)
+async def delete_console_session(request: Request, browsers: BrowserSessions, logins: Logins) -> Response:
+    """End the session of the request's cookie. The response removes the cookie, also where the session had ended before."""
+    forget = cookie(request, "", seconds=0)
+    try:
+        session = await browsers.session(request, changes=True)
+        token = token_of(request)
+    except Unauthenticated:
+        return Response(204, headers=(_NEVER_STORED, forget))
+    if session is not None and token is not None:
+        await logins.sessions.end(token)
+        await logins.note("logged out of the console", session)
+    return Response(204, headers=(_NEVER_STORED, forget))

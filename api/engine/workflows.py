@@ -1,0 +1,97 @@
+"""The workflows of this installation, with the JSON Schemas of their parameters: docs/reference/api/job-engine.md#workflows."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from inspect import cleandoc
+from typing import Any, Final
+
+from pydantic import Field
+from pydantic.errors import PydanticUserError
+
+from api.engine.model import EngineModel
+from api.engine.surface import ENGINE
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ
+from api.kernel.request import Request
+from domain.kernel.errors import NotFound
+from workers.jobs.registry import Registry
+from workers.jobs.workflow import JobParameters, Workflow
+
+routes = Router("/workflows", surface=ENGINE, tag="Job engine")
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_log = logging.getLogger(__name__)
+
+
+class WorkflowTask(EngineModel):
+    """A task of the jobs of a workflow."""
+
+    id: int = Field(description="Number of the task, from 1.")
+    name: str = Field(description="Name of the step.")
+    queue: str = Field(description="The queue whose workers run it.")
+    needs_network: bool = Field(description="Whether it reaches other machines.")
+    after: list[int] = Field(description="Numbers of the tasks that must be completed before it starts.")
+
+
+class WorkflowDescription(EngineModel):
+    """A workflow: what it does, what it takes, and the tasks of its jobs."""
+
+    name: str = Field(description="The name that a job is submitted with.", examples=["http_fetch_verify"])
+    description: str = Field(description="What it makes of what; empty where its package does not say.")
+    parameters: dict[str, Any] = Field(
+        description="JSON Schema (2020-12) of the parameters, with titles, descriptions, defaults and examples. It is made of the "
+        "model that checks them; the model may check more."
+    )
+    most_parameters: int = Field(description="Bytes that the parameters may have as JSON.", examples=[65536])
+    queues: list[str] = Field(description="The queues that must have workers.", examples=[["work"]])
+    needs_network: bool = Field(description="Whether one of the tasks reaches other machines.")
+    submitted_by: str | None = Field(
+        description="The kind of the resource that alone submits its jobs, such as `composition`; null: whoever may submit jobs."
+    )
+    tasks: list[WorkflowTask] = Field(description="The tasks, each after those that it waits for.")
+
+    @classmethod
+    def of(cls, workflow: Workflow) -> WorkflowDescription:
+        needs = {step.name: step.needs_network for step in workflow.steps}
+        graph = workflow.graph()
+        tasks = [
+            WorkflowTask(id=task.id, name=task.name, queue=task.queue, needs_network=needs[task.name], after=list(task.after))
+            for task in graph
+        ]
+        return cls(
+            name=workflow.name,
+            description=workflow.description or cleandoc(workflow.parameters.__doc__ or "").partition("\n\n")[0].replace("\n", " "),
+            parameters=_schema(workflow.parameters),
+            most_parameters=workflow.most_parameters,
+            queues=list(dict.fromkeys(task.queue for task in graph)),
+            needs_network=any(needs.values()),
+            submitted_by=workflow.submitted_by,
+            tasks=tasks,
+        )
+
+
+@cache
+def _schema(model: type[JobParameters]) -> dict[str, Any]:
+    """The model of another package may have none."""
+    try:
+        return {"$schema": _DIALECT, **model.model_json_schema()}
+    except PydanticUserError as fault:
+        _log.warning("the parameters %s have no JSON Schema: %s", model.__name__, fault)
+        return {"$schema": _DIALECT, "type": "object"}
+
+
+@routes.get("", READ, response_model=list[WorkflowDescription])
+async def list_workflows(request: Request, registry: Registry) -> Response:
+    """The workflows of this installation by name, those of other packages among them."""
+    return Response(200, [WorkflowDescription.of(registry.named(name)) for name in registry.names])
+
+
+@routes.get("/{name}", READ, response_model=WorkflowDescription)
+async def get_workflow(request: Request, name: str, registry: Registry) -> Response:
+    """One workflow, with the JSON Schema of its parameters."""
+    if name not in registry.names:
+        raise NotFound("workflow", name)
+    return Response(200, WorkflowDescription.of(registry.named(name)))

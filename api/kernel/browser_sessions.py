@@ -1,0 +1,104 @@
+"""The session cookie of the console: docs/reference/api/console-session.md.
+
+A page of another origin cannot read the cookie. It can make a browser send it where the other origin is the same site, such as
+another port of this host; so a request with the cookie must also come from a page of this origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from api.http.auth import Caller
+from api.http.errors import Forbidden, Unauthenticated
+from api.http.request import Request
+from projections.clients.console_sessions import ConsoleSession, ConsoleSessions
+from projections.clients.directory import ClientRow
+
+COOKIE: Final = "medialedger_session"
+_LONGEST: Final = 256
+_TOO_LONG: Final = 8192
+"""Bytes in all cookies together. Browsers send what other programs of this host have set, too."""
+
+
+class BrowserSessions:
+    """Finds the session of a request by its cookie. `caller_of` makes the caller of a client."""
+
+    def __init__(self, sessions: ConsoleSessions, caller_of: Callable[[ClientRow], Caller]) -> None:
+        self._sessions = sessions
+        self._caller_of = caller_of
+
+    async def caller(self, request: Request, *, changes: bool) -> Caller | None:
+        """As `api.http.auth.Sessions` has it."""
+        session = await self.session(request, changes=changes)
+        return None if session is None else self._caller_of(session.client)
+
+    async def session(self, request: Request, *, changes: bool) -> ConsoleSession | None:
+        """None without a cookie. Raises `Unauthenticated` and `Forbidden`, as `caller`."""
+        token = token_of(request)
+        if token is None:
+            return None
+        session = await self._sessions.find(token)
+        if session is None:
+            raise Unauthenticated("The session has ended; log in again.")
+        check_page(request, changes=changes)
+        return session
+
+
+def token_of(request: Request) -> str | None:
+    """The value of the cookie; None without one. Raises `Unauthenticated` for two: another program may have set the second."""
+    if b"cookie" not in request.headers:
+        return None
+    sent = [value for name, value in request.scope["headers"] if name == b"cookie"]
+    if sum(map(len, sent)) > _TOO_LONG:
+        raise Unauthenticated("The cookies are too long; delete those of this site in the browser.")
+    name = cookie_name(request).encode("ascii")
+    pairs = (pair.strip().partition(b"=") for value in sent for pair in value.split(b";"))
+    tokens = {value for key, _, value in pairs if key == name}
+    if len(tokens) > 1:
+        raise Unauthenticated("There are several session cookies; delete those of this site in the browser.")
+    token = tokens.pop() if tokens else b""
+    return token.decode("latin-1") if 0 < len(token) <= _LONGEST else None
+
+
+def cookie_name(request: Request) -> str:
+    """Over https no other host and no page without TLS can set a cookie of this name."""
+    return f"__Host-{COOKIE}" if _is_secure(request) else COOKIE
+
+
+def cookie(request: Request, token: str, *, seconds: int) -> tuple[str, str]:
+    """The header that sets the cookie; with 0 `seconds` the browser forgets it."""
+    secure = "; Secure" if _is_secure(request) else ""
+    value = f"{cookie_name(request)}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    return ("set-cookie", value)
+
+
+def check_page(request: Request, *, changes: bool) -> None:
+    """Raises `Forbidden` for a request that a page of another origin may have made."""
+    site = request.headers.get(b"sec-fetch-site")
+    if site is not None:
+        if site != b"same-origin" and (changes or site != b"none"):
+            raise Forbidden("A request with the session cookie must come from a page of this server (Sec-Fetch-Site: same-origin).")
+    elif changes and not is_own_origin(request):
+        raise Forbidden(
+            "A change with the session cookie needs the header Sec-Fetch-Site: same-origin or, from browsers that do not send it, "
+            "Origin with the address of this server."
+        )
+
+
+def is_own_origin(request: Request) -> bool:
+    """Whether the header Origin names the scheme, host and port that the request was sent to, or the public address."""
+    origin = (request.header("origin") or "").lower()
+    direct = f"{request.scope.get('scheme', 'http')}://{request.header('host')}".lower()
+    return origin in {_without_usual_port(direct), _without_usual_port(request.base_url.lower())}
+
+
+def _without_usual_port(origin: str) -> str:
+    """As browsers write an origin."""
+    usual = {"http": ":80", "https": ":443"}.get(urlsplit(origin).scheme, "")
+    return origin.removesuffix(usual) if usual else origin
+
+
+def _is_secure(request: Request) -> bool:
+    return request.scope.get("scheme") == "https"

@@ -1,0 +1,45 @@
+"""How many Events are in each state: docs/reference/api/events.md#counts."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from api.http.response import Response
+from api.http.router import Router
+from api.kernel.auth import READ
+from api.kernel.request import Request
+from api.kernel.surfaces import MEDIA
+from api.kernel.wire import Flag, Wire
+from domain.media_event.values import EventState
+from projections.media_event.queries import EventQueries
+
+routes = Router("/event", surface=MEDIA, tag="Events")
+
+
+class EventCountsQuery(Wire):
+    """Which Events are counted."""
+
+    deleted: Flag = Field(False, description="true: the deleted Events; false, the default: the others.")
+
+
+class EventStateCount(Wire):
+    """A state and how many Events are in it."""
+
+    state: int = Field(description="The number of the state.", examples=[2])
+    name: str = Field(description="The name of the state.", examples=["LIVE_PUBLISHED"])
+    count: int = Field(description="How many Events are in it.", examples=[3])
+
+
+class EventCounts(Wire):
+    """How many Events there are, by state."""
+
+    total: int = Field(description="How many Events there are in all.", examples=[3])
+    states: list[EventStateCount] = Field(description="All states by number, also those without Events.")
+
+
+@routes.get("/counts", READ, response_model=EventCounts)
+async def count_events(request: Request, query: EventCountsQuery, events: EventQueries) -> Response:
+    """How many Events are in each state. Exact, and as quick for a million Events as for a few."""
+    found = await events.states(deleted=query.deleted)
+    states = [EventStateCount.model_construct(state=int(state), name=state.name, count=found.get(state, 0)) for state in EventState]
+    return Response(200, EventCounts.model_construct(total=sum(found.values()), states=states))

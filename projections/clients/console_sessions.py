@@ -1,0 +1,153 @@
+"""Sessions of the console: logins by an API key, each found by a random token of which only the hash is stored.
+
+What a process knows of a session is at most `FRESH` seconds old. The key of a session is looked up in the directory at every
+request, so the session ends when its key is revoked or expires, when its client is deleted, and when its roles change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Final, Self
+
+from cachetools import LRUCache
+
+from domain.kernel.clock import Clock
+from domain.kernel.errors import Unavailable
+from projections.clients.directory import FRESH, ClientDirectory, ClientRow, HeldKey
+from projections.kernel.database import Database
+
+MOST_OF_A_KEY: Final = 100
+"""Sessions that one key may have; a further login ends the one that was not used for the longest time."""
+_KEPT: Final = 10_000
+_SEEN_EVERY: Final = timedelta(minutes=1)
+_END_OLD: Final = """
+DELETE FROM console_sessions WHERE ends_at <= %(now)s OR seen_at <= %(idle)s OR token_hash IN (
+    SELECT token_hash FROM console_sessions WHERE key_id = %(key)s ORDER BY seen_at DESC, token_hash OFFSET %(most)s)
+"""
+_BEGIN: Final = "INSERT INTO console_sessions (token_hash, key_id, roles, seen_at, ends_at) VALUES (%s, %s, %s, %s, %s)"
+_FIND: Final = "SELECT token_hash, key_id, roles, seen_at, ends_at FROM console_sessions WHERE token_hash = ANY(%s)"
+_SEEN: Final = "UPDATE console_sessions SET seen_at = greatest(seen_at, %s) WHERE token_hash = ANY(%s)"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """How long a session lasts, in all and without a request."""
+
+    longest: timedelta = timedelta(hours=12)
+    idle: timedelta = timedelta(hours=1)
+
+    @classmethod
+    def of(cls, *, hours: int, idle_minutes: int) -> Self:
+        return cls(timedelta(hours=hours), timedelta(minutes=idle_minutes))
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSession:
+    """A session that has not ended. `ends_at` is the latest end."""
+
+    client: ClientRow
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    key_id: str
+    roles: frozenset[str]
+    seen_at: datetime
+    ends_at: datetime
+
+
+class ConsoleSessions:
+    """Begins, finds and ends sessions."""
+
+    def __init__(
+        self, database: Database, directory: ClientDirectory, *, clock: Clock, limits: SessionLimits | None = None
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._clock = clock
+        self._limits = limits or SessionLimits()
+        self._known: LRUCache[bytes, tuple[float, _Stored | None]] = LRUCache(_KEPT)
+        """The time of reading, and None for a token without a session."""
+        self._wanted: set[bytes] = set()
+        self._reading = asyncio.Lock()
+
+    async def begin(self, key: str) -> tuple[str, ConsoleSession] | None:
+        """A new token and its session; None when the key is unknown or has expired."""
+        held = await self._directory.find_key(key)
+        if held is None:
+            return None
+        token, now = secrets.token_urlsafe(32), self._clock()
+        stored = _Stored(held.key.key_id, frozenset(held.client.roles), now, now + self._limits.longest)
+        old = {"now": now, "idle": now - self._limits.idle, "key": stored.key_id, "most": MOST_OF_A_KEY - 1}
+        values = (_hash(token), stored.key_id, sorted(stored.roles), stored.seen_at, stored.ends_at)
+        async with self._database.connection() as connection, connection.transaction():
+            await connection.execute(_END_OLD, old)
+            await connection.execute(_BEGIN, values)
+        return token, _session(stored, held)
+
+    async def find(self, token: str) -> ConsoleSession | None:
+        """None for a token without a session, and for a session that has ended."""
+        stored = await self._stored(_hash(token))
+        if stored is None or not self._lasts(stored):
+            return None
+        held = await self._directory.key_by_id(stored.key_id)
+        if held is None or frozenset(held.client.roles) != stored.roles:
+            return None
+        return _session(stored, held)
+
+    async def end(self, token: str) -> None:
+        """Ended in this process at once, and in others within `FRESH` seconds."""
+        mark = _hash(token)
+        async with self._reading:
+            await self._database.execute("DELETE FROM console_sessions WHERE token_hash = %s", (mark,))
+            self._known[mark] = (float("inf"), None)
+
+    def _lasts(self, stored: _Stored) -> bool:
+        now = self._clock()
+        return now < stored.ends_at and now - stored.seen_at < self._limits.idle
+
+    async def _stored(self, mark: bytes) -> _Stored | None:
+        """Tokens that are looked for while a question is under way share the next one, so wrong ones cannot take the database."""
+        if not self._is_fresh(mark):
+            self._wanted.add(mark)
+            async with self._reading:
+                if not self._is_fresh(mark):
+                    marks, self._wanted = {*self._wanted, mark}, set()
+                    await self._read(marks)
+        return self._known.get(mark, (0.0, None))[1]
+
+    def _is_fresh(self, mark: bytes) -> bool:
+        """A session whose last use must be stored is not."""
+        read_at, stored = self._known.get(mark, (float("-inf"), None))
+        if stored is not None and self._clock() - stored.seen_at >= _SEEN_EVERY:
+            return False
+        return time.monotonic() - read_at <= FRESH
+
+    async def _read(self, marks: Collection[bytes]) -> None:
+        started, now = time.monotonic(), self._clock()
+        rows = await self._database.rows(_FIND, (list(marks),))
+        found = {bytes(mark): _Stored(key, frozenset(roles), seen, ends) for mark, key, roles, seen, ends in rows}
+        due = [mark for mark, stored in found.items() if now - stored.seen_at >= _SEEN_EVERY and self._lasts(stored)]
+        if due:
+            with suppress(Unavailable):  # reads go on where writes do not
+                await self._database.execute(_SEEN, (now, due))
+                found.update((mark, replace(found[mark], seen_at=now)) for mark in due)
+        for mark in marks:
+            self._known[mark] = (started, found.get(mark))
+
+
+def _session(stored: _Stored, held: HeldKey) -> ConsoleSession:
+    expires = held.key.expires_at
+    return ConsoleSession(held.client, stored.ends_at if expires is None else min(expires, stored.ends_at))
+
+
+def _hash(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "replace")).digest()

@@ -1,0 +1,62 @@
+"""Health of endpoints: what waits for each, how its deliveries of the last day went, and since when it fails.
+
+Counts end at `MOST`, and each part is read through an index, so that an endpoint with a million deliveries costs what another does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from domain.kernel.clock import Clock
+from projections.deliveries import store
+from projections.kernel.database import Pool
+
+MOST: Final = 1_000
+_DAY: Final = timedelta(days=1)
+_HEALTH: Final = f"""
+SELECT w.id, e.failing_since, e.succeeded_at, p.pending, p.oldest, p.next, f.delivered, f.failed
+FROM unnest(%(webhooks)s::uuid[]) AS w(id)
+LEFT JOIN delivery_endpoints e ON e.webhook = w.id
+CROSS JOIN LATERAL (
+    SELECT count(*) AS pending, min(created_at) AS oldest, min(due_at) AS next
+    FROM (SELECT created_at, due_at FROM pending_deliveries WHERE webhook = w.id ORDER BY position LIMIT {MOST}) AS first
+) AS p
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE state = {store.DELIVERED}) AS delivered, count(*) FILTER (WHERE state = {store.FAILED}) AS failed
+    FROM (
+        SELECT state FROM finished_deliveries WHERE webhook = w.id AND finished_at > %(since)s ORDER BY position DESC LIMIT {MOST}
+    ) AS last
+) AS f
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointHealth:
+    """`pending` counts the first `MOST`, whose times `oldest` and `next_try` are; `delivered` and `failed` are of the last `MOST`
+    that ended within a day. `failing_since` is None where the last attempt succeeded."""
+
+    webhook: UUID
+    failing_since: datetime | None
+    succeeded_at: datetime | None
+    pending: int
+    oldest: datetime | None
+    next_try: datetime | None
+    delivered: int
+    failed: int
+
+
+class EndpointHealthQueries:
+    """Reads the health of endpoints."""
+
+    def __init__(self, database: Pool, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def of(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointHealth]:
+        parameters = {"webhooks": list(webhooks), "since": self._clock() - _DAY}
+        rows = await self._database.rows(_HEALTH, parameters)
+        return {row[0]: EndpointHealth(*row) for row in rows}

@@ -1,0 +1,65 @@
+"""`/engine/workflows`: docs/reference/api/job-engine.md#workflows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+from jsonschema_rs import Draft202012Validator, meta
+from pydantic import ConfigDict
+
+from api.engine.workflows import WorkflowDescription
+from api.wiring.core import Core
+from tests.api.asking import add, engine_error, topics
+from workers.jobs.registry import installed
+from workers.jobs.workflow import JobParameters, Step, Workflow
+
+
+async def test_a_job_of_the_example_of_each_workflow_is_accepted(engine: httpx.AsyncClient, inner: Core) -> None:
+    answer = await engine.get("/engine/workflows")
+    assert answer.status_code == 200
+    found: list[dict[str, Any]] = answer.json()
+    assert [one["name"] for one in found] == list(installed().names)
+    assert [one["name"] for one in found if one["submitted_by"] is not None] == ["compose", "publication_upload"]
+    for one in found:
+        name, schema = one["name"], one["parameters"]
+        assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+        meta.validate(schema)
+        assert one["description"], name
+        for parameter, described in schema["properties"].items():
+            assert described.get("description"), f"{name}: {parameter}"
+        [example] = schema["examples"]
+        Draft202012Validator(schema).validate(example)
+        if one["submitted_by"] is not None:
+            installed().checked(name, example)
+            continue
+        if name.startswith("vod_"):  # the content is an Event
+            example = {**example, "content_id": (await add(engine, title="Match"))["id"]}
+        accepted = await engine.post("/engine/job", json={"job": {"workflow": name}, "parameters": example})
+        assert accepted.status_code == 200, (name, accepted.text)
+        assert (await topics(inner, f"job:{accepted.json()['id']}"))[0] == "job.accepted"
+        assert (await engine.get(f"/engine/workflows/{name}")).json() == one
+
+
+async def test_a_workflow_names_its_tasks_and_what_they_need(engine: httpx.AsyncClient) -> None:
+    shown = (await engine.get("/engine/workflows/http_fetch_verify")).json()
+    assert (shown["queues"], shown["needs_network"], shown["most_parameters"]) == (["work"], True, 65_536)
+    assert shown["tasks"] == [
+        {"id": 1, "name": "fetch", "queue": "work", "needs_network": True, "after": []},
+        {"id": 2, "name": "store", "queue": "work", "needs_network": False, "after": [1]},
+    ]
+    assert shown["parameters"]["required"] == ["content_id", "url"]
+    assert engine_error(await engine.get("/engine/workflows/nothing"), 400)
+
+
+def test_a_workflow_of_another_package_needs_no_description_and_no_schema() -> None:
+    class Odd(JobParameters):
+        """Takes what JSON does not know."""
+
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+
+        thing: httpx.Client | None = None
+
+    shown = WorkflowDescription.of(Workflow("odd", Odd, (Step("run", lambda context: None),)))
+    assert shown.description == "Takes what JSON does not know."
+    assert shown.parameters == {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}
