@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
-from uuid import uuid4
 
-import httpx
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, async_playwright
 
 from tests.platform.waiting import ROOT
 from tests.programs import program
@@ -71,14 +69,12 @@ class Visitor:
 
 @asynccontextmanager
 async def visitor(
-    browser: Browser, address: str, *, key: str, size: tuple[int, int] = WIDE, theme: Theme = "light"
+    browser: Browser, address: str, *, size: tuple[int, int] = WIDE, theme: Theme = "light"
 ) -> AsyncIterator[Visitor]:
     context = await browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme=theme, timezone_id="Europe/Berlin", locale="en-GB"
     )
     try:
-        if not _has_sessions(address):
-            await _stand_in(context, key)
         yield Visitor(context, address)
     finally:
         await context.close()
@@ -109,33 +105,3 @@ async def picture(page: Page, folder: Path, name: str) -> Path:
     path = folder / f"{name}.png"
     await page.screenshot(path=path)
     return path
-
-
-@cache
-def _has_sessions(address: str) -> bool:
-    answer = httpx.get(f"{address}/console/session", timeout=60, verify=False)
-    return "json" in answer.headers["content-type"]
-
-
-async def _stand_in(context: BrowserContext, key: str) -> None:
-    """Sessions of the browser's side, for a product without them: the key goes with each request as a header."""
-    session = {"client": "admin", "roles": ["admin"], "expiresAt": "2131-01-01T00:00:00.000Z"}
-    open_sessions: set[str] = set()
-
-    async def answer(route: Route) -> None:
-        method, body = route.request.method, route.request.post_data_json if route.request.method == "POST" else None
-        if method == "DELETE":
-            open_sessions.clear()
-            await context.set_extra_http_headers({})
-            await route.fulfill(status=204)
-            return
-        if method == "POST" and body == {"apiKey": key}:
-            open_sessions.add(uuid4().hex)
-            await context.set_extra_http_headers({"API-KEY": key, "client": "admin"})
-        elif method == "POST" or not open_sessions:
-            problem = {"type": "about:blank", "title": "Unauthorized", "status": 401, "detail": "The API key is wrong."}
-            await route.fulfill(status=401, json=problem, content_type="application/problem+json")
-            return
-        await route.fulfill(json=session)
-
-    await context.route("**/console/session", answer)

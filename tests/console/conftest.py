@@ -45,7 +45,7 @@ async def browser() -> AsyncIterator[Browser]:
 @pytest.fixture
 async def guest(browser: Browser, product: Product) -> AsyncIterator[Visitor]:
     """Nobody has logged in. A page that complains on its console, or asks another origin, fails the test."""
-    async with visitor(browser, product.address, key=KEY) as came:
+    async with visitor(browser, product.address) as came:
         yield came
         assert came.complaints == []
         assert came.strangers == []

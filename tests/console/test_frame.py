@@ -85,7 +85,7 @@ async def test_every_page_is_accessible(browser: Browser, product: Product, http
     """The login, the list, an Event, the keys; narrow and wide."""
     event = _event(http, "Accessible")
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, key=KEY, theme=theme, size=size) as came:
+        async with visitor(browser, product.address, theme=theme, size=size) as came:
             page = await came.open("/console/events")
             await expect(page.get_by_label("API key")).to_be_visible()
             assert await violations(page) == []
