@@ -1,0 +1,92 @@
+"""Loads and removes the demo. What can be seen at once comes first; the films follow."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from typing import Final
+
+from api.cli.demo import catalogue, events, jobs, media, publishing, removal
+from api.cli.demo.access import demo_key, forget_key
+from api.cli.demo.ledger import CLIENT, Ledger
+from api.cli.demo.product import ProductClient
+from api.cli.demo.schedule import Schedule, to_minute
+from api.cli.printable import printable
+from api.cli.up_arguments import SEED
+from api.wiring.origin import base_url
+from api.wiring.settings import Settings
+from api.wiring.startup import StartError
+from domain.kernel.clock import iso, system_clock
+
+_LISTS: Final = (
+    ("Events", "/api/event/?pageSize=1"),
+    ("rooms", "/api/room/"),
+    ("channels", "/api/channel/"),
+    ("webhooks", "/api/webhook/"),
+    ("destinations", "/api/media/destination/"),
+)
+
+
+async def run(args: Namespace, settings: Settings) -> int:
+    async with ProductClient(base_url(settings.host, port=settings.port), await demo_key(settings), client=CLIENT) as product:
+        ledger = await Ledger.read(product)
+        await _load(args, settings, ledger) if args.action == "load" else await _remove(settings, ledger)
+    if args.action == "remove":
+        await forget_key(settings)
+    return 0
+
+
+async def _load(args: Namespace, settings: Settings, ledger: Ledger) -> None:
+    schedule = await _schedule(args, ledger)
+    started = time.perf_counter()
+    for name, key in await catalogue.make_clients(ledger):
+        _say(f"client {name} has the key {key}")
+    await publishing.make_webhook(ledger)
+    await events.make_events(ledger, schedule, catalogue=await catalogue.make_catalogue(ledger))
+    await jobs.make_waiting_jobs(ledger, schedule)
+    _say(f"schedule around {iso(schedule.around)}, ready after {time.perf_counter() - started:.1f} s")
+    if not args.media:
+        return
+    films = await media.make_films(ledger, schedule, settings=settings)
+    await media.make_pieces(ledger, films)
+    await media.make_composition(ledger, schedule, events=films)
+    if left_out := await publishing.make_publications(ledger, films[0], settings=settings):
+        _say(left_out)
+    await jobs.make_long_job(ledger, schedule)
+    _say(f"complete after {time.perf_counter() - started:.0f} s; `medialedger demo remove` removes it")
+
+
+async def _schedule(args: Namespace, ledger: Ledger) -> Schedule:
+    """That of the demo that is there, else a new one. Raises `StartError` where none may be made."""
+    if (known := events.parameters(ledger)) is not None:
+        seed, around = known
+        if args.seed not in (None, seed):
+            raise StartError(f"a demo with the seed {seed} is loaded; `medialedger demo remove` removes it")
+        return Schedule(seed, around, number=ledger.number)
+    if ledger.empty and not args.yes and (found := await _foreign(ledger)):
+        raise StartError(f"this installation has {found} of its own, so no demo is loaded; --yes loads it beside them")
+    return Schedule(SEED if args.seed is None else args.seed, to_minute(args.around or system_clock()), number=ledger.number)
+
+
+async def _foreign(ledger: Ledger) -> str:
+    """What there is that the demo did not make, in words."""
+    found = []
+    for noun, path in _LISTS:
+        answer = await ledger.product.get(path)
+        count = len(answer or ()) if not isinstance(answer, dict) else answer["totalCount"]
+        if count:
+            found.append(f"{count} {noun}")
+    return ", ".join(found)
+
+
+async def _remove(settings: Settings, ledger: Ledger) -> None:
+    left = await removal.remove(ledger, settings)
+    for line in left:
+        _say(f"not removed: {line}")
+    if not removal.is_complete(left):
+        raise StartError("the demo is not removed as a whole; do the same again when nothing uses the rest")
+    _say("removed; its history stays in the log, and its recordings stay at the origin until they expire")
+
+
+def _say(text: str) -> None:
+    print(f"demo: {printable(text)}", flush=True)

@@ -1,0 +1,64 @@
+"""Where the demo sends things: a webhook that fails, a folder that takes a film, and a server that cannot be reached.
+
+What fails has a name below `.invalid`, which no resolver knows: nothing leaves the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from api.cli.demo.ledger import Ledger, Step
+from api.cli.demo.product import Refused
+from api.wiring.settings import Settings
+from workers.adapters.step_account import NAME
+from workers.adapters.system_account import grant_traversal, system_account
+
+FOLDER: Final = "demo"
+_NOBODY: Final = "https://{}.broadcast.invalid"
+
+
+async def make_webhook(ledger: Ledger) -> str:
+    address = {"webhookUrl": f"{_NOBODY.format('hooks')}/medialedger"}
+    return await ledger.once(Step("webhook", "POST", "/api/webhook/", address, by="tomas.novak"))
+
+
+async def make_publications(ledger: Ledger, film: str, *, settings: Settings) -> str:
+    """One that is completed, and one that fails. What was left out, or ""."""
+    server = await _destination(
+        ledger, "server", "Partner archive", "HTTP", {"url": f"{_NOBODY.format('archive')}/{{contentId}}.mp4"}
+    )
+    await _published(ledger, film, server)
+    if settings.filesystem_root is None:
+        return "no film was published to a folder: MEDIALEDGER_FILESYSTEM_ROOT is not set"
+    await asyncio.to_thread(_make_folder, settings.filesystem_root)
+    try:
+        folder = await _destination(ledger, "folder", "Archive share", "FILESYSTEM", {"path": FOLDER})
+    except Refused as refusal:
+        return f"no film was published to a folder: {refusal}"
+    await ledger.once(Step(f"activate/{folder}", "PUT", f"/api/media/destination/activate/{folder}", by="tomas.novak"))
+    await _published(ledger, film, folder)
+    return ""
+
+
+async def _destination(ledger: Ledger, key: str, name: str, target: str, configuration: dict[str, str]) -> str:
+    body = {"name": name, "target": target, "destinationJson": json.dumps(configuration)}
+    return await ledger.once(Step(f"destination/{key}", "POST", "/api/media/destination/", body, by="tomas.novak"))
+
+
+async def _published(ledger: Ledger, film: str, destination: str) -> None:
+    text = json.dumps({"title": "From the demo", "description": "Test pictures."})
+    body = {"eventId": film, "publications": [{"destinationId": destination, "publicationJson": text}]}
+    await ledger.once(Step(f"publication/{destination}", "POST", "/api/media/vodpublication/", body, by="anna.keller"))
+
+
+def _make_folder(root: Path) -> None:
+    """For the account that uploads."""
+    folder = root / FOLDER
+    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    if (account := system_account(NAME)) is not None:
+        os.chown(folder, account.pw_uid, account.pw_gid)
+        grant_traversal(account, folder / "any")

@@ -1,0 +1,168 @@
+"""The schedule of the demo: pure, from a seed and a time. The same two give the same Events, with the same ids."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+from api.cli.demo.words import PEOPLE, SERIES, Series
+
+FIRST_DAY: Final = -1
+LAST_DAY: Final = 7
+FILM_LENGTH: Final = 12
+_NAMESPACE: Final = UUID("6d656469-616c-4564-8765-722064656d6f")
+_FREE: Final = timedelta(hours=3)
+"""Around the present there are only the Events of `_now`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An Event. The keys of room, type, category and channel are those of `words`."""
+
+    key: str
+    title: str
+    start: datetime
+    minutes: int
+    room: str
+    type: str
+    category: str
+    by: str
+    description: str = ""
+    channel: str | None = None
+    tags: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    film: int | None = None
+    """The look of its film; None: it has none."""
+
+
+class Schedule:
+    """`number` is that of the ledger: what was removed keeps its ids."""
+
+    def __init__(self, seed: int, around: datetime, *, number: int) -> None:
+        self.seed = seed
+        self.around = around
+        self._number = number
+
+    def id_of(self, key: str) -> str:
+        return str(uuid5(_NAMESPACE, f"{self.seed}/{self._number}/{key}"))
+
+    def events(self) -> list[Planned]:
+        chance = random.Random(self.seed)  # noqa: S311 - titles, no secrets
+        return [*self._past(chance), *self._now(chance), *self._coming(chance)]
+
+    def _past(self, chance: random.Random) -> Iterator[Planned]:
+        """What was broadcast since yesterday, as films: each on demand, with a picture."""
+        places = (("evening-bulletin", -22), ("second-movement", -20), ("harbour-league", -26), ("tideline", -5))
+        by_key = {one.key: one for one in SERIES}
+        for look, (key, hours) in enumerate(places):
+            start = _quarter(self.around + timedelta(hours=hours))
+            vod = {"eventState": "PRE_VOD", "publishedStart": _iso(start + timedelta(hours=2))}
+            yield self._of(by_key[key], f"film-{key}", start, chance=chance, channel=None, values=vod, film=look)
+
+    def _now(self, chance: random.Random) -> Iterator[Planned]:
+        """What is live, late, next and in conflict."""
+        guest = chance.choice(("Marit Solheim", "Dr Okafor", "the harbour master", "Eszter Varga"))
+        town = chance.choice(("Kestrel Bay", "Northgate", "St Olave", "Riverside"))
+
+        def at(key: str, title: str, minutes: int, length: int, **others: Any) -> Planned:
+            return Planned(key, title, self.around + timedelta(minutes=minutes), length, by=chance.choice(PEOPLE), **others)
+
+        news: dict[str, Any] = {"type": "news", "category": "current-affairs"}
+        parliament: dict[str, Any] = {"type": "parliament", "category": "current-affairs"}
+        yield at(
+            "live",
+            f"Midday from {town}",
+            -25,
+            120,
+            room="studio-1",
+            channel="one",
+            tags=("news", "live"),
+            values={"autoEnd": True, "dvrLength": 600},
+            description="A test picture stands for the programme.",
+            **news,
+        )
+        yield at(
+            "rehearsal", "Line check, Concert hall", -12, 5, room="concert-hall", type="music", category="culture", tags=("test",)
+        )
+        yield at("late", f"Press conference: {guest}", -9, 45, room="press-room", tags=("press",), **news)
+        starts = {"autoStart": True, "autoEnd": True, "autoPublish": True}
+        yield at(
+            "next", f"Committee of inquiry: the {town} bridge", 4, 40, room="plenary", channel="two", values=starts, **parliament
+        )
+        yield at("soon", "Talk at the quay", 18, 30, room="press-room", type="talk", category="regional", tags=("talk",))
+        yield at("overlap-1", "Sound check: Young soloists", 50, 60, room="concert-hall", type="music", category="culture")
+        yield at("overlap-2", "Organ tuning, with guests", 85, 60, room="concert-hall", type="music", category="culture")
+        yield at(
+            "provisioned",
+            f"From the road: {town} harbour fair",
+            26 * 60,
+            90,
+            room="harbour-stadium",
+            type="documentary",
+            category="regional",
+            tags=("outside broadcast",),
+        )
+
+    def _coming(self, chance: random.Random) -> Iterator[Planned]:
+        for day in range(FIRST_DAY + 1, LAST_DAY + 1):
+            midnight = self.around.replace(hour=0, minute=0) + timedelta(days=day)
+            for series in SERIES:
+                start = midnight + timedelta(hours=series.hour)
+                if start.weekday() not in series.weekdays or start < self.around + _FREE:
+                    continue
+                yield self._of(series, f"{series.key}-{day}", start, chance=chance, channel=series.channel, values=_on_air(series))
+
+    def _of(self, series: Series, key: str, start: datetime, *, chance: random.Random, **others: Any) -> Planned:
+        part = chance.choice(series.parts)
+        return Planned(
+            key,
+            f"{series.title}: {part}",
+            start,
+            series.minutes,
+            series.room,
+            series.type,
+            series.category,
+            by=chance.choice(PEOPLE),
+            description=f"{part}. A programme of the series {series.title}.",
+            tags=(*series.tags, series.title.lower()),
+            **others,
+        )
+
+
+def _on_air(series: Series) -> dict[str, Any]:
+    """What has a channel starts and ends by itself in the coming days."""
+    return {} if series.channel is None else {"autoStart": True, "autoEnd": True, "autoPublish": True}
+
+
+def body(planned: Planned, *, id: str, external_id: str, links: dict[str, str | None]) -> dict[str, Any]:
+    """The request that adds it."""
+    end = planned.start + timedelta(minutes=planned.minutes)
+    return {
+        "id": id,
+        "title": planned.title,
+        "refId": f"{planned.start:%y%m%d}-{planned.key}",
+        "externalId": external_id,
+        "description": planned.description or None,
+        "scheduledStart": _iso(planned.start),
+        "scheduledEnd": _iso(end),
+        "tags": [{"name": name} for name in planned.tags],
+        "additionalStreamingOptions": "-preset ultrafast" if planned.channel else None,
+        **links,
+        **planned.values,
+    }
+
+
+def to_minute(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(second=0, microsecond=0)
+
+
+def _quarter(moment: datetime) -> datetime:
+    return moment.replace(minute=moment.minute // 15 * 15)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
