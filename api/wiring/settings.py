@@ -265,7 +265,7 @@ class Settings(BaseSettings):
     )
 
     _unknown: tuple[str, ...] = PrivateAttr(())
-    _arguments: Mapping[str, str] = PrivateAttr(_NO_ARGUMENTS)
+    _arguments: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def settings_customise_sources(

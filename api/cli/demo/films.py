@@ -13,7 +13,7 @@ from workers.adapters.ffmpeg import installed
 
 LOOKS: Final = (
     "gradients=s=640x360:r=25:d={length}:seed={seed}:speed=0.03:nb_colors=6",
-    "sierpinski=s=640x360:r=25:seed={seed}:jump=4",
+    "gradients=s=640x360:r=25:d={length}:seed={seed}:speed=0.02:type=spiral:nb_colors=3",
     "life=s=160x90:r=25:seed={seed}:ratio=0.3:mold=10:life_color=white:death_color=#204060:mold_color=#0a1520,scale=640:360:flags=neighbor",
     "pal75bars=s=640x360:r=25:d={length},hue=h=t*40",
 )
@@ -28,7 +28,7 @@ async def make_film(target: Path, *, look: int, seed: int) -> None:
     tone = f"sine=frequency={220 + 110 * look}:duration={FILM_LENGTH}"
     command = [
         *("-hide_banner", "-loglevel", "error", "-y", "-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", tone),
-        *("-t", str(FILM_LENGTH), "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "50"),
+        *("-t", str(FILM_LENGTH), "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "50"),
         *("-c:a", "aac", "-b:a", "64k", "-threads", "1", str(target)),
     ]
     process = await asyncio.create_subprocess_exec(str(program), *command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)

@@ -42,11 +42,9 @@ async def remove(ledger: Ledger, settings: Settings) -> list[str]:
     created = ledger.created
     jobs = await _break_jobs(ledger, [made.id for made in created if made.aggregate == "job"])
     await _off_air(ledger, [made.id for made in created if made.aggregate == "event"])
-    left: list[str] = []
-    for kind in _PATHS:
-        for made in (one for one in created if one.aggregate == kind):
-            if (reason := await _removed(ledger, made)) is not None:
-                left.append(f"{kind.replace('_', ' ')} {made.id}: {reason}")
+    ordered = [made for kind in _PATHS for made in created if made.aggregate == kind]
+    reasons = [(made, await _removed(ledger, made)) for made in ordered]
+    left = [f"{made.aggregate.replace('_', ' ')} {made.id}: {reason}" for made, reason in reasons if reason is not None]
     await asyncio.to_thread(_remove_files, settings, created)
     if jobs:
         left.append(f"{jobs} jobs that have ended stay in the list of jobs, as every job does for {settings.job_days} days")

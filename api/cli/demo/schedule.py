@@ -13,7 +13,7 @@ from api.cli.demo.words import PEOPLE, SERIES, Series
 
 FIRST_DAY: Final = -1
 LAST_DAY: Final = 7
-FILM_LENGTH: Final = 12
+FILM_LENGTH: Final = 8
 _NAMESPACE: Final = UUID("6d656469-616c-4564-8765-722064656d6f")
 _FREE: Final = timedelta(hours=3)
 """Around the present there are only the Events of `_now`."""

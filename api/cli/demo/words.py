@@ -86,7 +86,7 @@ SERIES: Final = (
         ("parliament", "debate"),
         (
             "Second reading: coastal defence",
-            "Questions to the minister of transport",
+            "Questions on transport",
             "The budget, part four",
             "Water and who pays for it",
         ),
