@@ -208,7 +208,7 @@ def _worker_role(text: str) -> str:
 def _load_sample(parser: ArgumentParser) -> None:
     parser.add_argument("--events", type=positive, default=10_000, metavar="N", help="how many Events (default: %(default)s)")
     parser.add_argument(
-        "--around", type=moment, metavar="ISO", help="put half of the Events before this time and half after it, by whole days"
+        "--around", type=moment, metavar="ISO", help="begin on the day before this time (default: on a day of the year 2031)"
     )
 
 
@@ -340,8 +340,8 @@ KEYS = Command(
 )
 LOAD_SAMPLE = Command(
     "write a sample schedule",
-    "Writes 40 rooms and a schedule of 10,000 Events, always the same ones, with the handlers of the API: 100 a day, beginning at "
-    "a day of the future, or around a time with --around. A second time changes nothing; what is there keeps its times.",
+    "Writes 40 rooms and a schedule of 10,000 Events, always the same ones, with the handlers of the API: 100 a day, from the "
+    "year 2031 on, or around a time with --around. A second time changes nothing; what is there keeps its times.",
     "medialedger load-sample\n  medialedger load-sample --events 500 --around 2026-11-25T12:00:00Z",
     _load_sample,
 )
