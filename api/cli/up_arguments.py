@@ -31,7 +31,14 @@ def _demo(parser: ArgumentParser) -> None:
     )
     load.add_argument("--around", type=moment, metavar="ISO", help="the time around which the schedule lies (default: now)")
     load.add_argument("--yes", action="store_true", help=_YES)
-    load.add_argument("--no-media", dest="media", action="store_false", help="make no films, and nothing that needs them")
+    load.add_argument(
+        "--films",
+        type=int,
+        choices=range(5),
+        default=4,
+        metavar="N",
+        help="0 to 4; 0: nothing that needs one (default: %(default)s)",
+    )
     remove = actions.add_parser("remove", help="remove what the demo made, also what was changed since, and nothing else")
     for one in (load, remove):
         place(one)

@@ -45,7 +45,7 @@ async def _load(args: Namespace, settings: Settings, ledger: Ledger) -> None:
     await events.make_events(ledger, schedule, catalogue=await catalogue.make_catalogue(ledger))
     await jobs.make_waiting_jobs(ledger, schedule)
     _say(f"schedule around {iso(schedule.around)}, ready after {time.perf_counter() - started:.1f} s")
-    if not args.media:
+    if not args.films:
         return
     films = await media.make_films(ledger, schedule, settings=settings)
     await media.make_pieces(ledger, films)
@@ -62,10 +62,11 @@ async def _schedule(args: Namespace, ledger: Ledger) -> Schedule:
         seed, around = known
         if args.seed not in (None, seed):
             raise StartError(f"a demo with the seed {seed} is loaded; `medialedger demo remove` removes it")
-        return Schedule(seed, around, number=ledger.number)
+        return Schedule(seed, around, number=ledger.number, films=args.films)
     if ledger.empty and not args.yes and (found := await _foreign(ledger)):
         raise StartError(f"this installation has {found} of its own, so no demo is loaded; --yes loads it beside them")
-    return Schedule(SEED if args.seed is None else args.seed, to_minute(args.around or system_clock()), number=ledger.number)
+    seed, around = SEED if args.seed is None else args.seed, to_minute(args.around or system_clock())
+    return Schedule(seed, around, number=ledger.number, films=args.films)
 
 
 async def _foreign(ledger: Ledger) -> str:

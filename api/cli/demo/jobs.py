@@ -42,7 +42,7 @@ async def make_long_job(ledger: Ledger, schedule: Schedule) -> None:
             "end": (start + _RECORDED).isoformat(),
         }
         job = {"job": {"workflow": "vod_capture", "priority": 1}, "parameters": parameters}
-        await ledger.once(Step("job/running", "POST", "/engine/job", job, by="anna.keller"))
+        await ledger.once(Step("job/running", "POST", "/engine/job", job, by="anna.keller", about="job"))
     await ledger.once(_probe("queued", "delivery-0414", by="anna.keller", priority=9))
 
 
@@ -61,4 +61,4 @@ async def _on_air(ledger: Ledger, event: str) -> None:
 def _probe(name: str, content: str, *, by: str, **options: Any) -> Step:
     """Reads the metadata of a film that was not delivered."""
     asked = {"job": {"workflow": "probe_media", **options}, "parameters": {"content_id": content, "file": f"{content}/film.mxf"}}
-    return Step(f"job/{name}", "POST", "/engine/job", asked, by=by)
+    return Step(f"job/{name}", "POST", "/engine/job", asked, by=by, about="job")

@@ -35,13 +35,15 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A request that is sent once. `name` is its name for ever; `by` is the person that it is made for."""
+    """A request that is sent once. `name` is its name for ever; `by` is the person that it is made for; `about` is the kind of the
+    aggregate that is asked for, where the request changes others too."""
 
     name: str
     method: str
     path: str
     body: Any = None
     by: str | None = None
+    about: str | None = None
 
 
 class Ledger:
@@ -78,15 +80,15 @@ class Ledger:
         """The first event of everything that the demo has created, in the order of the log."""
         return [made for entries in self._done.values() for made in entries if made.version == 1 or made.type == _RESTORED]
 
-    def find(self, name: str) -> Made | None:
+    def find(self, name: str, *, about: str | None = None) -> Made | None:
         """The first event of a step that was sent."""
-        return self._done[name][0] if name in self._done else None
+        return next((made for made in self._done.get(name, ()) if about in (None, made.aggregate)), None)
 
     async def once(self, step: Step) -> str:
         """The id of what the step is about."""
-        if (made := self.find(step.name)) is None:
+        if (made := self.find(step.name, about=step.about)) is None:
             await self.send(step)
-            made = self.find(step.name)
+            made = self.find(step.name, about=step.about)
         return made.id if made is not None else ""
 
     async def send(self, step: Step) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from api.cli import incoming
@@ -20,9 +21,9 @@ _SOURCE = "demo-film.mp4"
 _CHAPTERS = (("00:00:00.000", "Opening"), ("00:00:03.000", "The story of the day"), ("00:00:06.000", "Weather"))
 
 
-async def make_films(ledger: Ledger, schedule: Schedule, *, settings: Settings, most: int | None = None) -> Sequence[str]:
+async def make_films(ledger: Ledger, schedule: Schedule, *, settings: Settings) -> Sequence[str]:
     """The ids of their Events, in the order of the schedule, when all are packaged."""
-    planned = [one for one in schedule.events() if one.film is not None][:most]
+    planned = [one for one in schedule.events() if one.film is not None]
     jobs = [await _ingested(ledger, schedule, settings, one) for one in planned]
     events = [schedule.id_of(one.key) for one in planned]
     for job, event in zip(jobs, events, strict=True):
@@ -37,7 +38,7 @@ async def make_films(ledger: Ledger, schedule: Schedule, *, settings: Settings, 
 async def _ingested(ledger: Ledger, schedule: Schedule, settings: Settings, planned: Planned) -> str:
     """The job that makes the film."""
     name, event = f"ingest/{planned.key}", schedule.id_of(planned.key)
-    if (made := ledger.find(name)) is not None:
+    if (made := ledger.find(name, about="job")) is not None:
         return made.id
     await incoming.remove(f"incoming/{event}/{_SOURCE}", settings, event=UUID(event))  # of a start that was interrupted
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="medialedger-demo-"))
@@ -48,7 +49,7 @@ async def _ingested(ledger: Ledger, schedule: Schedule, settings: Settings, plan
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     parameters = {"content_id": event, "file": file, "publish": True, "renditions": [180]}
     job = {"job": {"workflow": "vod_ingest", "priority": 3}, "parameters": parameters}
-    return await ledger.once(Step(name, "POST", "/engine/job", job, by="lucia.ferrari"))
+    return await ledger.once(Step(name, "POST", "/engine/job", job, by="lucia.ferrari", about="job"))
 
 
 async def _on_demand(ledger: Ledger, event: str) -> None:
@@ -77,13 +78,17 @@ async def make_pieces(ledger: Ledger, events: Sequence[str]) -> None:
         ]
     )
     steps = [
-        Step("asset/clip", "POST", "/api/asset/video/", {"name": "Opening, for the website", "clip": clip}, by="priya.nair"),
-        Step("asset/gif", "POST", "/api/asset/gif/", {"name": "Loop for the web", "clip": clip, "width": 240}, by="jonas.meyer"),
-        Step("asset/image", "POST", "/api/asset/image/", {"name": "Still", "eventId": event, "time": "00:00:06"}, by="jonas.meyer"),
+        _asset("video", {"name": "Opening, for the website", "clip": clip}, by="priya.nair"),
+        _asset("gif", {"name": "Loop for the web", "clip": clip, "width": 240}, by="jonas.meyer"),
+        _asset("image", {"name": "Still", "eventId": event, "time": "00:00:06"}, by="jonas.meyer"),
     ]
     for asset in await ledger.all(steps):
         found = await ledger.product.get(f"/api/asset/{asset}")
         await ended(ledger.product, str(found["jobId"]))
+
+
+def _asset(kind: str, body: Mapping[str, Any], *, by: str) -> Step:
+    return Step(f"asset/{kind}", "POST", f"/api/asset/{kind}/", body, by=by, about="asset")
 
 
 async def make_composition(ledger: Ledger, schedule: Schedule, *, events: Sequence[str]) -> None:

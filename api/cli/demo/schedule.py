@@ -11,10 +11,10 @@ from uuid import UUID, uuid5
 
 from api.cli.demo.words import PEOPLE, SERIES, Series
 
-FIRST_DAY: Final = -1
 LAST_DAY: Final = 7
 FILM_LENGTH: Final = 8
 _NAMESPACE: Final = UUID("6d656469-616c-4564-8765-722064656d6f")
+_FILMS: Final = ("evening-bulletin", "second-movement", "harbour-league", "tideline")
 _FREE: Final = timedelta(hours=3)
 """Around the present there are only the Events of `_now`."""
 
@@ -42,8 +42,9 @@ class Planned:
 class Schedule:
     """`number` is that of the ledger: what was removed keeps its ids."""
 
-    def __init__(self, seed: int, around: datetime, *, number: int) -> None:
+    def __init__(self, seed: int, around: datetime, *, number: int, films: int = 0) -> None:
         self.seed = seed
+        self._films = films
         self.around = around
         self._number = number
 
@@ -55,13 +56,15 @@ class Schedule:
         return [*self._past(chance), *self._now(chance), *self._coming(chance)]
 
     def _past(self, chance: random.Random) -> Iterator[Planned]:
-        """What was broadcast since yesterday, as films: each on demand, with a picture."""
-        places = (("evening-bulletin", -22), ("second-movement", -20), ("harbour-league", -26), ("tideline", -5))
+        """What was broadcast last, as films: each on demand, with a picture."""
         by_key = {one.key: one for one in SERIES}
-        for look, (key, hours) in enumerate(places):
-            start = _quarter(self.around + timedelta(hours=hours))
+        for look, key in enumerate(_FILMS[: self._films]):
+            series = by_key[key]
+            start = self.around.replace(hour=0, minute=0) + timedelta(hours=series.hour)
+            while start > self.around - _FREE:
+                start -= timedelta(days=1)
             vod = {"eventState": "PRE_VOD", "publishedStart": _iso(start + timedelta(hours=2))}
-            yield self._of(by_key[key], f"film-{key}", start, chance=chance, channel=None, values=vod, film=look)
+            yield self._of(series, f"film-{key}", start, chance=chance, channel=None, values=vod, film=look)
 
     def _now(self, chance: random.Random) -> Iterator[Planned]:
         """What is live, late, next and in conflict."""
@@ -75,7 +78,7 @@ class Schedule:
         parliament: dict[str, Any] = {"type": "parliament", "category": "current-affairs"}
         yield at(
             "live",
-            f"Midday from {town}",
+            f"Live from {town}",
             -25,
             120,
             room="studio-1",
@@ -93,13 +96,13 @@ class Schedule:
         yield at(
             "next", f"Committee of inquiry: the {town} bridge", 4, 40, room="plenary", channel="two", values=starts, **parliament
         )
-        yield at("soon", "Talk at the quay", 18, 30, room="press-room", type="talk", category="regional", tags=("talk",))
+        yield at("soon", "Talk at the quay", 18, 30, room="studio-2", type="talk", category="regional", tags=("talk",))
         yield at("overlap-1", "Sound check: Young soloists", 50, 60, room="concert-hall", type="music", category="culture")
         yield at("overlap-2", "Organ tuning, with guests", 85, 60, room="concert-hall", type="music", category="culture")
         yield at(
             "provisioned",
             f"From the road: {town} harbour fair",
-            26 * 60,
+            (14 - self.around.hour + 24) * 60 - self.around.minute,
             90,
             room="harbour-stadium",
             type="documentary",
@@ -108,7 +111,7 @@ class Schedule:
         )
 
     def _coming(self, chance: random.Random) -> Iterator[Planned]:
-        for day in range(FIRST_DAY + 1, LAST_DAY + 1):
+        for day in range(LAST_DAY + 1):
             midnight = self.around.replace(hour=0, minute=0) + timedelta(days=day)
             for series in SERIES:
                 start = midnight + timedelta(hours=series.hour)
@@ -158,10 +161,6 @@ def body(planned: Planned, *, id: str, external_id: str, links: dict[str, str | 
 
 def to_minute(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(second=0, microsecond=0)
-
-
-def _quarter(moment: datetime) -> datetime:
-    return moment.replace(minute=moment.minute // 15 * 15)
 
 
 def _iso(moment: datetime) -> str:
