@@ -53,7 +53,8 @@ def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: py
     ("line", "expected"),
     [
         ("projections list", {"action": "list"}),
-        ("load-sample", {"events": 10_000}),
+        ("load-sample", {"events": 10_000, "around": None}),
+        ("up", {"home": None, "host": None, "port": None, "open": False, "demo": False, "yes": False}),
         ("projections rebuild event", {"action": "rebuild", "name": "event"}),
         ("consumers list", {"action": "list"}),
         ("consumers parked", {"action": "parked", "name": None}),

@@ -36,7 +36,7 @@ async def make_events(ledger: Ledger, schedule: Schedule, *, catalogue: Catalogu
 
 def _added(planned: Planned, schedule: Schedule, catalogue: Catalogue) -> Step:
     links = {
-        "roomId": catalogue.rooms[planned.room],
+        "roomId": None if planned.room is None else catalogue.rooms[planned.room],
         "eventTypeId": catalogue.types[planned.type],
         "categoryId": catalogue.categories[planned.category],
         "channelId": None if planned.channel is None else catalogue.channels[planned.channel],

@@ -36,7 +36,7 @@ async def make_long_job(ledger: Ledger, schedule: Schedule) -> None:
         await _on_air(ledger, schedule.id_of("live"))
         start = system_clock()
         parameters = {
-            "content_id": "demo-recording",
+            "content_id": schedule.id_of("recording"),
             "sources": [f"{ledger.product.base}/origin/live/demo-one/master.m3u8"],
             "start": start.isoformat(),
             "end": (start + _RECORDED).isoformat(),

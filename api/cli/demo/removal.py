@@ -101,11 +101,10 @@ async def _removed(ledger: Ledger, made: Made) -> str | None:
 
 
 def _remove_files(settings: Settings, created: Sequence[Made]) -> None:
-    """The files of its Events, of its recording and of its publications, where they are on this machine."""
+    """The files of its Events and of its publications, where they are on this machine."""
     if isinstance(settings.media_root, Path):
         for made in created:
             if made.aggregate == "event":
                 folders.remove(settings.media_root, (made.id,))
-        folders.remove(settings.media_root, ("demo-recording",))
     if settings.filesystem_root is not None:
         folders.remove(settings.filesystem_root, (FOLDER,))

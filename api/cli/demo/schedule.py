@@ -27,7 +27,7 @@ class Planned:
     title: str
     start: datetime
     minutes: int
-    room: str
+    room: str | None
     type: str
     category: str
     by: str
@@ -99,6 +99,9 @@ class Schedule:
         yield at("soon", "Talk at the quay", 18, 30, room="studio-2", type="talk", category="regional", tags=("talk",))
         yield at("overlap-1", "Sound check: Young soloists", 50, 60, room="concert-hall", type="music", category="culture")
         yield at("overlap-2", "Organ tuning, with guests", 85, 60, room="concert-hall", type="music", category="culture")
+        if self._films:
+            vod = {"eventState": "PRE_VOD"}
+            yield at("recording", f"Archive copy: live from {town}", -25, 120, room=None, tags=("archive",), values=vod, **news)
         yield at(
             "provisioned",
             f"From the road: {town} harbour fair",
