@@ -16,7 +16,7 @@ FIRST = "event/live"
 
 def parameters(ledger: Ledger) -> tuple[int, datetime] | None:
     """The seed and the time of the demo that was begun."""
-    made = ledger.find(FIRST)
+    made = ledger.find(FIRST, about="event")
     if made is None:
         return None
     _, seed, around, _ = made.data["external_id"].split("/")
@@ -44,7 +44,7 @@ def _added(planned: Planned, schedule: Schedule, catalogue: Catalogue) -> Step:
     }
     external = f"demo/{schedule.seed}/{schedule.around:%Y-%m-%dT%H:%M}+00:00/{planned.key}"
     asked = body(planned, id=schedule.id_of(planned.key), external_id=external, links=links)
-    return Step(f"event/{planned.key}", "POST", "/api/event/", asked, by=planned.by)
+    return Step(f"event/{planned.key}", "POST", "/api/event/", asked, by=planned.by, about="event")
 
 
 def _state(schedule: Schedule, key: str, state: str, *, by: str) -> Step:

@@ -56,9 +56,14 @@ async def _published(ledger: Ledger, film: str, destination: str) -> None:
 
 
 def _make_folder(root: Path) -> None:
-    """For the account that uploads."""
-    folder = root / FOLDER
+    """For the account that uploads, which also reads a root that is made here."""
+    folder, made = root / FOLDER, not root.exists()
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-    if (account := system_account(NAME)) is not None:
-        os.chown(folder, account.pw_uid, account.pw_gid)
-        grant_traversal(account, folder / "any")
+    account = system_account(NAME)
+    if account is None:
+        return
+    os.chown(folder, account.pw_uid, account.pw_gid)
+    if made:
+        os.chown(root, -1, account.pw_gid)
+        root.chmod(0o750)
+    grant_traversal(account, folder / "any")
