@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from api.cli.demo.ledger import Ledger, Step
 from api.cli.demo.schedule import Schedule
-from domain.kernel.clock import system_clock
 
-_RECORDED: Final = timedelta(hours=2)
+_RECORDED: Final = "02:00:00"
+"""From the first segment that the origin lists. With a time of day for its end a capture would begin at that end."""
 _GATE: Final = "https://gate.broadcast.invalid/open"
 
 
@@ -34,12 +34,11 @@ async def make_long_job(ledger: Ledger, schedule: Schedule) -> None:
     await ledger.once(Step("job/one-at-a-time", "POST", "/engine/settings", {"name": "max_jobs", "setting": 1}))
     if ledger.find("job/running") is None:
         await _on_air(ledger, schedule.id_of("live"))
-        start = system_clock()
         parameters = {
             "content_id": schedule.id_of("recording"),
             "sources": [f"{ledger.product.base}/origin/live/demo-one/master.m3u8"],
-            "start": start.isoformat(),
-            "end": (start + _RECORDED).isoformat(),
+            "start": "00:00:00",
+            "end": _RECORDED,
         }
         job = {"job": {"workflow": "vod_capture", "priority": 1}, "parameters": parameters}
         await ledger.once(Step("job/running", "POST", "/engine/job", job, by="anna.keller", about="job"))
@@ -50,7 +49,7 @@ async def _on_air(ledger: Ledger, event: str) -> None:
     """Wait until its picture arrives at the origin. An Event that was stopped meanwhile has none."""
     while True:
         found = await ledger.product.get(f"/api/event/{event}")
-        if found["stateString"] not in ("LIVE_PUBLISHED", "LIVE_UNPUBLISHED"):
+        if found is None or found["stateString"] not in ("LIVE_PUBLISHED", "LIVE_UNPUBLISHED"):
             return
         health = await ledger.product.get(f"/api/health/live/stream/event/{event}")
         if any(point["receivingData"] for live in health.values() for point in live["urls"]):

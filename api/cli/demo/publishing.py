@@ -32,9 +32,10 @@ async def make_publications(ledger: Ledger, film: str, *, settings: Settings) ->
         ledger, "server", "Partner archive", "HTTP", {"url": f"{_NOBODY.format('archive')}/{{contentId}}.mp4"}
     )
     await _published(ledger, film, server)
-    if settings.filesystem_root is None:
+    if settings.filesystem_root is None and ledger.find("destination/folder") is None:
         return "no film was published to a folder: MEDIALEDGER_FILESYSTEM_ROOT is not set"
-    await asyncio.to_thread(_make_folder, settings.filesystem_root)
+    if settings.filesystem_root is not None:
+        await asyncio.to_thread(_make_folder, settings.filesystem_root)
     try:
         folder = await _destination(ledger, "folder", "Archive share", "FILESYSTEM", {"path": FOLDER})
     except Refused as refusal:
@@ -50,9 +51,18 @@ async def _destination(ledger: Ledger, key: str, name: str, target: str, configu
 
 
 async def _published(ledger: Ledger, film: str, destination: str) -> None:
+    """Ends with the upload, if there is one; a publication that was made before may be deleted."""
     text = json.dumps({"title": "From the demo", "description": "Test pictures."})
     body = {"eventId": film, "publications": [{"destinationId": destination, "publicationJson": text}]}
-    await ledger.once(Step(f"publication/{destination}", "POST", "/api/media/vodpublication/", body, by="anna.keller"))
+    name = f"publication/{destination}"
+    if ledger.find(name) is not None:
+        return
+    publication = await ledger.once(Step(name, "POST", "/api/media/vodpublication/", body, by="anna.keller", about="publication"))
+    while True:
+        found = await ledger.product.get(f"/api/vodpublications/{publication}", destinationId=destination)
+        if found["publicationStateString"] != "Processing":
+            return
+        await asyncio.sleep(0.5)
 
 
 def _make_folder(root: Path) -> None:
