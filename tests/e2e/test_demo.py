@@ -58,17 +58,18 @@ def test_it_is_loaded_once_and_removed_without_what_people_made(started: Product
     product = started.start(migrated_home(tmp_path / "home"), filesystem_root=str(tmp_path / "published")).until_ready()
     with admin(product) as http:
         before = lists(http)
-        assert demo(started, product, "load --films 0 --seed 7 --around 2031-05-01T12:00:30Z") == 0
+        assert demo(started, product, "load --films 1 --seed 7 --around 2031-05-01T12:00:30Z") == 0
         events = call(http, "GET", "/api/event/", params={"pageSize": 1000})["results"]
         assert len({event["id"] for event in events}) == len(events) > 30
-        assert {"LIVE_PUBLISHED", "STOPPED", "PRE_LIVE"} == {event["stateString"] for event in events}
+        assert {"LIVE_PUBLISHED", "STOPPED", "PRE_LIVE", "VOD_PUBLIC"} <= {event["stateString"] for event in events}
         assert "2031-05-01T11:35:00.000Z" in {event["scheduledStart"] for event in events}
-        until(lambda: {"completed", "pending", "scheduled", "paused", "broken"} <= set(jobs(http)))
+        until(lambda: set(jobs(http)) == {"queued", "started", "completed", "pending", "scheduled", "paused", "broken"})
+        assert published_states(http) == {"Completed", "FailedDestination"}
         people = {entry["endUser"] for entry in call(http, "GET", "/api/audit/events/", params={"pageSize": 1000})["results"]}
         assert {"anna.keller", "jonas.meyer", "priya.nair", "tomas.novak", "lucia.ferrari"} <= people
 
         loaded, at = lists(http), position(http)
-        assert demo(started, product, "load --films 0") == 0
+        assert demo(started, product, "load --films 1") == 0
         assert (lists(http), position(http)) == (loaded, at)
         assert demo(started, product, "load --films 0 --seed 8") == 1
 

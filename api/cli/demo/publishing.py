@@ -66,14 +66,14 @@ async def _published(ledger: Ledger, film: str, destination: str) -> None:
 
 
 def _make_folder(root: Path) -> None:
-    """For the account that uploads, which also reads a root that is made here."""
-    folder, made = root / FOLDER, not root.exists()
-    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    """Of the account that uploads, and so is a root that is made here. One that was there keeps its owner and mode."""
+    made = not root.exists()
+    root.mkdir(mode=0o750, parents=True, exist_ok=True)
+    (root / FOLDER).mkdir(mode=0o750, exist_ok=True)
     account = system_account(NAME)
     if account is None:
         return
-    os.chown(folder, account.pw_uid, account.pw_gid)
+    for path in (root, root / FOLDER) if made else (root / FOLDER,):
+        os.chown(path, account.pw_uid, account.pw_gid)
     if made:
-        os.chown(root, -1, account.pw_gid)
-        root.chmod(0o750)
-    grant_traversal(account, folder / "any")
+        grant_traversal(account, root)
