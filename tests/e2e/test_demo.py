@@ -47,7 +47,8 @@ def position(http: httpx.Client) -> int:
 
 def demo(started: Products, product: Product, words: str) -> int:
     port = product.address.rpartition(":")[2]
-    return started.start(product.home, f"demo {words} --port {port}").ended()
+    root = str(product.home.parent / "published")
+    return started.start(product.home, f"demo {words} --port {port}", filesystem_root=root).ended()
 
 
 def admin(product: Product) -> httpx.Client:
