@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from api.cli.argument_types import moment, parameter, position, positive, seconds, title, utf8
+from api.cli.argument_types import parameter, position, positive, schedule_time, seconds, title, utf8
 from domain.client.roles import Role
 
 EXIT_CODES = """\
@@ -208,7 +208,7 @@ def _worker_role(text: str) -> str:
 def _load_sample(parser: ArgumentParser) -> None:
     parser.add_argument("--events", type=positive, default=10_000, metavar="N", help="how many Events (default: %(default)s)")
     parser.add_argument(
-        "--around", type=moment, metavar="ISO", help="begin on the day before this time (default: on a day of the year 2031)"
+        "--around", type=schedule_time, metavar="ISO", help="begin on the day before this time (default: on a day of the year 2031)"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Final
 
-from api.cli.argument_types import moment, position
+from api.cli.argument_types import position, schedule_time
 from api.cli.arguments import Command, place
 
 SEED: Final = 1
@@ -29,7 +29,7 @@ def _demo(parser: ArgumentParser) -> None:
         metavar="N",
         help=f"the same number gives the same titles and ids (default: {SEED}, or the present one)",
     )
-    load.add_argument("--around", type=moment, metavar="ISO", help="the time around which the schedule lies (default: now)")
+    load.add_argument("--around", type=schedule_time, metavar="ISO", help="the time around which the schedule lies (default: now)")
     load.add_argument("--yes", action="store_true", help=_YES)
     load.add_argument(
         "--films",

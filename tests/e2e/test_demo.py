@@ -79,8 +79,12 @@ def test_it_is_loaded_once_and_removed_without_what_people_made(started: Product
         assert demo(started, product, "remove") == 0
         assert lists(http) == before | {"rooms": [mine]}
         assert not (product.home / "demo-api-key").exists()
+        assert demo(started, product, "remove") == 0
+        head = http.get("/readyz").json()["logHead"]
         assert demo(started, product, "load --films 0") == 1
-        assert lists(http)["rooms"] == [mine]
+        assert lists(http) == before | {"rooms": [mine]}
+        kinds = call(http, "GET", "/api/audit/events/", params={"after": head})["results"]
+        assert not [entry for entry in kinds if entry["actor"] != "system"]
 
 
 def jobs(http: httpx.Client) -> Counter[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from typing import Final
 
 from api.cli.demo import catalogue, events, jobs, media, publishing, removal
-from api.cli.demo.access import demo_key, forget_key
+from api.cli.demo.access import demo_key, forget_key, is_loaded
 from api.cli.demo.ledger import CLIENT, Ledger
 from api.cli.demo.product import ProductClient
 from api.cli.demo.schedule import Schedule, to_minute
@@ -18,26 +17,30 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso, system_clock
 
-_LISTS: Final = (
-    ("Events", "/api/event/?pageSize=1"),
-    ("rooms", "/api/room/"),
-    ("channels", "/api/channel/"),
-    ("webhooks", "/api/webhook/"),
-    ("destinations", "/api/media/destination/"),
-)
-
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with ProductClient(base_url(settings.host, port=settings.port), await demo_key(settings), client=CLIENT) as product:
+    await _check_running(settings)
+    loads = args.action == "load"
+    if not loads and not await is_loaded(settings):
+        _say("there is none")
+        return 0
+    key = await demo_key(settings, beside_others=not loads or args.yes)
+    async with ProductClient(base_url(settings.host, port=settings.port), key, client=CLIENT) as product:
         ledger = await Ledger.read(product)
-        await _load(args, settings, ledger) if args.action == "load" else await _remove(settings, ledger)
-    if args.action == "remove":
+        await _load(args, settings, ledger) if loads else await _remove(settings, ledger)
+    if not loads:
         await forget_key(settings)
     return 0
 
 
+async def _check_running(settings: Settings) -> None:
+    """Before anything is written. Raises `StartError`."""
+    async with ProductClient(base_url(settings.host, port=settings.port), "none", client=CLIENT) as product:
+        await product.get("/readyz")
+
+
 async def _load(args: Namespace, settings: Settings, ledger: Ledger) -> None:
-    schedule = await _schedule(args, ledger)
+    schedule = _schedule(args, ledger)
     started = time.perf_counter()
     for name, key in await catalogue.make_clients(ledger):
         _say(f"client {name} has the key {key}")
@@ -56,28 +59,15 @@ async def _load(args: Namespace, settings: Settings, ledger: Ledger) -> None:
     _say(f"complete after {time.perf_counter() - started:.0f} s; `medialedger demo remove` removes it")
 
 
-async def _schedule(args: Namespace, ledger: Ledger) -> Schedule:
-    """That of the demo that is there, else a new one. Raises `StartError` where none may be made."""
+def _schedule(args: Namespace, ledger: Ledger) -> Schedule:
+    """That of the demo that is there, else a new one. Raises `StartError` for another seed than its own."""
     if (known := events.parameters(ledger)) is not None:
         seed, around = known
         if args.seed not in (None, seed):
             raise StartError(f"a demo with the seed {seed} is loaded; `medialedger demo remove` removes it")
         return Schedule(seed, around, number=ledger.number, films=args.films)
-    if ledger.empty and not args.yes and (found := await _foreign(ledger)):
-        raise StartError(f"this installation has {found} of its own, so no demo is loaded; --yes loads it beside them")
     seed, around = SEED if args.seed is None else args.seed, to_minute(args.around or system_clock())
     return Schedule(seed, around, number=ledger.number, films=args.films)
-
-
-async def _foreign(ledger: Ledger) -> str:
-    """What there is that the demo did not make, in words."""
-    found = []
-    for noun, path in _LISTS:
-        answer = await ledger.product.get(path)
-        count = len(answer or ()) if not isinstance(answer, dict) else answer["totalCount"]
-        if count:
-            found.append(f"{count} {noun}")
-    return ", ".join(found)
 
 
 async def _remove(settings: Settings, ledger: Ledger) -> None:

@@ -72,10 +72,6 @@ class Ledger:
         return self._number
 
     @property
-    def empty(self) -> bool:
-        return not self._done
-
-    @property
     def created(self) -> Sequence[Made]:
         """The first event of everything that the demo has created, in the order of the log."""
         return [made for entries in self._done.values() for made in entries if made.version == 1 or made.type == _RESTORED]
