@@ -61,7 +61,7 @@ async def _present(wired: Core) -> str:
     """What the installation has, in words."""
     records = RecordQueries(wired.database, RECORDS)
     events = await EventQueries(wired.database).page(EventFilter())
-    counts = [("Events", events.total_count)]
+    counts = [("Events", events.total)]
     for noun, kind in (("rooms", Room), ("channels", Channel), ("webhooks", Webhook), ("destinations", Destination)):
         counts.append((noun, len(await records.all(kind.KIND))))
     return ", ".join(f"{count} {noun}" for noun, count in counts if count)
