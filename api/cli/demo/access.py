@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +50,17 @@ async def demo_key(settings: Settings, *, beside_others: bool) -> str:
     key = outcome.secrets[API_KEY]
     await asyncio.to_thread(_write, path, key)
     return key
+
+
+@contextmanager
+def one_at_a_time(settings: Settings) -> Iterator[None]:
+    """The kernel releases the lock whenever the process ends. Raises `StartError`."""
+    with open(os.open(settings.home / "demo.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StartError(f"a demo is being loaded or removed already on this home: {settings.home}") from None
+        yield
 
 
 async def is_loaded(settings: Settings) -> bool:

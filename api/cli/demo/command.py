@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 
 from api.cli.demo import catalogue, events, jobs, media, publishing, removal
-from api.cli.demo.access import demo_key, forget_key, is_loaded
+from api.cli.demo.access import demo_key, forget_key, is_loaded, one_at_a_time
 from api.cli.demo.ledger import CLIENT, Ledger
 from api.cli.demo.product import ProductClient
 from api.cli.demo.schedule import Schedule, to_minute
@@ -20,17 +20,8 @@ from domain.kernel.clock import iso, system_clock
 
 async def run(args: Namespace, settings: Settings) -> int:
     await _check_running(settings)
-    loads = args.action == "load"
-    if not loads and not await is_loaded(settings):
-        _say("there is none")
-        return 0
-    key = await demo_key(settings, beside_others=not loads or args.yes)
-    async with ProductClient(base_url(settings.host, port=settings.port), key, client=CLIENT) as product:
-        ledger = await Ledger.read(product)
-        await _load(args, settings, ledger) if loads else await _remove(settings, ledger)
-    if not loads:
-        await forget_key(settings)
-    return 0
+    with one_at_a_time(settings):
+        return await (_load if args.action == "load" else _remove)(args, settings)
 
 
 async def _check_running(settings: Settings) -> None:
@@ -39,8 +30,15 @@ async def _check_running(settings: Settings) -> None:
         await product.get("/readyz")
 
 
-async def _load(args: Namespace, settings: Settings, ledger: Ledger) -> None:
-    schedule = _schedule(args, ledger)
+async def _load(args: Namespace, settings: Settings) -> int:
+    key = await demo_key(settings, beside_others=args.yes)
+    async with ProductClient(base_url(settings.host, port=settings.port), key, client=CLIENT) as product:
+        ledger = await Ledger.read(product)
+        await _fill(_schedule(args, ledger), settings, ledger)
+    return 0
+
+
+async def _fill(schedule: Schedule, settings: Settings, ledger: Ledger) -> None:
     started = time.perf_counter()
     for name, key in await catalogue.make_clients(ledger):
         _say(f"client {name} has the key {key}")
@@ -48,7 +46,7 @@ async def _load(args: Namespace, settings: Settings, ledger: Ledger) -> None:
     await events.make_events(ledger, schedule, catalogue=await catalogue.make_catalogue(ledger))
     await jobs.make_waiting_jobs(ledger, schedule)
     _say(f"schedule around {iso(schedule.around)}, ready after {time.perf_counter() - started:.1f} s")
-    if not args.films:
+    if not schedule.films:
         return
     films = await media.make_films(ledger, schedule, settings=settings)
     await media.make_pieces(ledger, films)
@@ -70,13 +68,20 @@ def _schedule(args: Namespace, ledger: Ledger) -> Schedule:
     return Schedule(seed, around, number=ledger.number, films=args.films)
 
 
-async def _remove(settings: Settings, ledger: Ledger) -> None:
-    left = await removal.remove(ledger, settings)
+async def _remove(_: Namespace, settings: Settings) -> int:
+    if not await is_loaded(settings):
+        _say("there is none")
+        return 0
+    key = await demo_key(settings, beside_others=True)
+    async with ProductClient(base_url(settings.host, port=settings.port), key, client=CLIENT) as product:
+        left = await removal.remove(await Ledger.read(product), settings)
     for line in left:
         _say(f"not removed: {line}")
     if not removal.is_complete(left):
         raise StartError("the demo is not removed as a whole; do the same again when nothing uses the rest")
+    await forget_key(settings)
     _say("removed; its history stays in the log, and its recordings stay at the origin until they expire")
+    return 0
 
 
 def _say(text: str) -> None:

@@ -44,7 +44,7 @@ class Schedule:
 
     def __init__(self, seed: int, around: datetime, *, number: int, films: int = 0) -> None:
         self.seed = seed
-        self._films = films
+        self.films = films
         self.around = around
         self._number = number
 
@@ -52,13 +52,14 @@ class Schedule:
         return str(uuid5(_NAMESPACE, f"{self.seed}/{self._number}/{key}"))
 
     def events(self) -> list[Planned]:
-        chance = random.Random(self.seed)  # noqa: S311 - titles, no secrets
-        return [*self._past(chance), *self._now(chance), *self._coming(chance)]
+        """How many films there are changes nothing else."""
+        parts = (self._past, self._now, self._coming)
+        return [one for part in parts for one in part(random.Random(f"{self.seed} {part.__name__}"))]  # noqa: S311 - no secrets
 
     def _past(self, chance: random.Random) -> Iterator[Planned]:
         """What was broadcast last, as films: each on demand, with a picture."""
         by_key = {one.key: one for one in SERIES}
-        for look, key in enumerate(_FILMS[: self._films]):
+        for look, key in enumerate(_FILMS[: self.films]):
             series = by_key[key]
             start = self.around.replace(hour=0, minute=0) + timedelta(hours=series.hour)
             while start > self.around - _FREE:
@@ -99,7 +100,7 @@ class Schedule:
         yield at("soon", "Talk at the quay", 18, 30, room="studio-2", type="talk", category="regional", tags=("talk",))
         yield at("overlap-1", "Sound check: Young soloists", 50, 60, room="concert-hall", type="music", category="culture")
         yield at("overlap-2", "Organ tuning, with guests", 85, 60, room="concert-hall", type="music", category="culture")
-        if self._films:
+        if self.films:
             vod = {"eventState": "PRE_VOD"}
             yield at("recording", f"Archive copy: live from {town}", -25, 120, room=None, tags=("archive",), values=vod, **news)
         yield at(
