@@ -7,7 +7,7 @@ from functools import partial
 
 from api.cli.after_start import AfterStart
 from api.cli.database import start_database
-from api.cli.home import create_home, lock_home
+from api.cli.home import PUBLISHED, create_home, lock_home
 from api.wiring.settings import Settings
 
 
@@ -36,4 +36,4 @@ def _for_demo(settings: Settings) -> Settings:
     """The demo publishes into a folder of the home, where no other is set."""
     if settings.filesystem_root is not None:
         return settings
-    return Settings.from_process({**settings.arguments, "filesystem_root": str(settings.home / "published")})
+    return Settings.from_process({**settings.arguments, "filesystem_root": str(settings.home / PUBLISHED)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, Self
@@ -54,9 +55,21 @@ class ProductClient:
                 method, path, json=body, params=query, headers=headers, allow_redirects=False
             ) as answer:
                 if not 200 <= answer.status < 300:
-                    raise Refused(f"{method} {path}", answer.status, await answer.text())
+                    raise Refused(f"{method} {path}", answer.status, _reason(await answer.text()))
                 return await answer.json(content_type=None) if answer.status != 204 else None
         except (aiohttp.ClientError, TimeoutError) as fault:
             raise StartError(
                 f"the product at {self.base} does not answer ({type(fault).__name__}); start `medialedger up`"
             ) from None
+
+
+def _reason(text: str) -> str:
+    """The sentence in a refusal; else all of it."""
+    try:
+        refusal = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(refusal, dict):
+        return text
+    faults = "; ".join(f"{one.get('field')} {one.get('message')}" for one in refusal.get("errors", ()))
+    return faults or str(refusal.get("detail") or refusal.get("error") or text)

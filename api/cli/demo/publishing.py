@@ -13,6 +13,7 @@ from typing import Final
 
 from api.cli.demo.ledger import Ledger, Step
 from api.cli.demo.product import Refused
+from api.cli.home import PUBLISHED
 from api.wiring.settings import Settings
 from workers.adapters.step_account import NAME
 from workers.adapters.system_account import grant_traversal, system_account
@@ -32,14 +33,11 @@ async def make_publications(ledger: Ledger, film: str, *, settings: Settings) ->
         ledger, "server", "Partner archive", "HTTP", {"url": f"{_NOBODY.format('archive')}/{{contentId}}.mp4"}
     )
     await _published(ledger, film, server)
-    if settings.filesystem_root is None and ledger.find("destination/folder") is None:
-        return "no film was published to a folder: MEDIALEDGER_FILESYSTEM_ROOT is not set"
-    if settings.filesystem_root is not None:
-        await asyncio.to_thread(_make_folder, settings.filesystem_root)
     try:
         folder = await _destination(ledger, "folder", "Archive share", "FILESYSTEM", {"path": FOLDER})
     except Refused as refusal:
         return f"no film was published to a folder: {refusal}"
+    await asyncio.to_thread(_make_folder, published_root(settings))
     await ledger.once(Step(f"activate/{folder}", "PUT", f"/api/media/destination/activate/{folder}", by="tomas.novak"))
     await _published(ledger, film, folder)
     return ""
@@ -63,6 +61,11 @@ async def _published(ledger: Ledger, film: str, destination: str) -> None:
         if found["publicationStateString"] != "Processing":
             return
         await asyncio.sleep(0.5)
+
+
+def published_root(settings: Settings) -> Path:
+    """Of the product that `up --demo` has started, or that is set."""
+    return settings.filesystem_root or settings.home / PUBLISHED
 
 
 def _make_folder(root: Path) -> None:

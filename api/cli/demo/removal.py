@@ -9,7 +9,7 @@ from typing import Final
 
 from api.cli.demo.ledger import Ledger, Made, Step, ended
 from api.cli.demo.product import Refused
-from api.cli.demo.publishing import FOLDER
+from api.cli.demo.publishing import FOLDER, published_root
 from api.wiring.settings import Settings
 from workers.jobs import folders
 
@@ -106,5 +106,4 @@ def _remove_files(settings: Settings, created: Sequence[Made]) -> None:
         for made in created:
             if made.aggregate == "event":
                 folders.remove(settings.media_root, (made.id,))
-    if settings.filesystem_root is not None:
-        folders.remove(settings.filesystem_root, (FOLDER,))
+    folders.remove(published_root(settings), (FOLDER,))
