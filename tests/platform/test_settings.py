@@ -32,7 +32,7 @@ def test_an_argument_goes_before_the_environment_and_the_listing_says_so() -> No
     assert (settings.port, settings.host, settings.master_key_file) == (9001, "::1", Path("/srv/a/master.key"))
     origins = {line.name: line.origin for line in settings.listing()}
     assert [origins[f"MEDIALEDGER_{name}"] for name in ("PORT", "HOST", "LOG_LEVEL")] == ["argument", "environment", "default"]
-    with pytest.raises(SettingsError, match="^--port must be a whole number"):
+    with pytest.raises(SettingsError, match=r"^--port must be a whole number"):
         Settings.from_env({}, {"port": "x"})
 
 
