@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from api.http.auth import sent_key
 from api.http.sse import Subscriber
 from api.kernel.auth import Role
 from api.kernel.request import Request
@@ -16,8 +17,8 @@ class ClientFilter:
 
     async def subscriber(self, request: Request) -> Subscriber:
         """Who asks for a stream. Streams need no key; who shows one has a better seat."""
-        key = request.header("api-key") or request.header("x-auth-key")
-        has_key = bool(key) and await self._directory.authenticate(key or "") is not None
+        key = sent_key(request.headers)
+        has_key = key is not None and await self._directory.authenticate(key.decode("latin-1")) is not None
         return Subscriber((request.scope.get("client") or ("",))[0], has_key)
 
     async def exists(self, name: str) -> bool:

@@ -50,9 +50,9 @@ class Authorizer:
     ) -> Caller:
         """`named` is the client that the path names, if it must be the caller's own. The key of another client is answered as a
         wrong one, so that a caller does not learn which clients exist. `quoted`: the key may be in single quotes."""
-        key = headers.get(b"api-key") or headers.get(b"x-auth-key")
-        if not key:
-            raise Unauthenticated("This call needs an API key in the header API-KEY.")
+        key = sent_key(headers)
+        if key is None:
+            raise Unauthenticated("This call needs an API key: API-KEY: KEY, or Authorization: Bearer KEY.")
         caller = await self._authenticate(_unquoted(key) if quoted else key.decode("latin-1"))
         if caller is None:
             raise Unauthenticated("The API key is not valid.")
@@ -68,6 +68,21 @@ class Authorizer:
             raise Forbidden(f"This call needs one of the roles {', '.join(sorted(roles))}.")
         sent = headers.get(b"x-actor")
         return caller if sent is None else replace(caller, end_user=_end_user(sent, caller))
+
+
+def sent_key(headers: Mapping[bytes, bytes]) -> bytes | None:
+    """The API key of a request; `None` where it brings none. Raises `Unauthenticated` for two that differ. Another scheme of
+    Authorization than Bearer is none of ours: a proxy in front may have asked for it."""
+    key = headers.get(b"api-key") or headers.get(b"x-auth-key")
+    authorization = headers.get(b"authorization")
+    if authorization is not None:
+        scheme, _, bearer = authorization.partition(b" ")
+        bearer = bearer.strip()
+        if scheme.lower() == b"bearer" and bearer:
+            if key and key != bearer:
+                raise Unauthenticated("API-KEY and Authorization hold two different API keys; send one.")
+            return bearer
+    return key or None
 
 
 def _end_user(sent: bytes, caller: Caller) -> str:

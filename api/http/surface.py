@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
+from api.http.cross_origin import CrossOrigin
 from api.http.errors import Failure
 from api.http.request import Request
 from api.http.response import Response
@@ -62,7 +63,11 @@ class Surface:
     parameter at the root leaves to others. `never` are usual statuses that `render` makes others of. `quoted_keys`: an API key may
     come in single quotes. `keeps_answers=False`: an answer holds secrets, so none is kept for a repeat. `typed_bodies`: a body
     without a Content-Type is refused. `routine`: calls come several times a second, so those that went well are not in the request
-    log, as reads are not."""
+    log, as reads are not.
+
+    `cross_origin` is the surface's own rule for pages of other origins; `None`: the application's. `unknown_names`: what is done
+    about fields and parameters that are not documented. "told": the response has a header Warning, and a request with
+    `Prefer: handling=strict` is refused."""
 
     name: str
     prefix: str = ""
@@ -78,3 +83,5 @@ class Surface:
     keeps_answers: bool = True
     typed_bodies: bool = False
     routine: bool = False
+    cross_origin: CrossOrigin | None = None
+    unknown_names: Literal["ignored", "told", "refused"] = "ignored"

@@ -237,7 +237,7 @@ async def list_user_management_logs(request: Request, query: LogQuery, audit: Us
 @routes.get("/{id}", READ, response_model=LogEntry, absent=204)
 async def get_log(request: Request, id: Number, logbook: Logbook) -> Response:
     """One entry of the log store."""
-    return Response(200, LogEntry.of(await _existing(logbook, id)), etag=_ETAG)
+    return Response(200, LogEntry.of(await _existing(logbook, id)), etag=_ETAG, settled=True)
 
 
 async def _existing(logbook: Logbook, key: int) -> StoredEntry:

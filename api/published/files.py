@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from api.http.auth import sent_key
 from api.http.request import Request
 from api.kernel.auth import Role
 from domain.kernel.errors import NotFound, Unavailable
@@ -71,8 +72,8 @@ class PublishedFiles:
         return row.details.state in PUBLIC
 
     async def _may_view(self, request: Request) -> bool:
-        key = request.header("api-key") or request.header("x-auth-key")
-        client = await self._directory.authenticate(key) if key else None
+        key = sent_key(request.headers)
+        client = await self._directory.authenticate(key.decode("latin-1")) if key else None
         return client is not None and not _VIEWERS.isdisjoint(client.roles)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
+from api.http.cross_origin import NOBODY
 from api.http.errors import Failure
 from api.http.request import Request
 from api.http.response import Response
@@ -47,4 +48,5 @@ KEY_PROVIDER: Final = Surface(
     never_in_path=RESERVED,
     quoted_keys=True,
     keeps_answers=False,
+    cross_origin=NOBODY,
 )

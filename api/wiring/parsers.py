@@ -139,5 +139,25 @@ def networks(text: str) -> tuple[Network, ...]:
         raise ValueError(f"a comma-separated list of networks such as 10.0.0.0/8,::1/128 ({error})") from None
 
 
+_ORIGIN = re.compile(r"(https?)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?", re.IGNORECASE)
+_USUAL_PORTS = {"http": "80", "https": "443"}
+
+
+def origins(text: str) -> tuple[str, ...]:
+    """As browsers send them: in lower case, without the usual port. `*` stands alone."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if parts == ["*"]:
+        return ("*",)
+    found = [_ORIGIN.fullmatch(part) for part in parts]
+    if None in found:
+        raise ValueError(f"* alone, or origins such as https://app.example:8443, separated by commas, without a path, not {text!r}")
+    named = [(one[1].lower(), one[2].lower(), one[3]) for one in found if one is not None]
+    texts = (
+        f"{scheme}://{host}" if port in (None, _USUAL_PORTS[scheme]) else f"{scheme}://{host}:{port}"
+        for scheme, host, port in named
+    )
+    return tuple(dict.fromkeys(texts))
+
+
 def stripped(parse: Callable[[str], Any]) -> BeforeValidator:
     return BeforeValidator(lambda text: parse(text.strip()))

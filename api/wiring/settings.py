@@ -71,6 +71,9 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
         (), description="networks of the proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed, comma-separated"
     )
+    cors_origins: Annotated[tuple[str, ...], NoDecode, stripped(parsers.origins)] = Field(
+        (), description="origins whose pages may call the API, such as https://app.example, comma-separated; *: all"
+    )
     database_url: Annotated[SecretStr | None, stripped(parsers.database_url)] = Field(
         None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"
     )
