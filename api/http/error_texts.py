@@ -1,4 +1,4 @@
-"""The texts of validation errors: what a field must be, in the words of the API. None repeats what was sent: it may be a password."""
+"""The texts of validation errors: what a field must be. None repeats what was sent, which may be a password."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ def text(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "string_pattern_mismatch" and context["pattern"] == NOT_BLANK:
         return _BLANK
+    if kind == "too_short" and context["min_length"] == 1:
+        return "may not be empty"
     template = _TEXTS.get(kind)
     return _other(error["msg"]) if template is None else template.format_map(_plain(context))
 

@@ -21,7 +21,7 @@ from api.kernel.wire import Between, Integer, Label
         (float, "x", "must be a number"),
         (Label, "x" * 601, "may have 600 characters at most"),
         (Annotated[list[int], Field(max_length=2)], [1, 2, 3], "may have 2 entries at most"),
-        (Annotated[list[int], Field(min_length=1)], [], "must have 1 entries or more"),
+        (Annotated[list[int], Field(min_length=1)], [], "may not be empty"),
         (list[int], {}, "must be a list"),
         (dict[str, int], [], "must be an object"),
         (Literal["a", "b"], "s3cret", "must be 'a' or 'b'"),
