@@ -58,7 +58,6 @@ _RESPONSE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
         {"type": "string"},
     ),
     "Preference-Applied": ("`handling=strict` where that was asked for in Prefer.", {"type": "string"}),
-    "Vary": ("The headers of the request that the response depends on.", {"type": "string"}),
 }
 _ERRORS: Final = {
     304: "The caller has this version: If-None-Match names it",

@@ -40,7 +40,7 @@ TOLD = [root for root in AGGREGATES if root is not Client]  # whose events hold 
 CALLBACKS = ("job_callback", "provision_callback", "publication_callback")
 CLASSES = [event for root in TOLD for event in root.EVENTS]
 GOLDEN = sorted(path for path in EVENTS.iterdir() if not path.name.startswith("client."))
-CAUSE = Cause("planner", "request 1", UUID(int=7), UUID(int=8), "Jane")
+CAUSE = Cause("planner", "request 1", UUID(int=7), UUID(int=8), "Jane", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 
 
 @cache
