@@ -21,9 +21,9 @@ _REQUEST: Final = {
     "If-Match": 'The ETag of the version that the change is meant for, such as `"3"`; another version is 412. Default: any.',
     "client": "The name of the client that the API key belongs to; another name is 401.",
     "If-None-Match": "ETags that the caller has. Where one of them is that of the response, the response is 304 without a body.",
-    "Prefer": "`handling=strict`: fields and parameters that are not documented are refused with 400. Default: they have no effect, "
-    "and the response names them in a header Warning.",
-    "traceparent": "W3C Trace Context: the trace that the request is a part of. It is kept with the events that the request causes, "
+    "Prefer": "`handling=strict`: fields and parameters that are not documented are refused with 400. Default: they have no effect "
+    "and are named in a header Warning.",
+    "traceparent": "W3C Trace Context: the trace that the request is a part of. It is kept with the events that the request causes "
     "and sent on with their notifications.",
     "X-Request-ID": "Taken in the place of X-Transaction-ID where that is absent.",
 }
