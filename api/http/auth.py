@@ -47,11 +47,13 @@ class Authorizer:
         client_required: bool = False,
         named: str | None = None,
         quoted: bool = False,
+        bearer: bool = True,
     ) -> Caller:
         """`named` is the client that the path names, if it must be the caller's own. The key of another client is answered as a
-        wrong one, so that a caller does not learn which clients exist. `quoted`: the key may be in single quotes."""
-        key = sent_key(headers)
-        if key is None:
+        wrong one, so that a caller does not learn which clients exist. `quoted`: the key may be in single quotes.
+        `bearer`: it may come in Authorization."""
+        key = sent_key(headers) if bearer else headers.get(b"api-key") or headers.get(b"x-auth-key")
+        if not key:
             raise Unauthenticated("This call needs an API key: API-KEY: KEY, or Authorization: Bearer KEY.")
         caller = await self._authenticate(_unquoted(key) if quoted else key.decode("latin-1"))
         if caller is None:

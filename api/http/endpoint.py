@@ -120,6 +120,7 @@ class Endpoint:
                 client_required=surface.client_required,
                 named=None if self._caller_at is None else values[self._caller_at],
                 quoted=surface.quoted_keys,
+                bearer=surface.bearer_keys,
             )
         self._admitted(request)
         if self._writes and not self.streamed_body:

@@ -47,6 +47,7 @@ KEY_PROVIDER: Final = Surface(
     caller_in_path="client_name",
     never_in_path=RESERVED,
     quoted_keys=True,
+    bearer_keys=False,
     keeps_answers=False,
     cross_origin=NOBODY,
 )
