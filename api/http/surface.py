@@ -65,7 +65,9 @@ class Surface:
     without a Content-Type is refused. `routine`: calls come several times a second, so those that went well are not in the request
     log, as reads are not.
 
-    `bearer_keys`: an API key may come as `Authorization: Bearer`. `cross_origin` is the surface's own rule for pages of other origins; `None`: the application's. `unknown_names`: what is done
+    `bearer_keys`: an API key may come as `Authorization: Bearer`.
+
+    `cross_origin` is the surface's own rule for pages of other origins; `None`: the application's. `unknown_names`: what is done
     about fields and parameters that are not documented. "told": the response has a header Warning, and a request with
     `Prefer: handling=strict` is refused."""
 
