@@ -21,6 +21,7 @@ from tests.platform.waiting import ROOT
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"])
 _REFUSALS: tuple[DomainError, ...] = (
     Malformed(FieldError("title", "is required")),
@@ -113,7 +114,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def _links(path: Path) -> Iterator[tuple[str, str]]:
-    text = _FENCED.sub("", path.read_text(encoding="utf-8"))
+    text = _COMMENT.sub("", _FENCED.sub("", path.read_text(encoding="utf-8")))
     for target, heading in _LINK.findall(text):
         if "://" not in target:
             yield target, heading
