@@ -21,6 +21,7 @@ exclude_patterns = [".*", "build", "console", "dist"]  # folders that need not b
 myst_heading_anchors = 6
 myst_enable_extensions = ["strikethrough"]
 highlight_language = "none"
+smartquotes = False  # two hyphens are an option, not a dash
 suppress_warnings = ["misc.highlighting_failure"]  # shown without colours then
 
 html_theme = "furo"
