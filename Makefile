@@ -41,7 +41,7 @@ kafka: ## run an Apache Kafka broker on this machine (Ctrl-C stops it); ARGS="--
 	@exec $(PYTHON) -m deploy.kafka.broker $(ARGS)
 
 docs: $(VENV)/.docs ## build the documentation site in build/docs/site; ARGS=serve shows it while it is written
-	@exec $(VENV)/docs/bin/$(if $(filter serve,$(ARGS)),sphinx-autobuild --watch docs --port 8000,sphinx-build -W --keep-going --jobs auto) \
+	@exec $(VENV)/docs/bin/$(if $(filter serve,$(ARGS)),sphinx-autobuild --port 8000 --re-ignore '^$(CURDIR)/(\.[a-z_]+|build|console|tests)/',sphinx-build -W --keep-going --jobs auto) \
 	  --quiet --conf-dir docs/site --doctree-dir build/docs/read . build/docs/site
 	@test "$(ARGS)" = serve || echo "build/docs/site/index.html"
 
