@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from api.cli.job_progress import progress_text, state_of
+from api.cli.job_progress import progress_text, state_of, task_document
 from api.cli.open_core import open_core
 from api.cli.printable import aligned, printable
 from api.cli.time_line import Entry, bar, clock, time_line, whole_length
@@ -85,7 +85,7 @@ class _Found:
         if self._job is not None:
             yield f"job {self._job.id}: {state_of(self._job)}"
             for task in self._tasks:
-                progress = progress_text(task)
+                progress = progress_text(task_document(task))
                 yield f"  {printable(task.name)}: {task.state.name.lower()}{progress and '  '}{progress}"
 
     def _table(self) -> Iterator[tuple[str, ...]]:

@@ -10,7 +10,7 @@ import psycopg
 
 from api.cli.arguments import NOT_UP_TO_DATE
 from api.cli.database import attach_database, open_database
-from api.cli.main import set_up_log
+from api.cli.running import set_up_log
 from api.wiring.catalogue import migrations
 from api.wiring.core import finish, prepare
 from api.wiring.settings import Settings

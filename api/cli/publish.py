@@ -117,6 +117,6 @@ async def _ended(wired: Core, made: PublicationRow) -> PublicationRow:
             return row
         if row.job is not None and row.job not in seen:
             seen.add(row.job)
-            await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[row.job], client=None)
+            await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[row.job])
         else:
             await asyncio.sleep(INTERVAL)

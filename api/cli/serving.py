@@ -17,7 +17,7 @@ import uvicorn
 from api.cli.database import OpenDatabase, warn_of_rights
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.garbage import collect_seldom
-from api.cli.ready import print_status, ready_text
+from api.cli.ready import print_ready, print_status
 from api.cli.sockets import bound_sockets, with_duplicates
 from api.cli.stop_signals import StopSignals
 from api.http.connection_limits import Connections
@@ -177,4 +177,4 @@ async def _stop(product: Runnable, *, signals: StopSignals, seconds: int) -> Non
 
 def _print_ready(settings: Settings, product: Runnable, *, label: str, sockets: Sequence[socket.socket]) -> None:
     port = sockets[0].getsockname()[1]
-    print_status(ready_text(settings, port=port, database=label, summary=product.summary()))
+    print_ready(settings, port=port, database=label, summary=product.summary())

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from api.http.app import Application
+from api.http.auth import Authenticate, Caller
 from api.http.connection_limits import ConnectionLimits, Connections
 from api.http.hosts import Hosts, host_name
 from api.http.proxies import Proxies
 from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
+from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
@@ -106,6 +108,12 @@ class Product:
         if self._origin is not None:
             self._repeat(self._origin.tidy, _TIDY_EVERY, what="removal of recordings")
 
+    async def start_answering(self) -> None:
+        """Only what answers need: for a command that calls the API in its own process."""
+        self._started.push_async_callback(self.core.stop)
+        await self.core.start()
+        self._started.push_async_callback(self._outbound.close)
+
     def drain(self) -> None:
         self.app.drain()
 
@@ -148,6 +156,16 @@ class Product:
         self.core.directory.invalidate()
         if self._settings.admin_api_key is None and await self.core.directory.authenticate(key) is None:
             place.unlink(missing_ok=True)  # of another home: its file holds the key that counts
+
+
+def _callers(core: Core, settings: Settings, *, only: Caller | None) -> Authenticate:
+    if only is None:
+        return partial(authenticate, core.directory, shells=ShellKeys(settings.home))
+
+    async def always(_: str) -> Caller:
+        return only
+
+    return always
 
 
 def admin_key_file(settings: Settings) -> Path:
@@ -199,9 +217,11 @@ async def build(
     roles: Sequence[str] = (),
     siblings: Siblings | None = None,
     changes: ClientChanges | None = None,
+    caller: Caller | None = None,
 ) -> Product:
     """The product, not yet started, on a database that answers. `roles` are the worker roles of this process. `siblings` and
-    `changes` join it with others. Raises `StartError` for what a person can correct."""
+    `changes` join it with others. `caller`: every request is this one's, whatever its key. Raises `StartError` for what a person
+    can correct."""
     previous = previous_master_key(settings.master_key_file)
     processes = siblings.processes if siblings is not None else 1
     core = await prepared(
@@ -238,7 +258,7 @@ async def build(
     app = build_application(
         ROUTES,
         provided,
-        authenticate=partial(authenticate, core.directory),
+        authenticate=_callers(core, settings, only=caller),
         idempotency=idempotency,
         fingerprint=KeyedHash(master_key, previous=previous),
         registry=core.registry,

@@ -61,9 +61,9 @@ _CHANGES_TASKS = frozenset(
 
 
 def _routes() -> Sequence[Router]:
-    from api.engine import dashboard, dashboard_page, health, job, log, schedule, setting
+    from api.engine import dashboard, dashboard_page, health, job, job_tasks, log, schedule, setting
 
-    modules = (job, log, health, dashboard, dashboard_page, setting, schedule)
+    modules = (job, job_tasks, log, health, dashboard, dashboard_page, setting, schedule)
     return tuple(module.routes for module in modules)
 
 
