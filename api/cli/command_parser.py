@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import Action, ArgumentError, ArgumentParser
-from difflib import get_close_matches
 from typing import Any
+
+from domain.kernel.closest import closest
 
 
 class CommandParser(ArgumentParser):
@@ -14,7 +15,7 @@ class CommandParser(ArgumentParser):
         try:
             super()._check_value(action, value)
         except ArgumentError as error:
-            close = get_close_matches(str(value), map(str, action.choices or ()), n=1, cutoff=0.7)
-            if close:
-                raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {close[0]}?") from None
+            found = closest(str(value), map(str, action.choices or ()))
+            if found is not None:
+                raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {found}?") from None
             raise error from None

@@ -57,8 +57,8 @@ class HttpApi(RestApi):
             self._connection.close()
             self._connection = None
 
-    def exchange(self, method: str, target: str, *, body: bytes | None) -> Answer:
-        response = self._sent(method, target, body=body)
+    def exchange(self, method: str, target: str, *, body: bytes | None, client: str | None = None) -> Answer:
+        response = self._sent(method, target, body=body, client=client)
         deadline, pieces, size = time.monotonic() + _WHOLE, list[bytes](), 0
         while piece := self._piece(response):
             size += len(piece)
@@ -67,6 +67,7 @@ class HttpApi(RestApi):
             if time.monotonic() > deadline:
                 raise self._failed(f"an answer that takes more than {_WHOLE:.0f} s")
             pieces.append(piece)
+        response.close()  # the connection is free for the next request
         headers = {name.lower(): value for name, value in response.getheaders()}
         if response.will_close:
             self.close()
@@ -74,13 +75,14 @@ class HttpApi(RestApi):
 
     def download(self, target: str, write: Callable[[bytes], object]) -> None:
         """Write an answer of any length piece by piece. Nothing is written of one that is no success."""
-        response = self._sent("GET", target, body=None)
+        response = self._sent("GET", target)
         if response.status != 200:
             answer = Answer(response.status, {"content-type": response.getheader("content-type") or ""}, response.read(_PIECE))
             self.close()
             raise self._error(answer, target)
         while piece := self._piece(response):
             write(piece)
+        response.close()
 
     def text(self, target: str) -> str:
         """An answer that is a text, such as a signed note."""
@@ -89,10 +91,12 @@ class HttpApi(RestApi):
             raise self._error(answer, target)
         return answer.body.decode(errors="replace")
 
-    def _sent(self, method: str, target: str, *, body: bytes | None) -> HTTPResponse:
+    def _sent(self, method: str, target: str, *, body: bytes | None = None, client: str | None = None) -> HTTPResponse:
         headers = {"Accept": "application/json", "User-Agent": f"medialedger/{product_version()}"}
         if self._key is not None:
             headers["API-KEY"] = self._key
+        if client is not None:
+            headers["client"] = client
         if body is not None:
             headers["Content-Type"] = "application/json"
         for again in (True, False):

@@ -13,10 +13,13 @@ import uvloop
 from api.cli import shell
 from api.cli.database import open_database
 from api.cli.rest_api import Answer, RestApi
+from api.cli.running import EXPECTED_ERRORS
 from api.http.auth import Caller
 from api.kernel.auth import Role
 from api.wiring.product import Product, build
 from api.wiring.settings import Settings
+from api.wiring.settings_checks import SettingsError
+from api.wiring.startup import StartError
 from workers.adapters.keyfiles import master_key
 
 _HOST: Final = b"localhost"
@@ -30,9 +33,12 @@ class InProcessApi(RestApi):
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-        self._opened = _open(settings or Settings.from_process())
+        self._opened = _open(settings or _settings())
         try:
             self._product = self._runner.run(self._opened.__aenter__())
+        except EXPECTED_ERRORS as error:
+            self._runner.close()
+            raise StartError(str(error)) from None
         except BaseException:
             self._runner.close()
             raise
@@ -43,8 +49,19 @@ class InProcessApi(RestApi):
         finally:
             self._runner.close()
 
-    def exchange(self, method: str, target: str, *, body: bytes | None) -> Answer:
-        return self._runner.run(_answered(self._product, method, target, body=body))
+    def exchange(self, method: str, target: str, *, body: bytes | None, client: str | None = None) -> Answer:
+        headers = [(b"client", client.encode())] if client is not None else []
+        try:
+            return self._runner.run(_answered(self._product, method, target, body=body, headers=headers))
+        except EXPECTED_ERRORS as error:
+            raise StartError(str(error)) from None
+
+
+def _settings() -> Settings:
+    try:
+        return Settings.from_process()
+    except SettingsError as error:
+        raise StartError(str(error)) from None
 
 
 @asynccontextmanager
@@ -60,9 +77,11 @@ async def _open(settings: Settings) -> AsyncIterator[Product]:
             await product.stop()
 
 
-async def _answered(product: Product, method: str, target: str, *, body: bytes | None) -> Answer:
+async def _answered(
+    product: Product, method: str, target: str, *, body: bytes | None, headers: list[tuple[bytes, bytes]]
+) -> Answer:
     path, _, query = target.partition("?")
-    headers = [(b"host", _HOST), (b"accept", b"application/json"), (b"api-key", b"-")]
+    headers = [*headers, (b"host", _HOST), (b"accept", b"application/json"), (b"api-key", b"-")]
     if body is not None:
         headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     scope = {

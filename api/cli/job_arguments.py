@@ -75,7 +75,7 @@ JOBS = Command(
     "medialedger jobs list --client playout --state started\n  medialedger jobs list --failed --search film-17 --items 50\n"
     "  medialedger jobs list -o ndjson --context studio\n  medialedger jobs show 17\n  medialedger jobs logs 17 --follow\n"
     "  medialedger jobs watch\n  medialedger jobs watch 17 18\n"
-    "  medialedger jobs submit probe_media content_id=film-17 file=film-17/film-17.mp4 --wait\n"
+    "  medialedger jobs submit probe_media content_id=film-17 file=film-17.mp4 --wait\n"
     "  medialedger jobs pause 17\n  medialedger jobs resume 17\n  medialedger jobs break 17 --yes\n  medialedger jobs rerun 17",
     _jobs,
     group=MEDIA_WORK,

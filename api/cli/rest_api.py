@@ -6,6 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -50,8 +51,8 @@ class RestApi(ABC):
     local: bool
 
     @abstractmethod
-    def exchange(self, method: str, target: str, *, body: bytes | None) -> Answer:
-        """Send one request. Raises `ApiError` where there is no answer."""
+    def exchange(self, method: str, target: str, *, body: bytes | None, client: str | None = None) -> Answer:
+        """Send one request; `client` is its header of that name. Raises `ApiError` where there is no answer."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -87,12 +88,19 @@ class RestApi(ABC):
             if target in seen:
                 raise ApiError(self._odd("a page that follows itself"))
 
-    def call(self, method: str, path: str, *, query: Query | None = None, body: Any = None) -> Answer:
-        """Raises `ApiError` for every answer that is no success."""
-        return self._called(method, _target(path, query or {}), body=None if body is None else json.dumps(body).encode())
+    def call(self, method: str, path: str, *, query: Query | None = None, body: Any = None, named: bool = False) -> Answer:
+        """Raises `ApiError` for every answer that is no success. `named`: the client must be named, as the job engine wants it."""
+        client = self.client if named else None
+        sent = None if body is None else json.dumps(body).encode()
+        return self._called(method, _target(path, query or {}), body=sent, client=client)
 
-    def _called(self, method: str, target: str, *, body: bytes | None = None) -> Answer:
-        answer = self.exchange(method, target, body=body)
+    @cached_property
+    def client(self) -> str:
+        """The client of the API key."""
+        return str(self.document("/api/health/version").get("client"))
+
+    def _called(self, method: str, target: str, *, body: bytes | None = None, client: str | None = None) -> Answer:
+        answer = self.exchange(method, target, body=body, client=client)
         if not 200 <= answer.status < 300:
             raise self._error(answer, target)
         self._check_json(answer)

@@ -192,7 +192,7 @@ def _submit(args: Namespace, api: RestApi) -> int:
     if args.client is not None:
         raise StartError("elsewhere a job belongs to the client of the API key: leave --client out")
     body = {"workflow": args.workflow, "priority": args.priority}
-    accepted = api.call("POST", "/engine/job", body={"job": body, "parameters": parameters(args)}).document
+    accepted = api.call("POST", "/engine/job", body={"job": body, "parameters": parameters(args)}, named=True).document
     print(f"job {accepted['id']}", flush=True)
     return waited(api, accepted["id"]) if args.wait else 0
 
@@ -234,13 +234,13 @@ def _change(api: RestApi, number: int, state: str) -> None:
 
 
 def _put(api: RestApi, number: int, state: str) -> None:
-    _named(number, lambda: api.call("PUT", f"/engine/job/{number}", body={"job": {"state": state}}))
+    api.call("PUT", f"/engine/job/{number}", body={"queue_state": state}, named=True)
 
 
 def _rerun(args: Namespace, api: RestApi) -> None:
     _existing(api, args.id)
     confirm(args, f"break job {args.id} at {api.label}, and run it again")
-    found = api.call("POST", f"/engine/jobs/{args.id}/rerun").document
+    found = api.call("POST", f"/engine/jobs/{args.id}/rerun", named=True).document
     print(f"job {args.id} is run again as job {found['id']}")
 
 
