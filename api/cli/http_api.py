@@ -45,12 +45,13 @@ class HttpApi(RestApi):
     def __init__(self, url: str, key: str | None, *, label: str | None = None, local: bool = False) -> None:
         self.label = label or url
         self.local = local
-        self._parts = urlsplit(checked_url(url))
+        self.url = checked_url(url)
+        self._parts = urlsplit(self.url)
         self._key = _checked_key(key)
         self._connection: HTTPConnection | None = None
 
     def __repr__(self) -> str:
-        return f"HttpApi({self._parts.geturl()!r})"
+        return f"HttpApi({self.url!r})"
 
     def close(self) -> None:
         if self._connection is not None:

@@ -19,7 +19,7 @@ _LONGEST_KEY = 4096
 
 def remote_api(args: Namespace) -> HttpApi | None:
     """The first that is said: `--url`, `--context`, `--local`, MEDIALEDGER_URL, MEDIALEDGER_CONTEXT, the context in use. None: here."""
-    key = _key(getattr(args, "key_file", None))
+    key = key_of(getattr(args, "key_file", None))
     if (url := getattr(args, "url", None)) is not None:
         return HttpApi(url, key)
     if (name := getattr(args, "context", None)) is not None:
@@ -56,7 +56,8 @@ def _of_context(name: str, key: str | None) -> HttpApi:
     return HttpApi(context.url, key or context.key, label=f"{name} ({context.url})")
 
 
-def _key(file: str | None) -> str | None:
+def key_of(file: str | None) -> str | None:
+    """The API key in this file, or in the environment: arguments can be read by everybody."""
     if file is None:
         return given(KEY)
     try:

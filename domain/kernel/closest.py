@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _ALIKE = 0.7
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """None where none is alike."""
+    from difflib import get_close_matches  # a command that is typed right does not need it
+
     return next(iter(get_close_matches(word, list(known), n=1, cutoff=_ALIKE)), None)
 
 
