@@ -41,8 +41,8 @@ def _no_arguments(parser: ArgumentParser) -> None:
 class Command:
     """A command of the console script. `serves`: it runs until it is stopped, so it logs, and warns about unknown settings.
 
-    Its actions `by_rest` call the REST API, here or elsewhere; those of `remote` do so elsewhere, and work on the database here. All
-    others work on the database. `about_machine`: no context counts. `light`: `run(args)` needs no settings. ADR 0076."""
+    Its actions `by_rest` call the REST API, here or elsewhere; those of `remote` do so elsewhere, and work on the database here.
+    All others work on the database. `about_machine`: no context counts. `light`: `run(args)` needs no settings. ADR 0076."""
 
     summary: str
     description: str
@@ -127,7 +127,9 @@ def _client(parser: ArgumentParser) -> None:
     )
     revoke = actions.add_parser("revoke", help="revoke one key, or delete the client with all its keys")
     revoke.add_argument("name", metavar="NAME")
-    revoke.add_argument("key_id", metavar="KEY_ID", nargs="?", help="as `medialedger client list` shows it, or its beginning (default: the client)")
+    revoke.add_argument(
+        "key_id", metavar="KEY_ID", nargs="?", help="as `medialedger client list` shows it, or its beginning (default: the client)"
+    )
     add_consent(revoke)
     drm = actions.add_parser("drm", help="show or change the client's DRM settings; an empty text restores a default")
     drm.add_argument("name", metavar="NAME")

@@ -81,7 +81,8 @@ AUDIT = Command(
     "read and check the log",
     "Shows the log, checks its hash chain, which reveals any change, and exports it with proofs for people outside.",
     "medialedger audit show room 1b671a64-40d5-491e-99b0-da01ff1f3341\n  medialedger audit show --limit 10\n"
-    "  medialedger audit events --actor desk --from 2031-05-01 --json\n  medialedger audit events --type event.state_changed --follow\n"
+    "  medialedger audit events --actor desk --from 2031-05-01 --json\n"
+    "  medialedger audit events --type event.state_changed --follow\n"
     "  medialedger audit diff event 3fa85f64-5717-4562-b3fc-2c963f66afa6 v1 v3\n"
     "  medialedger audit verify\n  medialedger audit verify --file events-1.gz\n"
     "  medialedger audit export --output log.ndjson\n  medialedger audit verifier",

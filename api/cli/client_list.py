@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, print_list
+
+
+def _ever(name: str) -> Callable[[Document], Any]:
+    """A time of the key, or that there is none."""
+    return lambda row: (row["key"].get(name) or "never") if row["key"] else None
+
 
 _COLUMNS = (
     Column("client", field("name")),
     Column("roles", field("roles")),
     Column("key", field("key", "keyId")),
     Column("made", field("key", "createdAt"), Kind.TIME),
-    Column("ends", lambda row: "never" if row["key"] and not row["key"].get("expiresAt") else row["key"].get("expiresAt"), Kind.TIME),
-    Column("used", lambda row: "never" if row["key"] and not row["key"].get("lastUsedAt") else row["key"].get("lastUsedAt"), Kind.TIME),
+    Column("ends", _ever("expiresAt"), Kind.TIME),
+    Column("used", _ever("lastUsedAt"), Kind.TIME),
     Column("names end users", lambda row: bool(row.get("trustActor")), wide=True),
     Column("since", field("createdAt"), Kind.TIME, wide=True),
 )

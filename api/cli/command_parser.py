@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentError, ArgumentParser
-from typing import Any
+from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from domain.kernel.closest import closest
+
+
+class ShowVersion(Action):
+    """`--version`: looked up when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest=SUPPRESS, default=SUPPRESS, nargs=0, help="show the version, and end")
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> NoReturn:
+        from api.kernel.version import product_version
+
+        print(f"medialedger {product_version()}")
+        parser.exit()
 
 
 class CommandParser(ArgumentParser):

@@ -156,4 +156,3 @@ def _checked_key(key: str | None) -> str | None:
     if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
         raise StartError("the API key has characters that no key has")
     return key
-

@@ -52,7 +52,7 @@ def _submit(actions: Any) -> None:
         help="a parameter: NAME=text, or NAME:=JSON, such as frames:=10; what is secret belongs into a file, arguments can be read",
     )
     submit.add_argument("--file", type=utf8, metavar="FILE", help="more parameters as a JSON object (- : standard input)")
-    submit.add_argument("--client", type=utf8, metavar="NAME", help="whose job it is; elsewhere always the API key's (default: admin)")
+    submit.add_argument("--client", type=utf8, metavar="NAME", help="whose job it is (default: admin; elsewhere the API key's)")
     submit.add_argument(
         "--priority", type=int, choices=range(1, 11), default=5, metavar="N", help="1 to 10, 10 first (default: %(default)s)"
     )

@@ -22,16 +22,15 @@ from api.cli import (
     shell_arguments,
 )
 from api.cli.arguments import EXIT_CODES, GROUPS, Command
-from api.cli.command_parser import CommandParser
+from api.cli.command_parser import CommandParser, ShowVersion
 from api.cli.garbage import collect_seldom
 from api.cli.output_arguments import add_local, add_target
 from api.cli.printable import printable_lines
-from api.kernel.version import product_version
 from api.wiring.startup import StartError
 
-# A command is a line here, and its arguments in one of the modules above. What it does is in the module of its name: `api/cli/by_rest/`
-# has `run(args, api) -> int` for what calls the REST API, `api/cli/` has `async def run(args, settings) -> int` for what works on the
-# database (`load-sample`: api/cli/load_sample.py). A module is imported only when it is called.
+# A command is a line here, and its arguments in one of the modules above. What it does is in the module of its name:
+# `api/cli/by_rest/` has `run(args, api) -> int` for what calls the REST API, `api/cli/` has `async def run(args, settings) -> int` for
+# what works on the database (`load-sample`: api/cli/load_sample.py). A module is imported only when it is called.
 COMMANDS: Mapping[str, Command] = {
     "up": arguments.UP,
     "api": arguments.API,
@@ -128,7 +127,7 @@ def parser(commands: Mapping[str, Command] | None = None) -> ArgumentParser:
         epilog=f"{_groups(known)}\nsettings are environment variables: medialedger settings\n\n{EXIT_CODES}",
         formatter_class=RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"medialedger {product_version()}")
+    top.add_argument("--version", action=ShowVersion)
     choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="medialedger", help="one of those below")
     for name, command in known.items():
         one = choices.add_parser(

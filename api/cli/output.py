@@ -85,6 +85,14 @@ def print_one(document: Document, facts: Iterable[tuple[str, Any]], *, form: str
         print(f"{name:<{width}}  {printable(value)}")
 
 
+def print_document(document: Document, shown: Callable[[Document], str], *, form: str) -> None:
+    """One thing that has a form of its own as text."""
+    if form in (JSON, NDJSON):
+        print_one(document, (), form=form)
+    else:
+        print(shown(document))
+
+
 def json_text(value: Any) -> str:
     """Indented. What could steer a terminal is escaped, other letters are as they are."""
     return _escaped(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Arguments that many commands have: the form of what is printed, where a command goes, and the consent to what cannot be undone."""
+"""Arguments that many commands have: the form of what is printed, where a command goes, and consent to what cannot be undone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ def add_target(parser: ArgumentParser) -> None:
     place.add_argument("--context", type=utf8, metavar="NAME", default=None, help="to this context (MEDIALEDGER_CONTEXT)")
     place.add_argument("--local", action="store_true", help="to the product of this home, also while a context is in use")
     where.add_argument(
-        "--key-file", type=utf8, metavar="FILE", default=None, help="the API key is in this file (- : standard input; MEDIALEDGER_API_KEY)"
+        "--key-file",
+        type=utf8,
+        metavar="FILE",
+        default=None,
+        help="file with the API key (- : standard input; MEDIALEDGER_API_KEY)",
     )
 
 

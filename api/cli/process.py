@@ -18,8 +18,8 @@ from prometheus_client import CollectorRegistry
 from api.cli.database import attach_database
 from api.cli.descriptors import raise_descriptor_limit
 from api.cli.garbage import collect_seldom
-from api.cli.running import EXPECTED_ERRORS, set_up_log
 from api.cli.process_channel import Channel, ChannelClosed
+from api.cli.running import EXPECTED_ERRORS, set_up_log
 from api.cli.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, snapshot
 from api.wiring.settings import Settings

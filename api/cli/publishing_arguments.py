@@ -39,7 +39,10 @@ def _publish(parser: ArgumentParser) -> None:
         "(- : standard input; default: none)",
     )
     parser.add_argument(
-        "--client", type=utf8, metavar="NAME", help="whose publication and job it is; elsewhere always the API key's (default: admin)"
+        "--client",
+        type=utf8,
+        metavar="NAME",
+        help="whose publication and job it is (default: admin; elsewhere the API key's)",
     )
 
 

@@ -138,7 +138,9 @@ class RestApi(ABC):
                 to = printable(answer.headers.get("location", "nowhere"))[:_LONGEST]
                 message = f"{self.label} answers with a redirect to {to}; name the address itself"
             case 401:
-                message = f"{self.label} refuses this caller: {said or 'no valid API key'} (--key-file, MEDIALEDGER_API_KEY or a context)"
+                message = (
+                    f"{self.label} refuses this caller: {said or 'no valid API key'} (--key-file, MEDIALEDGER_API_KEY or a context)"
+                )
             case 403:
                 message = f"the client of this API key may not do that{said and f': {said}'}"
             case 404 if _is_no_such_path(answer):

@@ -26,7 +26,10 @@ def _context(parser: ArgumentParser) -> None:
     add.add_argument("name", metavar="NAME", type=utf8)
     add.add_argument("url", metavar="URL", type=utf8, help="such as https://media.example")
     add.add_argument(
-        "--key-file", type=utf8, metavar="FILE", help="the API key (- : standard input; default: MEDIALEDGER_API_KEY, else it is asked for)"
+        "--key-file",
+        type=utf8,
+        metavar="FILE",
+        help="the API key (- : standard input; default: MEDIALEDGER_API_KEY, else it is asked for)",
     )
     add.add_argument("--no-key", action="store_true", help="without a key: for what needs none")
     add.add_argument("--no-try", action="store_true", help="keep it although nothing answers there")

@@ -18,7 +18,9 @@ _LONGEST_KEY = 4096
 
 
 def remote_api(args: Namespace) -> HttpApi | None:
-    """The first that is said: `--url`, `--context`, `--local`, MEDIALEDGER_URL, MEDIALEDGER_CONTEXT, the context in use. None: here."""
+    """The first that is said: `--url`, `--context` or `--local`, MEDIALEDGER_URL, MEDIALEDGER_CONTEXT, the context in use.
+
+    None: here."""
     key = key_of(getattr(args, "key_file", None))
     if (url := getattr(args, "url", None)) is not None:
         return HttpApi(url, key)
@@ -37,7 +39,7 @@ def remote_api(args: Namespace) -> HttpApi | None:
 def running_api() -> HttpApi | None:
     """The product that runs on this home, called by the user of the shell; None where none does."""
     found = running_product(home())
-    if found is None or (url := given("MEDIALEDGER_DATABASE_URL")) is not None and found.database != database_hash(url):
+    if found is None or ((url := given("MEDIALEDGER_DATABASE_URL")) is not None and found.database != database_hash(url)):
         return None
     return HttpApi(found.url, found.key(shell.user_of_shell()), label=f"the product of {home()}", local=True)
 

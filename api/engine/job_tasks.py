@@ -88,7 +88,9 @@ class TasksQuery(EngineModel):
 
 
 @routes.get("/tasks", OPEN, response_model=list[DashboardTask], errors=UNAVAILABLE)
-async def list_tasks(request: Request, query: TasksQuery, jobs: JobQueries, clients: ClientFilter, boards: BoardQueries) -> Response:
+async def list_tasks(
+    request: Request, query: TasksQuery, jobs: JobQueries, clients: ClientFilter, boards: BoardQueries
+) -> Response:
     """The tasks of several jobs with their progress, by job and task. A job that `GET /engine/jobs` would not find has none."""
     wanted = query.job_ids[:LARGEST]
     client = await clients.of(request)

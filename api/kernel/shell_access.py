@@ -23,7 +23,7 @@ _SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The product that runs on a home. `database` is the hash of the address of an external database; empty for the embedded one."""
+    """The product that runs on a home. `database` is the hash of an external database's address; empty for the embedded one."""
 
     pid: int
     url: str

@@ -6,8 +6,9 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlencode
@@ -76,13 +77,13 @@ def _time(moment: datetime | None) -> str | None:
     return None if moment is None else iso(moment)
 
 
-def _follow(args: Namespace, api: RestApi, filters: Mapping[str, Any], *, entries: list[Document]) -> None:
+def _follow(args: Namespace, api: RestApi, filters: Mapping[str, Any], *, entries: Sequence[Document]) -> None:
     """Until Ctrl-C; while the product is away it waits. Every entry is printed once, in the order of the log."""
     print_entries(entries, form=args.form)
     reached = entries[-1]["position"] if entries else args.after or _head(api)
     try:
         while True:
-            news = available(lambda: list(_after(api, filters, reached)))
+            news = available(partial(_after, api, filters, position=reached))
             print_entries(news, form=args.form)
             if news:
                 reached = news[-1]["position"]
@@ -92,8 +93,8 @@ def _follow(args: Namespace, api: RestApi, filters: Mapping[str, Any], *, entrie
         return
 
 
-def _after(api: RestApi, filters: Mapping[str, Any], position: int) -> Iterator[Document]:
-    return api.pages(_EVENTS, {**filters, "after": position}, most=_LARGEST)
+def _after(api: RestApi, filters: Mapping[str, Any], *, position: int) -> Sequence[Document]:
+    return list(api.pages(_EVENTS, {**filters, "after": position}, most=_LARGEST))
 
 
 def _head(api: RestApi) -> int:

@@ -17,7 +17,16 @@ _KIND: Final = "event"
 _PAGE: Final = 1000
 _FACTS: Final = (
     *("id", "refId", "externalId", "title", "description", "stateString", "room", "channel", "eventType", "category", "tags"),
-    *("scheduledStart", "scheduledEnd", "actualLiveStart", "actualLiveEnd", "streamSource", "vodDrm", "dateCreated", "dateModified"),
+    *(
+        "scheduledStart",
+        "scheduledEnd",
+        "actualLiveStart",
+        "actualLiveEnd",
+        "streamSource",
+        "vodDrm",
+        "dateCreated",
+        "dateModified",
+    ),
 )
 _TIMES: Final = ("Start", "End", "Created", "Modified")
 
@@ -71,8 +80,7 @@ def _show(args: Namespace, api: RestApi) -> None:
     else:
         at = {"version": args.at} if args.at.isdigit() else {"at": args.at}
         state = api.document(f"/api/audit/{_KIND}/{key}/state", **at)
-        shown = state.get("state") if args.form in ("table", "wide") else state
-        shown = _existing(shown, args.event)
+        shown = _existing(state.get("state"), args.event) if args.form in ("table", "wide") else state
     facts = [(name, shown.get(name)) for name in _FACTS if shown.get(name) not in (None, "", [])]
     print_one(shown, ((name, _fact(name, value)) for name, value in facts), form=args.form)
 

@@ -39,7 +39,10 @@ def _list(args: Namespace, api: RestApi) -> None:
     state = "completed" if args.failed and args.state is None else args.state
     found = api.documents(
         "/engine/jobs",
-        **{"items": min(args.items, _LARGEST), "search": args.search, "client": args.client, "state": state},
+        items=min(args.items, _LARGEST),
+        search=args.search,
+        client=args.client,
+        state=state,
         failed=True if args.failed else None,
     )
     reasons = _reasons(found, api) if args.form in (TABLE, WIDE) else {}
