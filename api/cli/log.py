@@ -31,10 +31,10 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 def _run(database: Database, args: Namespace) -> None:
-    """The running product reads seals; its owner makes them."""
-    if sealing := args.action == "seal":
+    """As the owner of the tables: the running product may neither make seals nor look into partitions."""
+    if args.action == "seal":
         check_owner(database)
-    with StoredLog.connected(database.owner if sealing else database.url, purpose="log") as stored:
+    with StoredLog.connected(database.owner, purpose="log") as stored:
         match args.action:
             case "partitions":
                 print_list(map(_document, partitions(stored)), _COLUMNS, form=args.form, none="no partitions")

@@ -28,9 +28,9 @@ from api.cli.output_arguments import add_local, add_target
 from api.cli.printable import printable_lines
 from api.wiring.startup import StartError
 
-# A command is a line here, and its arguments in one of the modules above. What it does is in the module of its name:
-# `api/cli/by_rest/` has `run(args, api) -> int` for what calls the REST API, `api/cli/` has `async def run(args, settings) -> int` for
-# what works on the database (`load-sample`: api/cli/load_sample.py). A module is imported only when it is called.
+# A command is a line here, and its arguments in one of the modules above. What it does is in the module of its name, which is
+# imported only when it is called: `run(args, api) -> int` in api/cli/by_rest/ for what calls the REST API, and
+# `async def run(args, settings) -> int` in api/cli/ for what works on the database (`load-sample`: api/cli/load_sample.py).
 COMMANDS: Mapping[str, Command] = {
     "up": arguments.UP,
     "api": arguments.API,

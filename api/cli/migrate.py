@@ -56,7 +56,7 @@ async def _for(parent: int, settings: Settings) -> int:
     """For a process that serves. It has priority, and this one ends with it."""
     end_with(parent)
     os.nice(_NICE)
-    set_up_log(settings.log_level)
+    set_up_log(settings)
     async with attach_database(settings) as found:
         await finish(found.owner, await prepare(found.url, owner=found.owner))
     return 0

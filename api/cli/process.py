@@ -159,7 +159,7 @@ def _process(start: Start) -> int:
     set_title(start.order["title"])
     raise_descriptor_limit()
     settings = Settings.from_process().model_copy(update=start.order["settings"])
-    set_up_log(settings.log_level)
+    set_up_log(settings)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_run(start, settings))
 

@@ -13,7 +13,7 @@ import uvloop
 
 from api.cli.arguments import Command
 from api.cli.printable import printable_lines
-from api.kernel.log import JsonFormatter
+from api.kernel.log import JsonFormatter, TextFormatter, as_text
 from api.wiring.settings import Settings
 from api.wiring.settings_checks import SettingsError
 from api.wiring.startup import StartError
@@ -30,7 +30,7 @@ def run_here(args: Namespace, command: Command) -> int:
     try:
         settings = Settings.from_process()
         if command.serves:
-            set_up_log(settings.log_level)
+            set_up_log(settings)
         if command.serves or args.command == "settings":
             _warn_of_unknown(settings)
         module: Any = importlib.import_module(f"api.cli.{args.command.replace('-', '_')}")
@@ -47,10 +47,11 @@ def _warn_of_unknown(settings: Settings) -> None:
         print(f"medialedger: warning: there is no setting {name}", file=sys.stderr)
 
 
-def set_up_log(level: str) -> None:
-    """Log to stderr, one JSON object a line. The messages of uvicorn about its start and end repeat ours."""
+def set_up_log(settings: Settings) -> None:
+    """Log to stderr, one JSON object a line, or text for a person. The messages of uvicorn about its start and end repeat ours."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(TextFormatter() if as_text(settings.log_format, sys.stderr) else JsonFormatter())
+    level = settings.log_level
     logging.basicConfig(level=level, handlers=[handler])
     if level != "DEBUG":
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every attempt; the product logs the failure once

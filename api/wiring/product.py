@@ -20,7 +20,7 @@ from api.http.hosts import Hosts, host_name
 from api.http.proxies import Proxies
 from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application
-from api.kernel.log import RequestLog
+from api.kernel.log import RequestLog, as_text
 from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version
 from api.speke.usage_recorder import UsageRecorder
@@ -234,7 +234,10 @@ async def build(
         pools=settings.database_limits,
         limits=settings.log_limits,
     )
-    idempotency, request_log = IdempotencyRecords(core.database, core.streams), RequestLog(sys.stderr, clock=core.clock)
+    idempotency, request_log = (
+        IdempotencyRecords(core.database, core.streams),
+        RequestLog(sys.stderr, clock=core.clock, text=as_text(settings.log_format, sys.stderr)),
+    )
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
     files = media_files(settings.media_directory, settings.media_bucket)
     origin = live_origin(settings, (master_key, previous)) if settings.origin else None

@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 
 from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
-from api.wiring.settings_checks import PREFIX, SettingsError, check_bucket, check_kafka, variable_name
+from api.wiring.settings_checks import CLIENT_VARIABLES, PREFIX, SettingsError, check_bucket, check_kafka, variable_name
 from api.wiring.settings_listing import Listed, Variable, shown
 from projections.kernel.database import PoolLimits
 from projections.kernel.sizes import MIB
@@ -33,6 +33,7 @@ _HOME = "./.medialedger"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _SERVICES = ServiceAddresses()
+LOG_FORMATS = ("auto", "json", "text")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -258,6 +259,9 @@ class Settings(BaseSettings):
         None, description="address of an RFC 3161 server that time stamps each checkpoint"
     )
     log_level: Annotated[str, stripped(parsers.one_of(LOG_LEVELS))] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
+    log_format: Annotated[str, stripped(parsers.one_of(LOG_FORMATS))] = Field(
+        "auto", description="one of auto, json, text: auto is text on a terminal, and JSON elsewhere"
+    )
     shutdown_seconds: Annotated[int, stripped(whole_number(0, 3600))] = Field(
         10, description="how long requests under way may take to finish when the process is asked to stop"
     )
@@ -292,7 +296,7 @@ class Settings(BaseSettings):
             raise SettingsError(f"{variable_name(str(first['loc'][0]))} must be {first['ctx']['error']}") from None
         check_kafka(settings)
         check_bucket(settings)
-        known = {variable.name for variable in VARIABLES}
+        known = {variable.name for variable in VARIABLES} | CLIENT_VARIABLES
         settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
         return settings
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 PREFIX: Final = "MEDIALEDGER_"
+CLIENT_VARIABLES: Final = frozenset({"MEDIALEDGER_URL", "MEDIALEDGER_API_KEY", "MEDIALEDGER_CONTEXT"})
+"""They say where commands go, and are no settings."""
 
 
 class SettingsError(Exception):
