@@ -1,7 +1,7 @@
 """`medialedger completion`: a script that completes commands, actions and options in bash, zsh or fish.
 
-The script holds all words, so nothing is started while somebody types. argcomplete would start Python for each key, and shtab writes
-no script for fish."""
+The script holds all words, so nothing is started while somebody types. argcomplete would start Python for each key, and shtab
+writes no script for fish."""
 
 from __future__ import annotations
 

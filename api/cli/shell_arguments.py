@@ -79,8 +79,7 @@ CONTEXT = Command(
 COMPLETION = Command(
     "print a script that completes commands in a shell",
     "Prints a script for bash, zsh or fish that completes commands, actions and options. It needs no start of the product.",
-    'source <(medialedger completion bash)\n  medialedger completion zsh > "${fpath[1]}/_medialedger"\n'
-    "  medialedger completion fish > ~/.config/fish/completions/medialedger.fish",
+    "medialedger completion bash\n  medialedger completion zsh\n  medialedger completion fish",
     _completion,
     group=PERSON,
     about_machine=True,

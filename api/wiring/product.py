@@ -10,8 +10,9 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from api.http.app import Application
 from api.http.auth import Authenticate, Caller
@@ -234,10 +235,9 @@ async def build(
         pools=settings.database_limits,
         limits=settings.log_limits,
     )
-    idempotency, request_log = (
-        IdempotencyRecords(core.database, core.streams),
-        RequestLog(sys.stderr, clock=core.clock, text=as_text(settings.log_format, sys.stderr)),
-    )
+    idempotency = IdempotencyRecords(core.database, core.streams)
+    stream: TextIO = sys.stderr if caller is None else StringIO()  # a command says itself what it did
+    request_log = RequestLog(stream, clock=core.clock, text=as_text(settings.log_format, sys.stderr))
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings))
     files = media_files(settings.media_directory, settings.media_bucket)
     origin = live_origin(settings, (master_key, previous)) if settings.origin else None
