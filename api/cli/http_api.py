@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from typing import Final
 from urllib.parse import urlsplit
@@ -61,7 +61,7 @@ class HttpApi(RestApi):
     def exchange(self, method: str, target: str, *, body: bytes | None, client: str | None = None) -> Answer:
         response = self._sent(method, target, body=body, client=client)
         deadline, pieces, size = time.monotonic() + _WHOLE, list[bytes](), 0
-        while piece := self._piece(response):
+        for piece in self._pieces(response):
             size += len(piece)
             if size > MOST:
                 raise self._failed(f"an answer of more than {MOST // 1024 // 1024} MiB")
@@ -81,7 +81,7 @@ class HttpApi(RestApi):
             answer = Answer(response.status, {"content-type": response.getheader("content-type") or ""}, response.read(_PIECE))
             self.close()
             raise self._error(answer, target)
-        while piece := self._piece(response):
+        for piece in self._pieces(response):
             write(piece)
         response.close()
 
@@ -121,12 +121,18 @@ class HttpApi(RestApi):
             return HTTPSConnection(host, port, timeout=_SECONDS, context=ssl.create_default_context())
         return HTTPConnection(host, port, timeout=_SECONDS)
 
-    def _piece(self, response: HTTPResponse) -> bytes:
+    def _pieces(self, response: HTTPResponse) -> Iterator[bytes]:
+        """To the end that the answer's head names."""
+        length, size = response.getheader("content-length"), 0
         try:
-            return response.read1(_PIECE)
+            while piece := response.read1(_PIECE):
+                size += len(piece)
+                yield piece
         except (OSError, HTTPException, ValueError) as error:
             self.close()
             raise ApiError(self._sentence(error)) from None
+        if length is not None and length.isdigit() and size < int(length):
+            raise self._failed("an answer that ends too early")
 
     def _failed(self, what: str) -> ApiError:
         self.close()
