@@ -54,7 +54,7 @@ def answer(status: str, body: bytes, *, kind: str = "application/json", more: st
         (answer("302 Found", b"", more="Location: https://evil.example/\r\n"), "a redirect to https://evil.example/; name", 302),
         (
             answer("401 No", b'{"detail": "The API key is not valid."}'),
-            "refuses this caller: The API key is not valid (--key-file",
+            "refuses this caller: The API key is not valid (",
             401,
         ),
         (answer("403 No", b'{"detail": "This call needs one of the roles admin."}'), "may not do that: This call needs", 403),
