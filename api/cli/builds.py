@@ -32,6 +32,7 @@ async def run(args: Namespace, settings: Settings) -> int:
                 for build, host, pid, started, seen in await living(database)
             ]
             if args.form in (TABLE, WIDE):
-                print(printable(f"this build  {BUILD}\noldest that may start  {least}  ({reason})".replace("\n", "; ")))
+                print(f"this build  {BUILD}")
+                print(f"oldest that may start  {least}  ({printable(reason)})")
             print_list(processes, _COLUMNS, form=args.form, none="no processes")
     return 0

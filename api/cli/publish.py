@@ -38,6 +38,7 @@ from workers.syndication.contents import TargetContents
 from workers.syndication.trial import TargetTrials
 
 _NO_TEXT = "{}"
+_ADMIN = "admin"
 
 
 async def run(args: Namespace, settings: Settings) -> int:
@@ -75,7 +76,7 @@ def _handlers(wired: Core, vault: Vault, settings: Settings) -> PublicationHandl
 
 async def _published(wired: Core, args: Namespace, *, text: str, handlers: PublicationHandlers) -> PublicationRow:
     destination = await named_record(RecordQueries(wired.database, RECORDS), Destination, args.destination)
-    wanted = NewPublication(str(args.event), UUID(destination.id), text, client=args.client)
+    wanted = NewPublication(str(args.event), UUID(destination.id), text, client=args.client or _ADMIN)
     outcome = await handlers.publish_event(args.event, [wanted], invocation=shell.invocation())
     made = outcome.aggregates[outcome.result["places"][0]]
     assert isinstance(made, Publication)

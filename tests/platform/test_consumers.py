@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +20,10 @@ Said = tuple[int, str, str]
 
 @pytest.fixture
 def call(
-    inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    inner: Core, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str], Awaitable[Said]]:
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path))
 
     async def called(line: str) -> Said:
         code = await asyncio.to_thread(main, ["consumers", *line.split()])
