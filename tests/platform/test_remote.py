@@ -64,7 +64,7 @@ def test_events_are_listed_shown_and_compared(call: Call, http: httpx.Client) ->
     was = call("events", "show", event, "--at", "v1")[1]
     assert r"Semi\x1b[2J" in was
     assert r"Semi\x1b[2J" in call("events", "diff", "match/17", "v1", "v2")[1]
-    assert call("events", "history", event)[1].count("by admin in") == 2
+    assert call("events", "history", event)[1].count("  by admin  in ") == 2
     code, _, err = call("events", "show", event, "--at", "v9")
     assert (code, "has no version 9" in err) == (1, True)
     assert call("events", "show", "unknown") == (1, "", "medialedger: there is no Event unknown\n")

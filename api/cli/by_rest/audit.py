@@ -79,9 +79,9 @@ def _time(moment: datetime | None) -> str | None:
 
 def _follow(args: Namespace, api: RestApi, filters: Mapping[str, Any], *, entries: Sequence[Document]) -> None:
     """Until Ctrl-C; while the product is away it waits. Every entry is printed once, in the order of the log."""
-    print_entries(entries, form=args.form)
-    reached = entries[-1]["position"] if entries else args.after or _head(api)
     try:
+        print_entries(entries, form=args.form)
+        reached = entries[-1]["position"] if entries else args.after or _head(api)
         while True:
             news = available(partial(_after, api, filters, position=reached))
             print_entries(news, form=args.form)
