@@ -270,8 +270,8 @@ def _places() -> Iterator[str]:
     yield (
         f"{', '.join(by_rest)} call the REST API: that of an address or a [context](#medialedger-context), else that of the "
         f"product of this home. {', '.join(elsewhere)} call it where an address or a context is named, and work on the database of "
-        "this home otherwise. All other commands work on the database, or are about this machine: while a context is in use they want "
-        "`--local`. [How to](../how-to/use-the-command-line.md)."
+        "this home otherwise. All other commands work on the database, or are about this machine: while a context is in use they "
+        "want `--local`. [How to](../how-to/use-the-command-line.md)."
     )
     yield ""
     yield from table(("option", "meaning"), told)

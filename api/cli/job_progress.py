@@ -4,18 +4,14 @@ Jobs and tasks are documents as the job engine shows them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from api.cli.polling import INTERVAL, retry_unavailable
 from api.cli.printable import printable
 
 if TYPE_CHECKING:  # commands that call the API do not need the database
-    from projections.job.board import BoardQueries, TaskProgress
-    from projections.job.queries import JobQueries, JobRow
+    from projections.job.board import TaskProgress
+    from projections.job.queries import JobRow
 
 MAX_SHOWN: Final = 100
 """The maximum of running jobs on the screen."""
@@ -60,18 +56,6 @@ class Lines:
         return new
 
 
-@contextmanager
-def screen() -> Iterator[Screen]:
-    """Bars on a terminal, else lines."""
-    if not sys.stdout.isatty():
-        yield Lines()
-        return
-    from api.cli.progress_bars import Bars
-
-    with Bars(Lines()) as bars:
-        yield bars
-
-
 class Watched:
     """Which jobs are looked at: some until they have ended, or all that run until it is interrupted."""
 
@@ -91,26 +75,6 @@ class Watched:
 
     def _is_followed(self, job: Job) -> bool:
         return job_state(job) not in TERMINAL if self.until_ended else job_state(job) == "started"
-
-
-async def watch(jobs: JobQueries, boards: BoardQueries, *, ids: Sequence[int]) -> None:
-    """Until these jobs have ended, on the database."""
-    from asyncio import sleep
-
-    from projections.job.queries import JobFilter
-
-    async def read(wanted: Sequence[int]) -> tuple[list[Job], list[Task]]:
-        rows = await jobs.search(JobFilter(limit=len(wanted), job_ids=wanted, descending=False))
-        return list(map(job_document, rows)), list(map(task_document, await boards.tasks(wanted)))
-
-    watched = Watched(ids)
-    with screen() as shown:
-        while True:
-            found, tasks = await retry_unavailable(partial(read, watched.ids(())))
-            shown.show(found, tasks)
-            if not watched.goes_on(found):
-                return
-            await sleep(INTERVAL)
 
 
 def job_document(row: JobRow) -> Job:

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from api.cli import incoming, shell
-from api.cli.job_progress import watch
+from api.cli.job_watch import watch
 from api.cli.open_vault import open_vault
 from api.cli.polling import INTERVAL
 from api.wiring.catalogue import RECORDS

@@ -9,7 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from api.cli import shell
-from api.cli.job_progress import watch
+from api.cli.job_watch import watch
 from api.cli.named_record import named_record
 from api.cli.open_vault import open_vault
 from api.cli.polling import INTERVAL, retry_unavailable

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from api.cli.job_progress import MAX_SHOWN, Job, Task, Watched, screen
+from api.cli.job_progress import MAX_SHOWN, Job, Task, Watched
 from api.cli.polling import INTERVAL
+from api.cli.progress_screen import screen
 from api.cli.rest_api import ApiError, RestApi
 
 _AWAY = (0, 429, 502, 503, 504)
