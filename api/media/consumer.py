@@ -36,10 +36,12 @@ class ConsumerMember(Wire):
     host: str = Field(description="The host that it runs on.")
     busy: int = Field(description="How much it has under way.")
     seen_at: Instant = Field(description="When it last renewed its leases.")
+    fault: str | None = Field(description="Why all of its work fails at present; null while it does not.")
 
     @classmethod
     def of(cls, member: Member) -> ConsumerMember:
-        return cls.model_construct(id=member.id, host=member.host, busy=member.busy, seen_at=member.seen_at)
+        fault = None if member.failing is None else member.fault
+        return cls.model_construct(id=member.id, host=member.host, busy=member.busy, seen_at=member.seen_at, fault=fault)
 
 
 class Consumer(Wire):

@@ -39,7 +39,7 @@ async def test_consumers_are_listed_with_their_lag_members_and_parked_records(ht
     await consumer(inner, "b", head, 1, head)
     await inner.database.execute("DELETE FROM consumer_members WHERE consumer = 'b'")
     await park(inner, "b", (2, A), (1, A))
-    member = {"id": str(MEMBER), "host": "studio-1", "busy": 2, "seenAt": "2031-01-02T12:00:00.000Z"}
+    member = {"id": str(MEMBER), "host": "studio-1", "busy": 2, "seenAt": "2031-01-02T12:00:00.000Z", "fault": None}
     none = {"parked": 0, "oldestParkedAt": None}
     assert await listed(http) == [
         {
