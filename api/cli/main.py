@@ -69,6 +69,7 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code."""
     os.umask(0o077)
     collect_seldom()  # before most imports
     words = sys.argv[1:] if argv is None else argv
@@ -119,6 +120,7 @@ def _run_by_rest(args: Namespace, api: Any) -> int:
 
 
 def parser(commands: Mapping[str, Command] | None = None) -> ArgumentParser:
+    """Of all commands, or of these."""
     known = COMMANDS if commands is None else commands
     top = CommandParser(
         prog="medialedger",

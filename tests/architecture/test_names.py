@@ -26,7 +26,17 @@ KINDS = frozenset(_KINDS.split())
 # Past participles that do not end in -ed.
 IRREGULAR = {"broken", "set", "sent", "made", "begun", "taken", "held", "put", "deleted", "reset", "withdrawn"}
 DECLARED = [declaration for routes in ROUTES for declaration in routes.specs]
-_OPEN_OF_THE_ENGINE = ["", "jobs", "jobs/{job_id}", "logs/{job_id}", "logs/{job_id}/stream", "dashboard", "dashboard/stream"]
+_OPEN_OF_THE_ENGINE = [
+    "",
+    "jobs",
+    "jobs/{job_id}",
+    "jobs/{job_id}/tasks",
+    "tasks",
+    "logs/{job_id}",
+    "logs/{job_id}/stream",
+    "dashboard",
+    "dashboard/stream",
+]
 _PAGE = ["dashboard.html", "dashboard.css", "dashboard.js"]
 OPEN_TO_ALL = {
     *("/livez", "/readyz", "/metrics", "/asyncapi.json", "/media/{contentId}/{+file}"),
