@@ -84,7 +84,9 @@ class JobTasks(EngineModel):
 class TasksQuery(EngineModel):
     """The jobs whose tasks are wanted."""
 
-    job_ids: Annotated[list[Integer], Listed] = Field(description="Numbers of at most 1000 jobs, separated by commas.")
+    job_ids: Annotated[list[Integer], Listed] = Field(
+        default_factory=list, description="Numbers of at most 1000 jobs, separated by commas; without any the answer is empty."
+    )
 
 
 @routes.get("/tasks", OPEN, response_model=list[DashboardTask], errors=UNAVAILABLE)

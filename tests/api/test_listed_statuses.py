@@ -94,7 +94,6 @@ REQUIRED = {
     "category": "a",
     "key": "b",
     "active": "true",
-    "job_ids": "987654",
     "destinationId": UNKNOWN,
     **dict.fromkeys(("channelId", "infrastructureProfileId", "targetEventId"), UNKNOWN),
     **dict.fromkeys((name for of in OWNERS for name in (of.source_id, of.target_id)), UNKNOWN),
